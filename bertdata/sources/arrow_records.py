@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.sources.fields import TextFields
-from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
+from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, number_records
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     check_columns,
@@ -44,9 +44,9 @@ def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
                     found += records
                     held += sum(len(getattr(record, "text", "")) for record in records)
                     if held >= PIECE_BYTES:
-                        yield RowsPiece(numbered(found), held)
+                        yield RowsPiece(number_records(found), held)
                         found, held = [], 0
-        yield RowsPiece(numbered(found), held)
+        yield RowsPiece(number_records(found), held)
 
 
 def read_arrow_texts(path: str) -> Iterator[str]:
@@ -70,7 +70,11 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
         head = unpacked.read(len(FILE_MAGIC) + len(STREAM_MARK))
         by_footer = head.startswith(FILE_MAGIC) and not head.endswith(STREAM_MARK)
         try:
-            with _by_footer(path, pyarrow) if by_footer else _as_stream(head, unpacked, pyarrow) as opened:
+            with (
+                _open_file_format(path, pyarrow)
+                if by_footer
+                else _open_stream_format(head, unpacked, pyarrow) as opened
+            ):
                 yield opened
         except (pyarrow.ArrowException, OSError, EOFError, MemoryError) as error:
             first = str(error).partition("\n")[0]
@@ -78,14 +82,14 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 @contextmanager
-def _as_stream(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+def _open_stream_format(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
     file = _WatchedFile(head.removeprefix(FILE_MAGIC), unpacked)
     with pyarrow.ipc.open_stream(pyarrow.PythonFile(file, mode="r")) as stream:
-        yield stream.schema, _until_end(stream, file)
+        yield stream.schema, _read_until_end(stream, file)
 
 
 @contextmanager
-def _by_footer(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
     with open_seekable(path) as file, pyarrow.ipc.open_file(pyarrow.PythonFile(file, mode="r")) as table:
         yield table.schema, map(table.get_batch, range(table.num_record_batches))
 
@@ -113,7 +117,7 @@ class _WatchedFile:
         """Do nothing. The caller that opened the file closes it."""
 
 
-def _until_end(stream: Any, file: _WatchedFile) -> Iterator[Any]:
+def _read_until_end(stream: Any, file: _WatchedFile) -> Iterator[Any]:
     """Yield the batches of a stream.
 
     Raises EOFError if the end mark is missing. pyarrow accepts a stream without it, so a truncated file would

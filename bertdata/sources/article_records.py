@@ -40,10 +40,11 @@ class ArticlesPiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         *closed, rest = _CLOSING.split(self.data.replace(b"\r\n", b"\n"))
         found: Found = [
-            _record(number, data, settings, self.escaped) for number, data in enumerate(closed, 1)
+            _make_article_record(number, data, settings, self.escaped)
+            for number, data in enumerate(closed, 1)
         ]
         if rest.strip():
-            found.append(_open_record(len(found) + 1, rest, settings))
+            found.append(_make_unclosed_record(len(found) + 1, rest, settings))
         return ReadPiece(found, len(found))
 
 
@@ -75,7 +76,9 @@ def split_articles_file(
             yield ArticlesPiece(rest, len(rest), escaped)
 
 
-def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = False) -> Record | BadRecord:
+def _make_article_record(
+    number: int, data: bytes, settings: RecordSettings, escaped: bool = False
+) -> Record | BadRecord:
     """Return the record of an article, whose closing line is already removed."""
     head = _HEAD.match(data)
     if head is None:
@@ -95,9 +98,9 @@ def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = 
         return BadRecord(number, "malformed", fault, identity)
 
 
-def _open_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
+def _make_unclosed_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
     """Return the record of the text after the last ``</doc>`` of the file."""
-    found = _record(number, data, settings)
+    found = _make_article_record(number, data, settings)
     if isinstance(found, BadRecord):
         return found
     return BadRecord(number, "malformed", "is not closed by </doc> before the file ends", found.id)

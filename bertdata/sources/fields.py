@@ -30,7 +30,7 @@ class TextFields(NamedTuple):
     inner: list[str]
 
 
-def value_at(fields: Mapping[str, Any], name: str) -> Any:
+def get_value(fields: Mapping[str, Any], name: str) -> Any:
     """Return the value of the field ``name``, or MISSING.
 
     A field whose name contains dots takes precedence over a field inside another field.
@@ -39,7 +39,7 @@ def value_at(fields: Mapping[str, Any], name: str) -> Any:
         return fields[name]
     first, dot, rest = name.partition(".")
     inner = fields.get(first)
-    return value_at(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
+    return get_value(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
 
 
 def read_text_value(value: Any) -> str | None:

@@ -9,7 +9,7 @@ from bertdata.io import storage
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
-from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
+from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, strip_packing_ending
 from bertdata.sources.recognise import check_kind, make_unknown_kind_error, read_beginning, recognise_kind
 from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
@@ -48,7 +48,7 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
     """
     found = find_files(patterns, kind)
     files = found.files
-    looks = storage.each(files, partial(_look_at, kind=kind, as_is=as_is))
+    looks = storage.each(files, partial(_determine_kind, kind=kind, as_is=as_is))
     empty = sum(one is None for one in looks)
     if kind is not None:
         return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=found.notes)
@@ -57,11 +57,11 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
         raise InputError(
             f"{files[0]}: is empty{others}: no bytes tell its kind; name it: --input-kind jsonl, or another"
         )
-    kinds = [one or _kind_of_empty(path) for path, one in zip(files, looks, strict=True)]
+    kinds = [one or _guess_empty_kind(path) for path, one in zip(files, looks, strict=True)]
     return Sources(files=files, kinds=kinds, empty=empty, notes=found.notes)
 
 
-def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
+def _determine_kind(path: str, *, kind: str | None, as_is: bool) -> str | None:
     """Return the kind of a file, or None for an empty file.
 
     kind: kind that the user chose, which is checked, or None to recognise it.
@@ -89,7 +89,7 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
     def choose(directory: str, names: list[str]) -> Chosen:
-        wanted, others = choose_named(names, lambda name: _is_data(name, kinds))
+        wanted, others = choose_named(names, lambda name: _is_data_file(name, kinds))
         for reason in list(others):
             others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
             if not others[reason]:
@@ -110,16 +110,16 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     return found
 
 
-def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
-    return storage.base_name(name) not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
+def _is_data_file(name: str, kinds: Sequence[SourceKind]) -> bool:
+    return storage.base_name(name) not in _OF_DATASETS and any(kind.has_file_name(name) for kind in kinds)
 
 
-def _kind_of_empty(path: str) -> str:
+def _guess_empty_kind(path: str) -> str:
     """Return the kind of an empty file, according to its name.
 
     Raises InputError for Parquet and Arrow, whose files are never empty.
     """
-    name = plain_name(path)
+    name = strip_packing_ending(path)
     if name.endswith((".parquet", ".arrow")):
         raise InputError(f"{path}: is empty, expected {name.rpartition('.')[2]}; fetch or make it again")
     if name.endswith((".csv", ".tsv")):
@@ -141,9 +141,9 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
         if found is None:  # the records are bare texts without fields
             return settings
         if settings.text_field is not None:
-            _check_field(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
+            _check_field_exists(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
             return settings
-        return replace(settings, text_field=_only_field(found, settings, path))
+        return replace(settings, text_field=_choose_only_field(found, settings, path))
     if any(SOURCE_KINDS[kind].columns for kind in kinds):
         return settings
     for name in ("text_field", "id_field", "language_field"):
@@ -154,14 +154,14 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
     return settings
 
 
-def _check_field(name: str, found: Sequence[str], path: str) -> None:
+def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:
     if found and name not in found:
         raise SettingsError(
             f"{path}: has no field {name!r} of texts, expected one of {', '.join(map(repr, found))}"
         )
 
 
-def _only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
+def _choose_only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
     """Return the only field of strings, or the only field of lists of strings if no field holds strings."""
     taken = (settings.id_field, settings.language_field)
     names = [name for name in found.texts if name not in taken]

@@ -21,7 +21,7 @@ def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
             elif _is_list_of_texts(item):
                 paragraphs[name] = None
             elif isinstance(item, dict):
-                inner |= dict.fromkeys(_inner_fields(item, f"{name}."))
+                inner |= dict.fromkeys(_find_inner_fields(item, f"{name}."))
     return TextFields(list(texts), [name for name in paragraphs if name not in texts], list(inner))
 
 
@@ -29,13 +29,13 @@ def _is_list_of_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
-def _inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
+def _find_inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
     """Yield the names of text fields inside an object, as ``a.b``."""
     for name, item in value.items():
         if isinstance(item, str) or _is_list_of_texts(item):
             yield before + name
         elif isinstance(item, dict):
-            yield from _inner_fields(item, f"{before}{name}.")
+            yield from _find_inner_fields(item, f"{before}{name}.")
 
 
 def find_text_fields_in_head(head: bytes) -> TextFields:

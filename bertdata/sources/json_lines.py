@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
-from bertdata.sources.fields import MISSING, read_text_value, value_at
+from bertdata.sources.fields import MISSING, get_value, read_text_value
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
@@ -34,7 +34,7 @@ def parse_line(line: bytes) -> Any:
     {'text': 'A b.'}
     """
     # Counting brackets is cheap and excludes nearly all lines, so that the exact depth is rarely needed.
-    if line.count(b"[") + line.count(b"{") > MOST_NESTED and _depth(line) > MOST_NESTED:
+    if line.count(b"[") + line.count(b"{") > MOST_NESTED and _measure_depth(line) > MOST_NESTED:
         raise ValueError(TOO_DEEP)
     if orjson is not None:
         try:
@@ -44,7 +44,7 @@ def parse_line(line: bytes) -> Any:
     return parse_json_text(line.decode(), any_number=True)
 
 
-def _depth(line: bytes) -> int:
+def _measure_depth(line: bytes) -> int:
     """Return the largest number of brackets that are open at once."""
     depth = most = 0
     for found in _BRACKETS.finditer(line):
@@ -75,7 +75,7 @@ def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record |
     if isinstance(value, str) and settings.text_field is None:
         return Record(number, value)
     if not isinstance(value, dict):
-        return BadRecord(number, "malformed", f"is JSON, but no object: {_shown_source(line.decode())}")
+        return BadRecord(number, "malformed", f"is JSON, but no object: {_quote_source(line.decode())}")
     return make_record(number, value, settings, line)
 
 
@@ -90,8 +90,8 @@ def make_record(
     name = settings.text_field or ""
     identity = None
     if settings.id_field is not None:
-        identity = _identity(value_at(fields, settings.id_field), settings.id_field, line)
-    value = value_at(fields, name)
+        identity = _format_id(get_value(fields, settings.id_field), settings.id_field, line)
+    value = get_value(fields, name)
     if value is MISSING:
         return BadRecord(number, "malformed", f"has no field {name!r}", identity)
     if value is None:
@@ -102,19 +102,19 @@ def make_record(
         fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)
     if text is None:
-        fault = f"its field {name!r} is {_shown(value, name, line)}, expected a text"
+        fault = f"its field {name!r} is {_quote_value(value, name, line)}, expected a text"
         return BadRecord(number, "malformed", fault, identity)
     language = None
     if settings.language_field is not None:
-        language = value_at(fields, settings.language_field)
+        language = get_value(fields, settings.language_field)
         if not isinstance(language, str):
-            found = _shown(language, settings.language_field, line)
+            found = _quote_value(language, settings.language_field, line)
             fault = f"its field {settings.language_field!r} is {found}, expected a language"
             return BadRecord(number, "malformed", fault, identity)
     return Record(number, text, identity, language)
 
 
-def _identity(value: Any, name: str, line: bytes | None) -> str | None:
+def _format_id(value: Any, name: str, line: bytes | None) -> str | None:
     """Return the id of a record as its source writes it, or None."""
     if value is MISSING or value is None:
         return None
@@ -137,47 +137,47 @@ def find_member_source(text: str, name: str) -> str:
     >>> find_member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'
     """
-    members = _members(text)
+    members = _split_members(text)
     if name in members:
         return members[name]
     first, _, rest = name.partition(".")
     return find_member_source(members[first], rest)
 
 
-def _members(text: str) -> dict[str, str]:
+def _split_members(text: str) -> dict[str, str]:
     """Return the members of a JSON object as they are written, by name. The text must be a valid object."""
     # Scan '{"id": 1.50, "of": {}}' member by member: raw_decode finds where a name or value ends, and the
     # value is cut out of the text as it is written.
     members: dict[str, str] = {}
-    at = _behind_blanks(text, 0) + 1
-    while text[at := _behind_blanks(text, at)] != "}":
+    at = _skip_blanks(text, 0) + 1
+    while text[at := _skip_blanks(text, at)] != "}":
         name, at = _OF_ANY_LENGTH.raw_decode(text, at)
-        start = _behind_blanks(text, _behind_blanks(text, at) + 1)  # skip the colon
+        start = _skip_blanks(text, _skip_blanks(text, at) + 1)  # skip the colon
         at = _OF_ANY_LENGTH.raw_decode(text, start)[1]
         members[name] = text[start:at]
-        at = _behind_blanks(text, at)
+        at = _skip_blanks(text, at)
         at += text[at] == ","
     return members
 
 
-def _behind_blanks(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     while text[at] in " \t\n\r":
         at += 1
     return at
 
 
-def _shown(value: Any, name: str, line: bytes | None) -> str:
+def _quote_value(value: Any, name: str, line: bytes | None) -> str:
     """Return a field's value for an error message, shortened."""
     if value is MISSING or value is None:
         return "missing or null"
     if line is None or isinstance(value, str):
-        return _cut(repr(value))
-    return _cut(find_member_source(line.decode(), name))
+        return _shorten(repr(value))
+    return _shorten(find_member_source(line.decode(), name))
 
 
-def _shown_source(text: str) -> str:
-    return _cut(text.strip())
+def _quote_source(text: str) -> str:
+    return _shorten(text.strip())
 
 
-def _cut(words: str) -> str:
+def _shorten(words: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."

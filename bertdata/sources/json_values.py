@@ -60,7 +60,7 @@ def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPie
     held = before = 0
     with open_unpacked(path) as file:
         try:
-            for value in json_values(file, settings.raw_bytes):
+            for value in read_json_values(file, settings.raw_bytes):
                 values.append(value)
                 held += len(value or b"")
                 if held >= PIECE_BYTES:
@@ -83,7 +83,7 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
         head = file.read(HEAD_BYTES)
     values = []
     try:
-        for value in islice(json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
+        for value in islice(read_json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
             values.append(parse_line(value or b""))
     except ValueError:  # the head ends in the middle of a value
         pass
@@ -96,7 +96,7 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
     return find_text_fields(objects) if objects else find_text_fields_in_head(head)
 
 
-def json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
+def read_json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
     """Yield the values of a list, or a sequence of values, as they are written. A long value becomes None.
 
     longest: longest accepted value in bytes.
@@ -144,7 +144,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     """
     # Collect the value over as many blocks as it spans. Once it is too long, its bytes are dropped and only
     # its end is searched for, so memory stays bounded.
-    end = _Word() if data[at : at + 1] not in b'{["' else _ValueEnd()
+    end = _WordEnd() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0
     while (stop := end.find(data, at)) < 0:
@@ -152,7 +152,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
         parts = [*parts, data[at:]] if held <= longest else []
         data, at = file.read(PIECE_BYTES), 0
         if not data:
-            if isinstance(end, _Word):
+            if isinstance(end, _WordEnd):
                 return b"".join(parts), b"", 0
             raise ValueError("its last value is cut short")
     held += stop - at
@@ -160,7 +160,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     return value, data, stop
 
 
-class _Word:
+class _WordEnd:
     """Finder for the end of a number, ``true``, ``false`` or ``null``."""
 
     def find(self, data: bytes, at: int) -> int:
@@ -181,7 +181,7 @@ class _ValueEnd:
         """Return the position after the value, searching from ``at``, or -1 if the value is still open."""
         while True:
             if self._is_in_string:
-                at = self._string_end(data, at)
+                at = self._find_string_end(data, at)
                 if at < 0 or not self._depth:
                     return at
             found = _MARK.search(data, at)
@@ -197,7 +197,7 @@ class _ValueEnd:
                 if not self._depth:
                     return at
 
-    def _string_end(self, data: bytes, at: int) -> int:
+    def _find_string_end(self, data: bytes, at: int) -> int:
         at += self._is_escaped
         self._is_escaped = False
         while (found := _IN_STRING.search(data, at)) is not None:

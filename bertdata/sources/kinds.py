@@ -13,7 +13,7 @@ from functools import partial
 from bertdata.sources.arrow_records import find_arrow_columns, split_arrow
 from bertdata.sources.article_records import split_articles_file
 from bertdata.sources.csv_records import read_csv_columns, split_csv
-from bertdata.sources.delimited import USUAL
+from bertdata.sources.delimited import DEFAULT_DELIMITING
 from bertdata.sources.fields import TextFields
 from bertdata.sources.json_values import find_json_value_fields, split_json_values
 from bertdata.sources.line_pieces import find_json_line_fields, split_json_lines
@@ -47,9 +47,9 @@ class SourceKind:
     columns: Callable[[str, RecordSettings], TextFields | None] | None = None
     names: re.Pattern[str] | None = None
 
-    def has(self, name: str) -> bool:
+    def has_file_name(self, name: str) -> bool:
         """Return True if a file with this name, listed from a directory, has this kind."""
-        plain = plain_name(name).rpartition("/")[2]
+        plain = strip_packing_ending(name).rpartition("/")[2]
         return self.names.fullmatch(plain) is not None if self.names else plain.endswith(self.endings)
 
     @property
@@ -75,7 +75,7 @@ SOURCE_KINDS = {
             pieces=partial(split_csv, kind=name),
             columns=partial(read_csv_columns, kind=name),
         )
-        for name in USUAL
+        for name in DEFAULT_DELIMITING
     },
     "parquet": SourceKind(endings=(".parquet",), pieces=split_parquet, columns=find_parquet_columns),
     "arrow": SourceKind(endings=(".arrow",), pieces=split_arrow, columns=find_arrow_columns),
@@ -91,7 +91,7 @@ def is_articles_kind(kind: str) -> bool:
     return kind in (ARTICLES, ESCAPED_ARTICLES)
 
 
-def plain_name(path: str) -> str:
+def strip_packing_ending(path: str) -> str:
     """Return the path without an ending such as ``.gz`` that says how the file is compressed."""
     for ending in ENDINGS:
         path = path.removesuffix(ending)

@@ -34,7 +34,7 @@ class RangePiece:
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         with storage.open_input(self.path) as file:
-            return _read_lines(_lines_of_range(file, self.start, self.end, settings.raw_bytes), settings)
+            return _read_lines(_read_range_lines(file, self.start, self.end, settings.raw_bytes), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ def find_json_line_fields(path: str, settings: RecordSettings) -> TextFields:
     """
     with open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
-    objects = list(_first_objects(head))
+    objects = list(_parse_first_objects(head))
     is_single = len(objects) < 2 and head.strip().count(b"\n") == 0
     if settings.text_field is None and is_single:
         refuse_inner_records(head, path)
     return find_text_fields(objects) if objects else find_text_fields_in_head(head)
 
 
-def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
+def _parse_first_objects(head: bytes) -> Iterator[dict[str, Any]]:
     for line in head.removeprefix(BOM).split(b"\n")[:_LINES_LOOKED_AT]:
         try:
             value = parse_line(line)
@@ -90,7 +90,7 @@ def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
     return ReadPiece(list(read_line_records(data, settings)), lines)
 
 
-def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
+def _read_range_lines(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
     """Return the lines that start in the range, the last line completely. Empty if no line starts there."""
     # Read one byte before the range: if it is a line end, a line starts exactly at ``start``.
     # "ab\ncd\nef" split at byte 4: range [0, 4) has the lines "ab" and "cd" (read past byte 4), and range
@@ -105,10 +105,10 @@ def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> byt
         data = data[first:]
     else:
         data = data.removeprefix(BOM)
-    return data if data.endswith(b"\n") else data + _rest_of_line(file, raw_bytes)
+    return data if data.endswith(b"\n") else data + _read_line_rest(file, raw_bytes)
 
 
-def _rest_of_line(file: BinaryIO, raw_bytes: int) -> bytes:
+def _read_line_rest(file: BinaryIO, raw_bytes: int) -> bytes:
     return file.readline(raw_bytes + 1)
 
 
@@ -118,15 +118,15 @@ def read_line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
         data = file.read(PIECE_BYTES).removeprefix(BOM)
         while data:
             if not data.endswith(b"\n"):
-                rest = _rest_of_line(file, raw_bytes)
+                rest = _read_line_rest(file, raw_bytes)
                 data += rest
                 if rest and not rest.endswith(b"\n"):
-                    data += _pass_line(file)
+                    data += _skip_line(file)
             yield data
             data = file.read(PIECE_BYTES)
 
 
-def _pass_line(file: BinaryIO) -> bytes:
+def _skip_line(file: BinaryIO) -> bytes:
     """Skip the rest of a line that is too long, and return its line end."""
     while rest := file.readline(1 << 20):
         if rest.endswith(b"\n"):

@@ -12,7 +12,7 @@ from typing import Any
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.sources.fields import TextFields
-from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, numbered
+from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, number_records
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     check_columns,
@@ -48,7 +48,7 @@ class RowGroupPiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         found, held = [], 0
         with _open(self.path) as table:
-            for batch in _batches(table, self.group, settings, self.path):
+            for batch in _read_batches(table, self.group, settings, self.path):
                 found += batch
                 held += sum(len(getattr(record, "text", "")) for record in batch)
                 if held > _MOST_GROUP_CHARACTERS:
@@ -57,7 +57,7 @@ class RowGroupPiece:
                         f"{_MOST_GROUP_CHARACTERS} characters, many of which the file holds once; write it "
                         "with fewer rows in a row group"
                     )
-        found = numbered(found)
+        found = number_records(found)
         return ReadPiece(found, len(found))
 
 
@@ -71,61 +71,61 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
     """Divide a Parquet file into pieces (see ``bertdata.sources.piece``)."""
     with _open(path) as table:
         check_columns(table.schema_arrow, settings, path)
-        packed = _is_packed(path)
+        packed = _is_compressed(path)
         for group in range(table.num_row_groups):
-            size, unpacked = _group_bytes(table, group, settings)
+            size, unpacked = _measure_group(table, group, settings)
             # A worker that reads the group by itself holds all its records at once. That is only allowed if
             # the group is small, including texts that are stored once but occur in many rows.
-            longest = 0 if packed else _longest_shared(path, table, group, list_wanted_columns(settings))
+            longest = 0 if packed else _bound_shared_text(path, table, group, list_wanted_columns(settings))
             if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
-            yield from _rows_of_large(table, group, settings, path, size)
+            yield from _split_large_group(table, group, settings, path, size)
 
 
 def read_parquet_texts(path: str) -> Iterator[str]:
     """Yield all texts in all columns of a file, at any depth."""
     with _open(path) as table:
         names = find_columns_with_texts(table.schema_arrow)
-        with _naming(path):
+        with _translate_errors(path):
             for group in range(table.num_row_groups):
-                rows = _rows_at_once(path, table, group, names)
+                rows = _choose_batch_rows(path, table, group, names)
                 for batch in table.iter_batches(rows, row_groups=[group], columns=names):
                     yield from read_batch_texts(batch, names)
 
 
-def _rows_of_large(
+def _split_large_group(
     table: Any, group: int, settings: RecordSettings, path: str, size: int
 ) -> Iterator[RowsPiece]:
     """Yield the records of a large row group as pieces that are already read."""
     found, held = [], 0
-    for batch in _batches(table, group, settings, path):
+    for batch in _read_batches(table, group, settings, path):
         found += batch
         held += sum(len(getattr(record, "text", "")) for record in batch)
         if held >= PIECE_BYTES:
-            yield RowsPiece(numbered(found), 0)
+            yield RowsPiece(number_records(found), 0)
             found, held = [], 0
-    yield RowsPiece(numbered(found), size)
+    yield RowsPiece(number_records(found), size)
 
 
-def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
+def _read_batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
     """Yield the records of a row group in batches of rows."""
     names = list_wanted_columns(settings)
-    rows = _rows_at_once(path, table, group, names)
-    with _naming(path, f"row group {group}: "):
+    rows = _choose_batch_rows(path, table, group, names)
+    with _translate_errors(path, f"row group {group}: "):
         for batch in table.iter_batches(rows, row_groups=[group], columns=names):
             for fitting in split_batch(batch, settings):
                 yield read_batch_records(fitting, settings)
 
 
-def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
+def _measure_group(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
     """Return the size of a row group's wanted columns, in the file and uncompressed."""
-    columns = list(_columns_of(table, group, list_wanted_columns(settings)))
+    columns = list(_find_stored_columns(table, group, list_wanted_columns(settings)))
     size = sum(column.total_compressed_size for column in columns)
     return size, sum(column.total_uncompressed_size for column in columns)
 
 
-def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
+def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
     """Yield the stored columns of a row group that belong to the named columns."""
     facts = table.metadata.row_group(group)
     for number in range(facts.num_columns):
@@ -135,37 +135,37 @@ def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
             yield column
 
 
-def _rows_at_once(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) -> int:
     """Return how many rows to read per batch. It is less if pyarrow would copy a long text for every row."""
-    longest = _longest_shared(path, table, group, names)
+    longest = _bound_shared_text(path, table, group, names)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
 
 
-def _longest_shared(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) -> int:
     """Return an upper bound in bytes for a text that the row group stores once for many rows, or 0.
 
     Such a text is in a dictionary page, or is stored as the difference to the text before (DELTA_BYTE_ARRAY).
     pyarrow copies it for each row of a batch, which multiplies the memory.
     """
     longest = 0
-    for column in _columns_of(table, group, names):
+    for column in _find_stored_columns(table, group, names):
         if column.physical_type != "BYTE_ARRAY":
             continue
         if "DELTA_BYTE_ARRAY" in column.encodings:
             longest = max(longest, column.total_uncompressed_size)
         elif column.has_dictionary_page and column.total_uncompressed_size > _SHARED_BYTES:
-            longest = max(longest, _dictionary_bytes(path, column))
+            longest = max(longest, _measure_dictionary(path, column))
     return longest
 
 
-def _dictionary_bytes(path: str, column: Any) -> int:
+def _measure_dictionary(path: str, column: Any) -> int:
     """Return the uncompressed size of a column's dictionary, or of the whole column if it cannot be read.
 
     The page header is a struct in Thrift's compact protocol. Field 1 is the page's type and field 2 its
     uncompressed size. Each is a byte 0x15 followed by a zigzag varint: seven bits per byte, sign in the
     lowest bit.
     """
-    if _is_packed(path):
+    if _is_compressed(path):
         return int(column.total_uncompressed_size)
     with storage.open_input(path) as file:
         file.seek(column.dictionary_page_offset)
@@ -187,7 +187,7 @@ def _dictionary_bytes(path: str, column: Any) -> int:
     return value >> 1
 
 
-def _is_packed(path: str) -> bool:
+def _is_compressed(path: str) -> bool:
     with storage.open_input(path) as file:
         return detect_packing(file.read(6)) is not None
 
@@ -203,14 +203,14 @@ def _open(path: str) -> Iterator[Any]:
 
     with (
         open_seekable(path) as file,
-        _naming(path),
+        _translate_errors(path),
         parquet.ParquetFile(file, memory_map=False, buffer_size=BLOCK_BYTES) as table,
     ):
         yield table
 
 
 @contextmanager
-def _naming(path: str, place: str = "") -> Iterator[None]:
+def _translate_errors(path: str, place: str = "") -> Iterator[None]:
     """Turn pyarrow's errors about damaged data into an InputError that names the file.
 
     place: part of the file that is being read, for the message.

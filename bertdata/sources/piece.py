@@ -50,6 +50,6 @@ class RowsPiece:
         return ReadPiece(self.found, len(self.found))
 
 
-def numbered(found: Found) -> Found:
+def number_records(found: Found) -> Found:
     """Return the records, numbered from 1."""
     return [record._replace(number=number) for number, record in enumerate(found, 1)]

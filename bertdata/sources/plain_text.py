@@ -16,7 +16,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 
 
-def text_lines(text: str) -> list[str]:
+def split_text_lines(text: str) -> list[str]:
     r"""Return the lines of a text that hold more than white space. A line ends at ``\n``, ``\r\n`` or ``\r``.
 
     >>> text_lines("A b.\r\n\n \nC d.")
@@ -27,7 +27,7 @@ def text_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.isspace()]
 
 
-def text_bytes(text: str) -> int:
+def measure_text_lines(text: str) -> int:
     """Return the size in bytes of ``text_lines(text)``, each line with a line end.
 
     Unlike ``text_lines``, this does not build a list, which would be large for a text of very many lines.
@@ -45,8 +45,8 @@ class BlocksPiece:
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         found: Found = []
-        for data in _documents(self.data):
-            found.append(_record(len(found) + 1, data, settings))
+        for data in _split_documents(self.data):
+            found.append(_make_text_record(len(found) + 1, data, settings))
         return ReadPiece(found, len(found))
 
 
@@ -60,7 +60,7 @@ class FilePiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         with open_unpacked(self.path) as file:
             data = file.read(settings.raw_bytes + 1).removeprefix(_BOM)
-        return ReadPiece([_record(1, data, settings)], 1)
+        return ReadPiece([_make_text_record(1, data, settings)], 1)
 
 
 def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
@@ -79,7 +79,7 @@ def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPie
         looked_at = 0
         while more := file.read(PIECE_BYTES):
             rest += more
-            if cut := _last_blank_line(rest, looked_at):
+            if cut := _find_last_blank_line(rest, looked_at):
                 yield BlocksPiece(rest[:cut], cut)
                 rest, looked_at = rest[cut:], 0
                 continue
@@ -91,7 +91,7 @@ def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPie
             yield BlocksPiece(rest, len(rest))
 
 
-def _last_blank_line(data: bytes, start: int) -> int:
+def _find_last_blank_line(data: bytes, start: int) -> int:
     r"""Return the position after the last blank line from ``start`` on, or 0 if there is none.
 
     A blank line at the very end of the data does not count, because its ``\r`` may continue as ``\r\n``.
@@ -103,7 +103,7 @@ def _last_blank_line(data: bytes, start: int) -> int:
     return ends[-1] if ends else 0
 
 
-def _documents(data: bytes) -> Iterator[bytes]:
+def _split_documents(data: bytes) -> Iterator[bytes]:
     """Yield the documents: consecutive lines that hold more than white space. No list of lines is built."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     # begin: start of the open document, or -1 between documents. last: end of its last line so far.
@@ -128,7 +128,7 @@ def _is_blank(line: bytes) -> bool:
     return line.isspace() or (line[0] >= 0x80 and line.decode(errors="replace").isspace())
 
 
-def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
+def _make_text_record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
     if len(data) >= settings.raw_bytes:  # split_text_blocks cut its end
         return BadRecord(number, "too_long", f"a document of {settings.raw_bytes} bytes or more")
     try:

@@ -17,7 +17,7 @@ from bertdata.io.signatures import FileKind
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
 from bertdata.sources.article_records import FRAME
 from bertdata.sources.json_lines import parse_line
-from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, plain_name
+from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, strip_packing_ending
 from bertdata.sources.unpacking import detect_packing, open_unpacked
 
 _PLAIN = (TEXT, BLOCKS)
@@ -90,7 +90,7 @@ def recognise_kind(begin: Beginning) -> str | None:
     other = recognise_other_kind(begin)
     if other is not None:
         return {"JSON": "json", "JSON, one object a line": "jsonl"}.get(other.name)
-    name = plain_name(begin.path)
+    name = strip_packing_ending(begin.path)
     if name.endswith((".csv", ".tsv")):
         return name[-3:]
     is_plain = not is_binary(head) and not begin.is_empty and not holds_frame(begin)
@@ -143,9 +143,9 @@ def make_unknown_kind_error(begin: Beginning) -> InputError:
     """Return the error for a file whose kind is unknown."""
     other = recognise_other_kind(begin)
     if other is not None:
-        return _refusal(begin, other.name, "text or records", _remedy(begin, other))
+        return _make_kind_error(begin, other.name, "text or records", _suggest_remedy(begin, other))
     if is_binary(begin.head):
-        return _refusal(begin, "binary data (it holds NUL)", "text or records", "")
+        return _make_kind_error(begin, "binary data (it holds NUL)", "text or records", "")
     return InputError(
         f"{begin.path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
         f"lines between documents), {TEXT} (a file a document), or another"
@@ -170,7 +170,7 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
         what = "no file of that kind" if found is None else found
         raise InputError(f"{begin.path}: looks like {what}, expected {kind}")
     if found is None and (other := recognise_other_kind(begin)) is not None:
-        raise _refusal(begin, other.name, kind, _remedy(begin, other))
+        raise _make_kind_error(begin, other.name, kind, _suggest_remedy(begin, other))
     if kind in ("csv", "tsv") and found in ("json", "jsonl", ARTICLES):
         raise InputError(f"{begin.path}: looks like {found}, expected {kind}")
 
@@ -180,21 +180,21 @@ def _check_plain(begin: Beginning, found: str | None) -> None:
     as_is = "or take it for text as it is: --as-is"
     if found in _NAMES:
         remedy = f"leave --input-kind out to read its texts, {as_is}"
-        raise _refusal(begin, _NAMES[found], "plain text", remedy)
+        raise _make_kind_error(begin, _NAMES[found], "plain text", remedy)
     if (other := recognise_other_kind(begin)) is not None:
-        raise _refusal(begin, other.name, "plain text", _remedy(begin, other))
+        raise _make_kind_error(begin, other.name, "plain text", _suggest_remedy(begin, other))
     if is_binary(begin.head):
-        raise _refusal(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))
+        raise _make_kind_error(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))
 
 
-def _refusal(begin: Beginning, found: str, expected: str, remedy: str) -> InputError:
+def _make_kind_error(begin: Beginning, found: str, expected: str, remedy: str) -> InputError:
     packed = "" if begin.packing is None else f" within {begin.packing} data"
     return InputError(
         f"{begin.path}: looks like {found}{packed}, expected {expected}{f'; {remedy}' if remedy else ''}"
     )
 
 
-def _remedy(begin: Beginning, kind: FileKind) -> str:
+def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
     """Return the advice for this format, preceded by unpacking if necessary.
 
     tar unpacks compressed archives itself, and ``bertdata extract`` reads compressed dumps.
@@ -202,5 +202,5 @@ def _remedy(begin: Beginning, kind: FileKind) -> str:
     if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
         return kind.remedy
     unpacked = unpack_in_place(begin.packing, _ENDINGS[begin.packing], begin.path)
-    plain = find_kind(begin.head, plain_name(begin.path), whole=begin.is_whole)
+    plain = find_kind(begin.head, strip_packing_ending(begin.path), whole=begin.is_whole)
     return unpacked if plain is None else f"{unpacked}; then {plain.remedy}"

@@ -31,7 +31,7 @@ def find_text_columns(schema: Any) -> TextFields:
     """Return the names of the columns that hold text, including dictionary-encoded columns."""
     texts = [field.name for field in schema if _is_text(field.type)]
     paragraphs = [field.name for field in schema if _is_list_of_texts(field.type)]
-    inner = [name for field in schema for name in _inner_texts(field)]
+    inner = [name for field in schema for name in _find_inner_texts(field)]
     return TextFields(texts, paragraphs, inner)
 
 
@@ -57,7 +57,7 @@ def _is_list_of_texts(kind: Any) -> bool:
     return _is_bytes(kind) or (is_list and (_is_text(kind.value_type) or _is_bytes(kind.value_type)))
 
 
-def _inner_texts(field: Any) -> Iterator[str]:
+def _find_inner_texts(field: Any) -> Iterator[str]:
     """Yield the names of text fields inside a struct column, as ``a.b``."""
     from pyarrow import types
 
@@ -66,18 +66,18 @@ def _inner_texts(field: Any) -> Iterator[str]:
     for inner in field.type:
         if _is_text(inner.type) or _is_list_of_texts(inner.type):
             yield f"{field.name}.{inner.name}"
-        yield from (f"{field.name}.{name}" for name in _inner_texts(inner))
+        yield from (f"{field.name}.{name}" for name in _find_inner_texts(inner))
 
 
 def find_columns_with_texts(schema: Any) -> list[str]:
     """Return the columns that hold strings at any depth. Without any, return the columns that hold bytes."""
-    found = [field.name for field in schema if _holds(field.type, _is_text)]
-    return found or [field.name for field in schema if _holds(field.type, _is_bytes)]
+    found = [field.name for field in schema if _holds_type(field.type, _is_text)]
+    return found or [field.name for field in schema if _holds_type(field.type, _is_bytes)]
 
 
-def _holds(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+def _holds_type(kind: Any, wanted: Callable[[Any], bool]) -> bool:
     inner = (kind.field(number).type for number in range(kind.num_fields))
-    return wanted(kind) or any(_holds(one, wanted) for one in inner)
+    return wanted(kind) or any(_holds_type(one, wanted) for one in inner)
 
 
 def read_batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
@@ -92,13 +92,13 @@ def read_batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
 def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
     """Raise InputError if a column that the settings name is missing or occurs twice."""
     for name in list_wanted_columns(settings):
-        if not _has(schema, name):
+        if not _has_column(schema, name):
             raise InputError(f"{path}: has no column {name!r}")
         if schema.names.count(name) > 1:
             raise InputError(f"{path}: has the column {name!r} twice; rename one of the two")
 
 
-def _has(schema: Any, name: str) -> bool:
+def _has_column(schema: Any, name: str) -> bool:
     """Return True if the schema has this column, or this field inside a struct column."""
     from pyarrow import types
 
@@ -115,7 +115,7 @@ def _has(schema: Any, name: str) -> bool:
     return True
 
 
-def _column_at(batch: Any, name: str) -> Any:
+def _get_column(batch: Any, name: str) -> Any:
     """Return the values of a column, or of a field inside a struct column (null where the struct is null)."""
     from pyarrow import compute
 
@@ -138,8 +138,10 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     small batch may expand to gigabytes.
     """
     # sizes of the rows' values: [30, 10, 5] MB, limit 32 MB -> slices [row 0], [row 1, row 2]
-    columns = [_column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)]
-    lengths = [_lengths(column).to_pylist() for column in columns]
+    columns = [
+        _get_column(batch, name) for name in list_wanted_columns(settings) if _has_column(batch.schema, name)
+    ]
+    lengths = [_measure_texts(column).to_pylist() for column in columns]
     sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
     if sum(sizes) <= BATCH_BYTES:
         yield batch
@@ -153,7 +155,7 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     yield batch.slice(start)
 
 
-def _lengths(column: Any) -> Any:
+def _measure_texts(column: Any) -> Any:
     """Return the bytes that each row's text, or list of texts, takes after expansion, as an Arrow array."""
     import pyarrow as pa
     from pyarrow import compute, types
@@ -162,7 +164,7 @@ def _lengths(column: Any) -> Any:
     # dictionary ["long text", "b"], indices [0, 0, 1] -> [9, 9, 1]
     if types.is_dictionary(kind):
         _check_places(column)
-        return compute.take(_lengths(column.dictionary), column.indices)
+        return compute.take(_measure_texts(column.dictionary), column.indices)
     if (
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -172,10 +174,10 @@ def _lengths(column: Any) -> Any:
         _check_places(column)
         return compute.binary_length(column)
     if types.is_string_view(kind) or types.is_binary_view(kind):
-        return pa.array([_text_bytes(cell) for cell in column], pa.int64())
+        return pa.array([_measure_cell(cell) for cell in column], pa.int64())
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         _check_places(column)
-        items = iter(_lengths(column.flatten()).to_pylist())
+        items = iter(_measure_texts(column.flatten()).to_pylist())
         counts = compute.list_value_length(column).fill_null(0).to_pylist()
         return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
     return pa.array([0] * len(column), pa.int64())
@@ -187,17 +189,19 @@ def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
     The batch must fit into memory when expanded: see split_batch.
     """
     columns = {
-        name: _column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)
+        name: _get_column(batch, name)
+        for name in list_wanted_columns(settings)
+        if _has_column(batch.schema, name)
     }
     for column in columns.values():
         _check_places(column)
     # If one text may be too long, or is not UTF-8, convert row by row, so that only that row is a bad record.
     if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:
-        return [_single(columns, row, settings) for row in range(batch.num_rows)]
+        return [_make_row_record(columns, row, settings) for row in range(batch.num_rows)]
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
     except UnicodeDecodeError:
-        return [_single(columns, row, settings) for row in range(batch.num_rows)]
+        return [_make_row_record(columns, row, settings) for row in range(batch.num_rows)]
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
     return [make_record(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
@@ -225,10 +229,10 @@ def _check_places(column: Any) -> None:
         column.view(as_bytes[column.type]).validate(full=True)
 
 
-def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
+def _make_row_record(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
     """Return the record of one row, or a bad record if a text is too long or not UTF-8."""
     cells = {name: column[row] for name, column in columns.items()}
-    if any(_text_bytes(cell) > settings.raw_bytes for cell in cells.values()):
+    if any(_measure_cell(cell) > settings.raw_bytes for cell in cells.values()):
         return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
     try:
         values = {name: cell.as_py() for name, cell in cells.items()}
@@ -237,7 +241,7 @@ def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> A
     return make_record(row + 1, values, settings)
 
 
-def _text_bytes(cell: Any) -> int:
+def _measure_cell(cell: Any) -> int:
     """Return the bytes of a text or a list of texts, without copying it. 0 for other values."""
     if not cell.is_valid:
         return 0

@@ -117,14 +117,14 @@ def _unpack(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
     """Yield the unpacked blocks of all members, and turn faults of the data into InputError."""
     faults: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
     if packing == "zstd":
-        faults = (*faults, _zstandard(path).ZstdError)
+        faults = (*faults, _import_zstandard(path).ZstdError)
     try:
-        yield from _members(file, packing, path)
+        yield from _unpack_members(file, packing, path)
     except faults as error:
         raise InputError(f"{path}: is damaged {packing} data: {error}; fetch or make it again") from None
 
 
-def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
+def _unpack_members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
     """Yield the unpacked blocks of all members, one member after the other."""
     unpack = {"gzip": _unpack_gzip, "zstd": _unpack_zstd}.get(packing, _unpack_member)
     data = file.read(BLOCK_BYTES)
@@ -139,7 +139,7 @@ def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
             data += file.read(BLOCK_BYTES)
 
 
-def _more(file: BinaryIO, size: int = BLOCK_BYTES) -> bytes:
+def _read_more(file: BinaryIO, size: int = BLOCK_BYTES) -> bytes:
     data = file.read(size)
     if not data:
         raise EOFError("it is cut short")
@@ -153,7 +153,7 @@ def _unpack_gzip(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
         yield unpacker.decompress(data, BLOCK_BYTES)
         if unpacker.eof:
             return unpacker.unused_data
-        data = unpacker.unconsumed_tail or _more(file)
+        data = unpacker.unconsumed_tail or _read_more(file)
 
 
 def _unpack_member(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
@@ -164,14 +164,14 @@ def _unpack_member(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
         yield unpacker.decompress(data, BLOCK_BYTES)
         if unpacker.eof:
             return unpacker.unused_data
-        data = _more(file) if unpacker.needs_input else b""
+        data = _read_more(file) if unpacker.needs_input else b""
 
 
 def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
     """Yield the blocks of one zstd frame, and return the bytes after it."""
-    unpacker, start = _zstandard(path).ZstdDecompressor().decompressobj(), 0
+    unpacker, start = _import_zstandard(path).ZstdDecompressor().decompressobj(), 0
     if data[:4] != _SIGNATURES["zstd"][0]:
-        return (yield from _pass_skippable(file, data))
+        return (yield from _skip_empty_frame(file, data))
     # zlib, bz2 and lzma take a limit for their output; the zstandard package does not. So the input is passed
     # in small pieces instead.
     while True:
@@ -180,22 +180,22 @@ def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
         if unpacker.eof:
             return unpacker.unused_data + data[start:]
         if start >= len(data):
-            data, start = _more(file), 0
+            data, start = _read_more(file), 0
 
 
-def _pass_skippable(file: BinaryIO, data: bytes) -> Any:
+def _skip_empty_frame(file: BinaryIO, data: bytes) -> Any:
     """Skip a zstd frame without data, as pzstd writes it, and return the bytes after it."""
     while len(data) < 8:
-        data += _more(file)
+        data += _read_more(file)
     left = 8 + int.from_bytes(data[4:8], "little")
     while left > len(data):
         left -= len(data)
-        data = _more(file)
+        data = _read_more(file)
     yield b""
     return data[left:]
 
 
-def _zstandard(path: str) -> Any:
+def _import_zstandard(path: str) -> Any:
     try:
         import zstandard
     except ImportError:

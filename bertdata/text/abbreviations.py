@@ -63,13 +63,13 @@ def read_abbreviations(path: str) -> Abbreviations:
     words = []
     for number, line in enumerate(lines, 1):
         if text := _COMMENT.sub("", line).strip():
-            words.append(_words(text, f"{path}: line {number}"))
+            words.append(_parse_abbreviation(text, f"{path}: line {number}"))
     if not words:
         raise InputError(f"{path}: holds no abbreviation, expected one a line, {_EXAMPLE[3:]}")
     return Abbreviations(md5=md5_of(data), words=tuple(words))
 
 
-def _words(text: str, where: str) -> tuple[str, ...]:
+def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:
     words = characters.lower(text if text.endswith(".") else f"{text}.").split()
     if not all(_is_word(word) for word in words):
         raise InputError(f"{where}: found {text[:80]!r}, expected {_EXAMPLE}")

@@ -21,8 +21,8 @@ from bertdata.text.manifest import (
     TEXT_KIND,
     TextInput,
     TextManifest,
+    make_plan_terms,
     parse_text_manifest,
-    plan_terms,
 )
 from bertdata.text.punkt.variants import ALIASES
 from bertdata.text.settings import SegmentCounts
@@ -75,8 +75,8 @@ class TextDirectory(Generic[PlanKind]):
         tables = plan.settings.tables()
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else md5_of(plan.articles)
-        terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
-        self.commit = Commit(directory, TEXT_KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})
+        terms = make_plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
+        self.commit = Commit(directory, TEXT_KIND, terms, _read_manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager
     def open(self, name: str) -> Iterator[HashingSink]:
@@ -118,7 +118,7 @@ class TextDirectory(Generic[PlanKind]):
         """
         plan = self.plan
         if plan.articles is not None:
-            _check_articles([one for one in inputs if is_articles_kind(one.kind)], plan.articles)
+            _check_article_digests([one for one in inputs if is_articles_kind(one.kind)], plan.articles)
         made = tuple(sorted(files, key=attrgetter("name")))
         manifest = TextManifest(
             settings=plan.settings.as_json(),
@@ -143,7 +143,7 @@ class TextDirectory(Generic[PlanKind]):
         return manifest
 
 
-def _check_articles(inputs: Sequence[TextInput], articles: bytes) -> None:
+def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None:
     listed = {entry.name: entry for entry in parse_articles_manifest(articles, ARTICLES_COPY).files}
     for item in inputs:
         entry = listed[item.name]
@@ -155,7 +155,7 @@ def _check_articles(inputs: Sequence[TextInput], articles: bytes) -> None:
             )
 
 
-def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
     return parse_text_manifest(data, where).terms()
 
 
@@ -187,12 +187,12 @@ def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
     """
     articles = storage.join(output, EXTRACTED)
     paths = [path for path in inputs if path]
-    if any(_lies_in(path, articles) for path in paths) and storage.exists(
+    if any(_is_below(path, articles) for path in paths) and storage.exists(
         storage.join(articles, MANIFEST_NAME)
     ):
-        paths = [path for path in paths if not _lies_in(path, articles)]
+        paths = [path for path in paths if not _is_below(path, articles)]
     refuse_inputs(output, paths)
 
 
-def _lies_in(path: str, directory: str) -> bool:
+def _is_below(path: str, directory: str) -> bool:
     return f"{real_path(path)}/".startswith(f"{real_path(directory)}/")

@@ -45,16 +45,16 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
         if title_due:
             title_due = False
             if b"</doc>" in line:  # the article's last line mentioned <doc; its end is dropped as a title
-                watch.see_closing()
+                watch.note_closing()
         elif b"<" not in line:  # most lines; searching a single byte is much faster
             if line:
                 kept.append(line)
         elif b"<doc" in line:
-            watch.see_opening(line, number)
+            watch.note_opening(line, number)
             title_due = True
             kept.append(b"")
         elif b"</doc>" in line:
-            watch.see_closing()
+            watch.note_closing()
         else:
             kept.append(line)
     watch.finish()
@@ -77,7 +77,7 @@ class FrameWatch:
         self._opened_id = ""
         self.articles = 0
 
-    def see_opening(self, line: bytes, number: int) -> None:
+    def note_opening(self, line: bytes, number: int) -> None:
         """Note a line with ``<doc``.
 
         Raises InputError if the article before is still open.
@@ -89,34 +89,34 @@ class FrameWatch:
         if self._opened_at and self._opened_whole and not is_whole:
             return
         if self._opened_at:
-            raise self._reopened(number)
+            raise self._make_reopened_error(number)
         self._opened_at, self._opened_whole = number, is_whole
         self._opened_id = opening[1].decode(errors="replace")
         self.articles += 1
 
-    def see_closing(self) -> None:
+    def note_closing(self) -> None:
         """Note that the article is closed."""
         self._opened_at = 0
 
     def finish(self) -> None:
         """Raise InputError if an article is still open or if there was no article."""
         if self._opened_at:
-            raise self._not_closed("before the file ends", "the file is cut short, extract it again")
+            raise self._make_unclosed_error("before the file ends", "the file is cut short, extract it again")
         if not self.articles:
             raise InputError(
                 f'{self._name}: no article found, expected lines <doc id="..."> to </doc> '
                 "as bertdata extract writes them"
             )
 
-    def _reopened(self, number: int) -> InputError:
+    def _make_reopened_error(self, number: int) -> InputError:
         """Return the error for an open article that contains what looks like the first line of another."""
-        return self._not_closed(
+        return self._make_unclosed_error(
             f"before the next one opens on line {number}",
             "if that line is text which the page shows, extract again and leave the page out: --skip-page "
             f"{shlex.quote(self._opened_id)}; else the file is damaged, extract it again",
         )
 
-    def _not_closed(self, where: str, remedy: str) -> InputError:
+    def _make_unclosed_error(self, where: str, remedy: str) -> InputError:
         return InputError(
             f"{self._name}: line {self._opened_at}: <doc> is not closed by </doc> {where}; {remedy}"
         )

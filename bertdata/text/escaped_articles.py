@@ -10,7 +10,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.escapes import ESCAPED_AMPERSAND
-from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, is_articles_kind, plain_name
+from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, is_articles_kind, strip_packing_ending
 from bertdata.text.reading import open_articles
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
@@ -37,7 +37,7 @@ def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str 
         if not is_articles_kind(kind):
             found.append(kind)
             continue
-        manifest = manifests.of(path)
+        manifest = manifests.find(path)
         untold |= manifest is None
         escaped = told == "yes" if manifest is None else writes_escapes(manifest.extractor)
         found.append(ESCAPED_ARTICLES if escaped else ARTICLES)
@@ -69,9 +69,9 @@ def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str |
     manifests = _ArticlesManifests()
     left = _LOOKED_AT_BYTES
     for path, kind in zip(files, kinds, strict=True):
-        if not is_articles_kind(kind) or manifests.of(path) is not None:
+        if not is_articles_kind(kind) or manifests.find(path) is not None:
             continue
-        for size, holds_escape in _search(path, left):
+        for size, holds_escape in _search_escapes(path, left):
             left -= size
             if holds_escape:
                 return [
@@ -83,7 +83,7 @@ def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str |
     return []
 
 
-def _search(path: str, most: int) -> Iterator[tuple[int, bool]]:
+def _search_escapes(path: str, most: int) -> Iterator[tuple[int, bool]]:
     """Yield for each block of a file its size and whether it contains an escaped ampersand."""
     before = b""
     with open_articles(path) as file:
@@ -99,7 +99,7 @@ class _ArticlesManifests:
     def __init__(self) -> None:
         self._read: dict[str, tuple[ArticlesManifest, frozenset[str]] | None] = {}
 
-    def of(self, path: str) -> ArticlesManifest | None:
+    def find(self, path: str) -> ArticlesManifest | None:
         """Return the manifest that lists the file, or None.
 
         It is searched in ``DIR`` for the file ``DIR/AA/wiki_00``, then in the file's directory. A file that
@@ -109,21 +109,21 @@ class _ArticlesManifests:
         # manifest that lists "wiki_00".
         components = path.split("/")
         for depth in (2, 1):
-            directory = _directory(components[:-depth]) if len(components) >= depth else None
+            directory = _join_directory(components[:-depth]) if len(components) >= depth else None
             if directory is None:
                 continue
-            listing = self._listing(directory)
-            if listing is not None and plain_name("/".join(components[-depth:])) in listing[1]:
+            listing = self._load_listing(directory)
+            if listing is not None and strip_packing_ending("/".join(components[-depth:])) in listing[1]:
                 return listing[0]
         return None
 
-    def _listing(self, directory: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
+    def _load_listing(self, directory: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
         if directory not in self._read:
             self._read[directory] = _read_listing(storage.join(directory, MANIFEST_NAME))
         return self._read[directory]
 
 
-def _directory(components: list[str]) -> str | None:
+def _join_directory(components: list[str]) -> str | None:
     """Return the path of a directory from its components, or None above the root of a bucket."""
     if not components:
         return "."

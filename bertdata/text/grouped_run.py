@@ -66,7 +66,7 @@ class GroupedRun:
             self._progress(entry.bytes)
         return True
 
-    def notes(
+    def run_groups(
         self,
         groups: Sequence[Group],
         step: Callable[[NumberedFile], Text],
@@ -82,7 +82,7 @@ class GroupedRun:
         keep: if False, notes are neither read nor written.
         is_whole: checks the recipe's keys of an earlier run's note.
         """
-        kept = self._kept(groups, is_whole) if keep else {}
+        kept = self._find_valid_notes(groups, is_whole) if keep else {}
         kinds = self.text.plan.kinds
         work = [
             (n, self.files[n], kinds[n]) for group in groups if group.name not in kept for n in group.numbers
@@ -94,10 +94,10 @@ class GroupedRun:
             note = kept.get(group.name)
             if note is None:
                 # The results of this group are the next ones of the pool. ``make`` consumes them one by one
-                # through _noting, so that a group's texts are never in memory all at once.
+                # through _collect_inputs, so that a group's texts are never in memory all at once.
                 inputs: list[TextInput] = []
                 texts = (text for _, text in islice(results, len(group.numbers)))
-                note = make(group, self._noting(group, texts, inputs))
+                note = make(group, self._collect_inputs(group, texts, inputs))
                 note["inputs"] = [asdict(entry) for entry in inputs]
                 if keep:
                     self.text.commit.note(group.name, note)
@@ -107,7 +107,7 @@ class GroupedRun:
             self.inputs += [TextInput(**item) for item in note["inputs"]]
             yield note
 
-    def _noting(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
+    def _collect_inputs(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
         """Yield the texts of a group, and append each file's manifest entry to ``inputs``.
 
         Raises ChangedInputError if a file has changed since the parts were planned from its size.
@@ -119,7 +119,7 @@ class GroupedRun:
             yield text
             self._progress(text.bytes_in)
 
-    def _kept(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
+    def _find_valid_notes(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
         """Return the notes of an earlier run that still match their inputs and outputs, by group name."""
         # First the cheap tests: the note exists, names this group's files, and the output files are
         # unchanged. Only for groups that pass, the input files are hashed, in parallel.
@@ -127,7 +127,7 @@ class GroupedRun:
             group.name: note
             for group in groups
             if (note := self.text.commit.read_note(group.name)) is not None
-            and self._fits(group, note)
+            and self._is_valid(group, note)
             and is_whole(note)
         }
         numbers = [number for group in groups if group.name in noted for number in group.numbers]
@@ -140,7 +140,7 @@ class GroupedRun:
             and [item["md5"] for item in note["inputs"]] == [md5s[number] for number in group.numbers]
         }
 
-    def _fits(self, group: Group, note: Note) -> bool:
+    def _is_valid(self, group: Group, note: Note) -> bool:
         """Return True if the note names the group's inputs, and its output files exist unchanged."""
         try:
             inputs = parse_entry_list(TextInput, note.get("inputs"))

@@ -80,8 +80,8 @@ def _format_escaped_articles(data: bytes, name: str) -> FormattedText:
     return FormattedText(articles=articles, outside=formatted.outside)
 
 
-def _document_paragraphs(data: bytes, name: str) -> StrippedText:
-    return StrippedText(text=plain_text.paragraphs(data, name), articles=1)
+def _split_document(data: bytes, name: str) -> StrippedText:
+    return StrippedText(text=plain_text.split_paragraphs(data, name), articles=1)
 
 
 def _format_document(data: bytes, name: str) -> FormattedText:
@@ -106,7 +106,7 @@ KINDS = {
     TEXT: InputKind(
         find=plain_text.find_plain_files,
         check_beginning=plain_text.check_plain_beginning,
-        paragraphs=_document_paragraphs,
+        paragraphs=_split_document,
         format=_format_document,
         draws_rest=False,
     ),

@@ -12,15 +12,15 @@ from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.languages import ENGLISH
-from bertdata.text.settings import OF_RUN, SegmentCounts
+from bertdata.text.settings import RUN_COUNTERS, SegmentCounts
 
 TEXT_KIND = "text"
 
 RECORDS = "records"
 """Recipe name in the manifest of parts made from records."""
 
-_TOLD = ("language", "abbreviations")
-_OF_RECORDS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
+_SPLITTING_SETTINGS = ("language", "abbreviations")
+_RECORD_COUNTERS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
 
 ARTICLES_COPY = "sources/articles.json"
 """Where a text directory keeps a copy of the manifest of its articles."""
@@ -53,15 +53,15 @@ class TextInput:
 
         of_records: include the counts of records that are left out.
         """
-        entry = asdict(self) if of_records else _without_records(asdict(self))
+        entry = asdict(self) if of_records else _drop_record_counters(asdict(self))
         if self.kind == ARTICLES:
             del entry["kind"]
         return entry
 
 
-def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
+def _drop_record_counters(counts: dict[str, Any]) -> dict[str, Any]:
     """Return the counts except the counters that only records use."""
-    return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
+    return {name: value for name, value in counts.items() if name not in _RECORD_COUNTERS}
 
 
 def make_text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
@@ -118,20 +118,20 @@ class TextManifest:
 
     def splitting(self) -> dict[str, Any]:
         """Return how sentences were split, as a dataset's record ``text`` stores it."""
-        told = {name: self.settings[name] for name in _TOLD if name in self.settings}
+        told = {name: self.settings[name] for name in _SPLITTING_SETTINGS if name in self.settings}
         return {"punkt": self.punkt, **told}
 
     @property
     def counts(self) -> SegmentCounts:
         """Counts of the run that made the directory."""
-        counts = count_text(self.inputs, self.files)
+        counts = sum_counts(self.inputs, self.files)
         counts.withheld_in_training, counts.unprotected = self.withheld_in_training, self.unprotected
         return counts
 
     def terms(self) -> dict[str, Any]:
         """Return everything that must be equal to continue a run in this directory (see plan_terms)."""
         names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
-        return plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
+        return make_plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
@@ -145,7 +145,7 @@ class TextManifest:
             "articles_manifest": self.articles_manifest,
             "inputs": [entry.as_json(of_records=of_records) for entry in self.inputs],
             "files": entries_json(self.files),
-            "totals": totals if of_records else _without_records(totals),
+            "totals": totals if of_records else _drop_record_counters(totals),
         }
 
     def dump(self) -> bytes:
@@ -156,7 +156,7 @@ class TextManifest:
         return md5sums(self.files, self.dump())
 
 
-def plan_terms(
+def make_plan_terms(
     settings: dict[str, Any],
     punkt: dict[str, Any] | None,
     articles_manifest: str | None,
@@ -178,7 +178,7 @@ def plan_terms(
     }
 
 
-def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> SegmentCounts:
+def sum_counts(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> SegmentCounts:
     """Return the counts of a run that read these inputs and wrote these files."""
     counts = SegmentCounts(bytes_out=sum(file.bytes for file in files))
     for entry in inputs:
@@ -211,5 +211,5 @@ def parse_text_manifest(data: bytes, where: str) -> TextManifest:
         articles_manifest=value["articles_manifest"],
         inputs=tuple(TextInput(**item) for item in value["inputs"]),
         files=parse_entries(value["files"], where),
-        **{name: value["totals"].get(name) for name in OF_RUN},
+        **{name: value["totals"].get(name) for name in RUN_COUNTERS},
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bertdata.io.file_check import md5_of
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, KINDS
-from bertdata.text.mlperf_evaluation import withhold
+from bertdata.text.mlperf_evaluation import withhold_articles
 from bertdata.text.reading import count_sentences
 from bertdata.text.settings import SegmentCounts
 
@@ -65,7 +65,7 @@ def make_sentences(
     stripped = KINDS[kind].paragraphs(data, name)
     sentences = split(stripped.text, name) + b"\n"
     draws_rest = KINDS[kind].draws_rest
-    separated = withhold(sentences, index, files, eval_articles, name, draws_rest=draws_rest)
+    separated = withhold_articles(sentences, index, files, eval_articles, name, draws_rest=draws_rest)
     return MlperfText(
         training=separated.training,
         withheld=separated.withheld,

@@ -26,12 +26,12 @@ class SeparatedText:
     withheld: list[bytes]
 
 
-def quota(index: int, files: int, eval_articles: int) -> int:
+def compute_quota(index: int, files: int, eval_articles: int) -> int:
     """Return how many articles file ``index`` (from 0) of ``files`` contributes to the evaluation set."""
     return int((index + 1) * eval_articles / files) - int(index * eval_articles / files)
 
 
-def withhold(
+def withhold_articles(
     text: bytes, index: int, files: int, eval_articles: int, name: str, *, draws_rest: bool = True
 ) -> SeparatedText:
     """Divide the sentences of file ``index`` into training text and withheld articles.
@@ -43,7 +43,7 @@ def withhold(
     """
     # "A1\n\nA2\n\n" -> ["A1", "A2", ""]: the empty last piece can be drawn too.
     articles = split_articles(text)
-    wanted = quota(index, files, eval_articles)
+    wanted = compute_quota(index, files, eval_articles)
     pieces = len(articles) if draws_rest else len(articles) - 1
     if wanted > pieces:
         found = count_articles(articles)
@@ -52,7 +52,7 @@ def withhold(
             f"this file's share of the {eval_articles} to withhold for evaluation; "
             "withhold fewer: --eval-articles N"
         )
-    drawn = _draw(wanted, pieces, FIRST_SEED + SEED_STEP * index)
+    drawn = _draw_articles(wanted, pieces, FIRST_SEED + SEED_STEP * index)
     return SeparatedText(
         training=b"".join([a + b"\n\n" for number, a in enumerate(articles) if number not in drawn]),
         withheld=[articles[number] for number in sorted(drawn)],
@@ -78,12 +78,12 @@ def find_most_eval_articles(articles: Sequence[int]) -> int:
     # Start from an upper bound, then count down until no file has to give more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
-    while any(quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
+    while any(compute_quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
         most -= 1
     return most
 
 
-def _draw(wanted: int, articles: int, seed: int) -> set[int]:
+def _draw_articles(wanted: int, articles: int, seed: int) -> set[int]:
     """Draw ``wanted`` distinct article numbers. A repeated number is drawn again."""
     stream = random.Random(seed)
     drawn: set[int] = set()
@@ -110,12 +110,12 @@ def add_remedy(
 
     All files are read to find that number.
     """
-    articles = list(run_in_order(_articles_of, zip(files, kinds, strict=True), workers))
+    articles = list(run_in_order(_count_file_articles, zip(files, kinds, strict=True), workers))
     number, total = find_most_eval_articles(articles), sum(articles)
     return TooFewArticles(f"{str(error).removesuffix(' N')} {number} works here ({total} articles in all)")
 
 
-def _articles_of(file: tuple[str, str]) -> int:
+def _count_file_articles(file: tuple[str, str]) -> int:
     """Return the number of articles in a file, without splitting it into sentences."""
     path, kind = file
     lines = KINDS[kind].paragraphs(storage.read_bytes(path), path).text.split(b"\n")

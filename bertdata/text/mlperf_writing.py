@@ -45,12 +45,14 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     plan, commit = run.text.plan, run.text.commit
     step = FileToSentences(len(run.files), plan.settings.eval_articles, run.load_splitter)
 
-    def scratch(part: str, name: str) -> str:
+    def name_scratch_file(part: str, name: str) -> str:
         return commit.scratch_name(f"{part}.{name}")
 
     numbered = groupby(range(len(run.files)), key=lambda number: plan.part_of[number])
     groups = [
-        Group(name=name, numbers=list(numbers), made=[name, *(scratch(name, kind) for kind in EVAL)])
+        Group(
+            name=name, numbers=list(numbers), made=[name, *(name_scratch_file(name, kind) for kind in EVAL)]
+        )
         for name, numbers in ((plan.names[part], numbers) for part, numbers in numbered)
     ]
 
@@ -65,10 +67,10 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
         entries = [sink.entry(name) for name, sink in zip(group.made, sinks, strict=True)]
         return {"files": [entry._asdict() for entry in entries]}
 
-    made = [FileEntry(**note["files"][0]) for note in run.notes(groups, step, make)]
+    made = [FileEntry(**note["files"][0]) for note in run.run_groups(groups, step, make)]
     for name in EVAL:
         with run.text.open(name) as file:
             for group in groups:
-                file.write(storage.read_bytes(commit.path(scratch(group.name, name))))
+                file.write(storage.read_bytes(commit.path(name_scratch_file(group.name, name))))
         made.append(file.entry(name))
     return made

@@ -33,10 +33,10 @@ def format_articles(data: bytes, name: str) -> FormattedText:
         # As in the original, "<doc id=" and "</doc>" count anywhere in a line. The first line after the tag
         # is the title, which is dropped when the article is closed.
         if "<doc id=" in line:
-            watch.see_opening(line.encode(), number)
+            watch.note_opening(line.encode(), number)
             is_open = True
         elif "</doc>" in line:
-            watch.see_closing()
+            watch.note_closing()
             is_open = False
             articles.append("".join([text.rstrip() + " " for text in lines[1:] if text]))
             lines = []

@@ -25,7 +25,7 @@ class ShardedArticles:
     test: list[list[int]]
 
 
-def distribute(
+def distribute_articles(
     sentences: Sequence[int], *, training_shards: int, test_shards: int, test_fraction: float
 ) -> ShardedArticles:
     """Return which shard each article goes to.
@@ -39,8 +39,8 @@ def distribute(
     total = sum(sentences)
     training_total = int((1 - test_fraction) * total)
     stacks = _Stacks(sentences)
-    training = _Kind(shards=training_shards, nominal=training_total // training_shards)
-    test = _Kind(shards=test_shards, nominal=(total - training_total) // test_shards)
+    training = _ShardSet(shards=training_shards, nominal=training_total // training_shards)
+    test = _ShardSet(shards=test_shards, nominal=(total - training_total) // test_shards)
     for kind in (training, test):
         kind.place_first_articles(stacks)
     # The numbers of articles left after each of the last four rounds. If they are all equal, no shard could
@@ -84,15 +84,15 @@ class _Stacks:
         # sizes 1..5, stacks 3 and 4 empty -> _below[5] becomes 2
         self._below = [max(size - 1, 0) for size in range(self.largest + 1)]
 
-    def pop(self, most: int) -> tuple[int, int] | None:
+    def pop_largest(self, most: int) -> tuple[int, int] | None:
         """Return (article, its size) from the largest stack of at most ``most`` sentences, or None."""
-        size = self._largest_filled(min(most, self.largest))
+        size = self._find_filled_size(min(most, self.largest))
         if size <= 0:
             return None
         self.unplaced -= 1
         return self._stacks[size].pop(), size
 
-    def _largest_filled(self, size: int) -> int:
+    def _find_filled_size(self, size: int) -> int:
         """Return the largest size, at most ``size``, whose stack is not empty, or 0."""
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
@@ -103,7 +103,7 @@ class _Stacks:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Kind:
+class _ShardSet:
     """The training shards or the test shards.
 
     shards: number of shards.
@@ -120,7 +120,7 @@ class _Kind:
     def place_first_articles(self, stacks: _Stacks) -> None:
         """Give each shard the largest remaining article. The nominal size grows to hold it."""
         for _ in range(self.shards):
-            placed = stacks.pop(stacks.largest)
+            placed = stacks.pop_largest(stacks.largest)
             assert placed is not None, "there are as many articles as shards"
             article, size = placed
             self.articles.append([article])
@@ -133,7 +133,7 @@ class _Kind:
         for shard, count in enumerate(self.counts):
             if count > middle:
                 continue
-            placed = stacks.pop(self.nominal - count)
+            placed = stacks.pop_largest(self.nominal - count)
             if placed is not None:
                 article, size = placed
                 self.articles[shard].append(article)

@@ -65,12 +65,12 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
         for index, start in enumerate(starts)
     ]
 
-    def path_of(group: Group) -> str:
+    def make_path(group: Group) -> str:
         (name,) = group.made
         return commit.path(name) if place is None else storage.join(place, storage.base_name(name))
 
     def make(group: Group, texts: Iterator[NvidiaText]) -> Note:
-        path = path_of(group)
+        path = make_path(group)
         lengths, sentences = array("I"), array("I")
         with commit.open_path(path) if place is None else storage.open_output(path) as file:
             sink = HashingSink(file.write)
@@ -87,22 +87,22 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
     # shard's articles from the scratch files.
     sentences = array("I")
     with Spool() as spool:
-        notes = run.notes(
-            groups, FileToArticles(run.load_splitter), make, keep=place is None, is_whole=_is_whole
+        notes = run.run_groups(
+            groups, FileToArticles(run.load_splitter), make, keep=place is None, is_whole=_is_complete_note
         )
         for group, note in zip(groups, notes, strict=True):
-            spool.add(path_of(group), note["lengths"])
+            spool.add(make_path(group), note["lengths"])
             sentences.extend(note["sentences"])
         made = []
         for name, numbers in zip(plan.names, deal_articles(sentences, plan.settings), strict=True):
             with run.text.open(name) as shard:
-                for article in spool.articles(numbers):
+                for article in spool.read_articles(numbers):
                     shard.write(article)
             made.append(shard.entry(name))
     return made
 
 
-def _is_whole(note: Note) -> bool:
+def _is_complete_note(note: Note) -> bool:
     """Return True if an earlier run's note has the length and sentence count of each article in its file."""
     try:
         lengths, sentences = parse_numbers(note.get("lengths")), parse_numbers(note.get("sentences"))
@@ -135,7 +135,7 @@ class Spool:
         self._starts.append(starts)
         self._articles += len(starts) - 1
 
-    def articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
+    def read_articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
         """Yield the articles with these numbers, in this order."""
         for number in numbers:
             index = bisect_right(self._firsts, number) - 1

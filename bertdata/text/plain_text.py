@@ -65,7 +65,7 @@ def check_plain_beginning(path: str) -> None:
     check_plain_text(head, path, whole=len(head) <= 1 << 16)
 
 
-def paragraphs(data: bytes, name: str) -> bytes:
+def split_paragraphs(data: bytes, name: str) -> bytes:
     """Return the document's lines that are not empty, after a first empty line.
 
     This is the form of text after MLPerf's stages 1 and 2. Lines end at universal newlines, as for articles.

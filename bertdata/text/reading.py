@@ -10,7 +10,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
-from bertdata.sources.kinds import plain_name
+from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
 # Does not match wiki_00.1, which the original program leaves in the same directory.
@@ -47,7 +47,7 @@ def refuse_compressed_copies(files: Iterable[str]) -> None:
     """
     seen: dict[str, str] = {}
     for path in files:
-        other = seen.setdefault(plain_name(path), path)
+        other = seen.setdefault(strip_packing_ending(path), path)
         if other != path:
             raise SettingsError(
                 f"{other} and {path}: one is the other compressed, so its articles would be written twice; "

@@ -23,12 +23,12 @@ class PartCuts:
         self._part_bytes = part_bytes
         self._held = 0
 
-    def runs(self, sizes: Sequence[int]) -> Iterator[DocumentRun]:
+    def assign_documents(self, sizes: Sequence[int]) -> Iterator[DocumentRun]:
         """Yield the documents of the next piece as runs, each within one part.
 
         sizes: bytes of text of each document, 0 for a document that is left out.
 
-        >>> [tuple(run) for run in PartCuts(10).runs([4, 6, 0, 3, 20])]
+        >>> [tuple(run) for run in PartCuts(10).assign_documents([4, 6, 0, 3, 20])]
         [(0, 0, 2), (1, 3, 4), (2, 4, 5)]
         """
         start = 0

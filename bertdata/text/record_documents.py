@@ -18,7 +18,7 @@ from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_text import hash_text, is_held_out, make_bodies
 from bertdata.text.selection.evaluation_texts import load_ngrams
-from bertdata.text.selection.removed import Removed, bad, excluded
+from bertdata.text.selection.removed import RemovedRecord, describe_bad_record, describe_excluded_record
 from bertdata.text.settings import SegmentCounts
 from bertdata.text.splitter import SplitterLoader
 
@@ -50,7 +50,7 @@ class PieceText(NamedTuple):
     training: DocumentTexts
     withheld: DocumentTexts
     numbers: int
-    removed: list[Removed]
+    removed: list[RemovedRecord]
     counts: SegmentCounts
     first_bad: BadRecord | None
 
@@ -70,21 +70,23 @@ class PieceToDocuments:
         read = work.piece.read(self.settings.records)
         kept: list[Record] = []
         bodies: list[bytes] = []
-        removed: list[Removed] = []
+        removed: list[RemovedRecord] = []
         duplicates = dict(work.duplicates)
         usable, faults = make_bodies(read.records, self.settings)
         for record, body in usable:
-            if (found := self._removed(record, body, duplicates)) is not None:
+            if (found := self._find_removal(record, body, duplicates)) is not None:
                 removed.append(found)
             else:
                 kept.append(record)
                 bodies.append(body)
-        documents = self._documents(bodies, work.path)
+        documents = self._make_documents(bodies, work.path)
         empty = [n for n, document in enumerate(documents) if len(document) < 2]
         faults += [BadRecord(kept[n].number, "empty", "has no sentence", kept[n].id) for n in empty]
-        return self._piece_text(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
+        return self._divide_documents(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
 
-    def _removed(self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]) -> Removed | None:
+    def _find_removal(
+        self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
+    ) -> RemovedRecord | None:
         """Return why a record is left out because of its text, or None."""
         selection = self.settings.selection
         if selection.exclude:
@@ -92,17 +94,17 @@ class PieceToDocuments:
                 selection.exclude, selection.exclude_ngram, self.engine, self.settings.records
             )
             if (shared := ngrams.find(body)) is not None:
-                return excluded(record, shared, selection.exclude)
+                return describe_excluded_record(record, shared, selection.exclude)
         if (of := duplicates.get(record.number)) is not None:
-            return Removed(record.number, "duplicate", record.id, of=of)
+            return RemovedRecord(record.number, "duplicate", record.id, of=of)
         return None
 
-    def _documents(self, bodies: list[bytes], path: str) -> list[bytes]:
+    def _make_documents(self, bodies: list[bytes], path: str) -> list[bytes]:
         """Return each document as it appears in a part, with an empty line at its end."""
         if self.settings.sentences == "none":
             return [body + b"\n" for body in bodies]
         if self.settings.sentences == "lines":
-            return [_stripped_lines(body) for body in bodies]
+            return [_strip_lines(body) for body in bodies]
         if not bodies:
             return []
         # One call splits all documents. A body already ends with a line end, so joining by "\n" puts an empty
@@ -116,13 +118,13 @@ class PieceToDocuments:
             start = end
         return documents
 
-    def _piece_text(
+    def _divide_documents(
         self,
         kept: list[Record],
         bodies: list[bytes],
         documents: list[bytes],
         faults: list[BadRecord],
-        removed: list[Removed],
+        removed: list[RemovedRecord],
     ) -> PieceText:
         """Divide the documents into training and held-out documents."""
         # A document's hash decides whether it is held out. So equal texts are always on the same side, and
@@ -136,26 +138,26 @@ class PieceToDocuments:
                 (withheld if held_out else training).append(number)
         # The counts are made before held-out documents join the list of removed records, since they are
         # counted as articles and have their own counter.
-        removed += map(bad, faults)
+        removed += map(describe_bad_record, faults)
         counts = SegmentCounts(
             articles=len(training) + len(withheld),
             sentences=sum(documents[n].count(b"\n") - 1 for n in (*training, *withheld)),
             withheld=len(withheld),
             **Counter(one.reason for one in removed),
         )
-        removed += [Removed(kept[n].number, WITHHELD, kept[n].id) for n in withheld]
+        removed += [RemovedRecord(kept[n].number, WITHHELD, kept[n].id) for n in withheld]
         removed.sort(key=lambda one: one.number)
         first = min(faults, key=lambda one: one.number, default=None)
         sets = [
-            _texts([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
+            _join_documents([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
             for numbers in (training, withheld)
         ]
         return PieceText(sets[0], sets[1], 0, removed, counts, first)
 
 
-def _texts(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
+def _join_documents(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
     return DocumentTexts(b"".join(documents), array("Q", accumulate(map(len, documents))), array("Q", sizes))
 
 
-def _stripped_lines(body: bytes) -> bytes:
+def _strip_lines(body: bytes) -> bytes:
     return "".join([line.strip() + "\n" for line in body.decode().split("\n")]).encode()

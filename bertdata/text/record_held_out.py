@@ -54,17 +54,17 @@ def write_held_out(
             ends: Sequence[int] = [0, *found.ends]
             # The waiting documents come in the order of the records, so these parts are cut as if the
             # held-out documents were the only ones.
-            for run in cuts.runs(found.sizes):
+            for run in cuts.assign_documents(found.sizes):
                 if sink is None or run.part > len(made):
                     if sink is not None:
                         stack.close()
                         made.append(sink.entry(record_eval_name(len(made))))
-                    sink = stack.enter_context(_noted(text, record_eval_name(run.part)))
+                    sink = stack.enter_context(_open_noted(text, record_eval_name(run.part)))
                 sink.write(found.text[ends[run.start] : ends[run.stop]])
     return made if sink is None else [*made, sink.entry(record_eval_name(len(made)))]
 
 
-def _noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
+def _open_noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
     """Open an evaluation part for writing, and record it in the directory's unfinished notes."""
     text.commit.note(name, {})
     return text.open(name)

@@ -89,9 +89,9 @@ class RecordParts:
         self._next = NextDocument()
         self._new_counts: dict[int, SegmentCounts] = {}
         self._waiting: list[str] = []
-        self._take_up()
+        self._resume()
 
-    def _take_up(self) -> None:
+    def _resume(self) -> None:
         """Keep the parts of an earlier run, from the first on, as far as they are valid."""
         while (note := self._text.commit.read_note(record_part_name(len(self.made)))) is not None:
             try:
@@ -101,12 +101,12 @@ class RecordParts:
             same = (note.get("scheme"), note.get("sources")) == (_SCHEME, self.sources)
             if not same or not all(fits(self._text.commit.directory, entry) for entry in entries):
                 return
-            self._keep(entries)
+            self._add_part(entries)
             self._next = NextDocument(*note["next"])
             for file, counts in note["counts"].items():
                 self.counts[int(file)].add(SegmentCounts(**counts))
 
-    def _keep(self, entries: Sequence[FileEntry]) -> None:
+    def _add_part(self, entries: Sequence[FileEntry]) -> None:
         """Add a finished part and its scratch files."""
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
@@ -119,7 +119,7 @@ class RecordParts:
         skips = step.settings.records.skip_bad_records
         # Workers turn pieces into documents. The results come in order, so the bytes do not depend on the
         # workers.
-        results = pool.in_order(step, self._pieces(step, duplicates))
+        results = pool.in_order(step, self._list_remaining_pieces(step, duplicates))
         with ExitStack() as stack:
             writer = _PartWriter(self, stack)
             for work, found in results:
@@ -139,13 +139,15 @@ class RecordParts:
             if not self.made:
                 raise make_no_text_error(self._text.plan.files, self.counts)
 
-    def _pieces(self, step: PieceToDocuments, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
+    def _list_remaining_pieces(
+        self, step: PieceToDocuments, duplicates: DuplicateList | None
+    ) -> Iterator[NumberedPiece]:
         first = self._next
         for work in plan_pieces(self._text.plan):
             if (work.file, work.number) >= (first.file, first.piece):
-                yield work if duplicates is None else duplicates.marked(work)
+                yield work if duplicates is None else duplicates.add_duplicates(work)
 
-    def start_of(self, work: NumberedPiece) -> int:
+    def find_start(self, work: NumberedPiece) -> int:
         """Return the number of the piece's first document that is not in a finished part."""
         here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
@@ -166,8 +168,8 @@ class RecordParts:
         """
         if work is not None:
             self._next = self._next._replace(file=work.file, piece=work.number, document=document)
-        self._keep(entries)
-        counts = {str(file): _told(counts) for file, counts in self._new_counts.items()}
+        self._add_part(entries)
+        counts = {str(file): _drop_zero_counts(counts) for file, counts in self._new_counts.items()}
         self._text.commit.note(
             entries[0].name,
             {
@@ -180,11 +182,13 @@ class RecordParts:
         )
         self._new_counts.clear()
 
-    def write_others(self) -> list[FileEntry]:
+    def write_other_files(self) -> list[FileEntry]:
         """Write the held-out documents and the list of removed records, and return their manifest entries."""
         paths = {
             kind: [
-                self._text.commit.path(name) for name in self._waiting if name.endswith(_waiting_end(kind))
+                self._text.commit.path(name)
+                for name in self._waiting
+                if name.endswith(_make_scratch_ending(kind))
             ]
             for kind in (_EVAL, REMOVED)
         }
@@ -235,9 +239,9 @@ class _PartWriter:
         """
         # An earlier run may have finished a part in the middle of this piece. Its documents before ``first``
         # are then in that part, and the rest of the text starts where document ``first - 1`` ends.
-        first, texts = self._parts.start_of(work), found.training
+        first, texts = self._parts.find_start(work), found.training
         ends = [texts.ends[first - 1] if first else 0, *texts.ends[first:]]
-        for run in self._cuts.runs(texts.sizes[first:]):
+        for run in self._cuts.assign_documents(texts.sizes[first:]):
             if run.part > len(self._parts.made):
                 # This run of documents starts a new part, so close the current part before writing.
                 self.finish(work, first + run.start)
@@ -267,9 +271,9 @@ class _PartWriter:
         self._sinks = {}
 
 
-def _waiting_end(kind: str) -> str:
+def _make_scratch_ending(kind: str) -> str:
     return f".{kind}.scratch"
 
 
-def _told(counts: SegmentCounts) -> dict[str, Any]:
+def _drop_zero_counts(counts: SegmentCounts) -> dict[str, Any]:
     return {name: value for name, value in asdict(counts).items() if value}

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 
 from bertdata.errors import InputError, SettingsError
-from bertdata.sources.plain_text import text_bytes, text_lines
+from bertdata.sources.plain_text import measure_text_lines, split_text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
 from bertdata.text.languages import find_language
 from bertdata.text.part_settings import PartSettings
@@ -39,7 +39,7 @@ def make_bodies(
     good: list[tuple[Record, bytes]] = []
     bad: list[BadRecord] = []
     for record in records:
-        body = record if isinstance(record, BadRecord) else _body(record, settings)
+        body = record if isinstance(record, BadRecord) else _make_body(record, settings)
         if isinstance(body, BadRecord):
             bad.append(body)
         elif isinstance(record, Record):
@@ -47,27 +47,27 @@ def make_bodies(
     return good, bad
 
 
-def _body(record: Record, settings: PartSettings) -> bytes | BadRecord:
+def _make_body(record: Record, settings: PartSettings) -> bytes | BadRecord:
     limit = settings.records.max_record_bytes
     if record.language is not None and not _is_of_language(record.language, settings.language):
         fault = f"is of language {record.language!r}, expected {settings.language}"
-        return _bad(record, "other_language", fault)
-    if len(record.text) > limit and (size := text_bytes(record.text)) > limit:
-        return _bad(record, "too_long", _too_long(size, limit))
+        return _make_bad_record(record, "other_language", fault)
+    if len(record.text) > limit and (size := measure_text_lines(record.text)) > limit:
+        return _make_bad_record(record, "too_long", _describe_size(size, limit))
     try:
-        body = "".join([line + "\n" for line in text_lines(record.text)]).encode()
+        body = "".join([line + "\n" for line in split_text_lines(record.text)]).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         what = f"byte 0x{ord(half) - 0xDC00:02x} is not UTF-8" if half >= "\udc80" else "half a character"
-        return _bad(record, "malformed", what)
+        return _make_bad_record(record, "malformed", what)
     if not body:
-        return _bad(record, "empty", "has no text")
+        return _make_bad_record(record, "empty", "has no text")
     if len(body) > limit:
-        return _bad(record, "too_long", _too_long(len(body), limit))
+        return _make_bad_record(record, "too_long", _describe_size(len(body), limit))
     return body
 
 
-def _too_long(size: int, limit: int) -> str:
+def _describe_size(size: int, limit: int) -> str:
     return f"its text has {size} bytes, expected at most {limit}"
 
 
@@ -79,7 +79,7 @@ def _is_of_language(name: str, code: str) -> bool:
         return False
 
 
-def _bad(record: Record, reason: Reason, fault: str) -> BadRecord:
+def _make_bad_record(record: Record, reason: Reason, fault: str) -> BadRecord:
     return BadRecord(record.number, reason, fault, record.id)
 
 

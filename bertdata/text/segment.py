@@ -41,12 +41,12 @@ def segment_files(
         raise MissingInputError("no extracted files given")
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     try:
-        return _run(files, text, load_splitter, workers, progress or (lambda size: None))
+        return _run_stage(files, text, load_splitter, workers, progress or (lambda size: None))
     except TooFewArticles as error:
         raise add_remedy(error, files, text.plan.kinds, workers) from None
 
 
-def _run(
+def _run_stage(
     files: Sequence[str],
     text: TextDirectory[TextPlan],
     load_splitter: SplitterLoader,

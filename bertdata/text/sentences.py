@@ -41,14 +41,14 @@ class SentenceSplitter:
         of a line stays (NVIDIA). Raises InputError that names the line of a byte that is not UTF-8.
         """
         if self._kernel is None:
-            return self._specification(data, name, keeps_indent)
+            return self._segment_in_python(data, name, keeps_indent)
         try:
             segmented: bytes = self._kernel.segment_lines(data, keeps_indent)
         except kernels.InvalidUtf8 as error:
             raise InputError.not_utf8(name, data, error.args[0]) from None
         return segmented
 
-    def _specification(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
+    def _segment_in_python(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
         try:
             lines = data.decode().removesuffix("\n").split("\n") if data else []
         except UnicodeDecodeError as error:

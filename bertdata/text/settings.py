@@ -13,7 +13,7 @@ TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
 LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
 """Counters of records that are not trained on, in the order in which the reasons are checked."""
-OF_RUN = ("withheld_in_training", "unprotected")
+RUN_COUNTERS = ("withheld_in_training", "unprotected")
 """Counters that only a whole run has, not a single file."""
 NVIDIA_TEXT = ("nvidia", "habana")
 """Recipes of shards that use NVIDIA's text stage. All other recipes use MLPerf's."""
@@ -24,7 +24,7 @@ _NOT_IN_MANIFEST = ("language", "abbreviations", "escaped_articles")
 was escaped.
 """
 
-_OF_RECIPE = {
+_RECIPE_SETTINGS = {
     "mlperf": ("eval_articles", "block_size"),
     "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
 }
@@ -78,24 +78,24 @@ class SegmentSettings:
     )
 
     def __post_init__(self) -> None:
-        _check(
+        _require(
             self.recipe in TEXT_RECIPES,
             f"recipe is {self.recipe!r}, expected one of {', '.join(TEXT_RECIPES)}",
         )
-        _check(self.eval_articles >= 0, f"eval_articles is {self.eval_articles}, expected 0 or more")
-        _check(
+        _require(self.eval_articles >= 0, f"eval_articles is {self.eval_articles}, expected 0 or more")
+        _require(
             0 < self.block_size < float("inf"), f"block_size is {self.block_size} MiB, expected more than 0"
         )
         for name in ("training_shards", "test_shards"):
             value = getattr(self, name)
-            _check(value >= 1, f"{name} is {value}, expected 1 or more")
-        _check(0 <= self.test_fraction <= 1, f"test_fraction is {self.test_fraction}, expected 0 to 1")
-        _check(
+            _require(value >= 1, f"{name} is {value}, expected 1 or more")
+        _require(0 <= self.test_fraction <= 1, f"test_fraction is {self.test_fraction}, expected 0 to 1")
+        _require(
             self.punkt in PUNKT_NAMES,
             f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}",
         )
         object.__setattr__(self, "punkt", find_variant(self.punkt))
-        _check(
+        _require(
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
         )
@@ -107,11 +107,11 @@ class SegmentSettings:
         object.__setattr__(self, "language", language.code)
         if self.prefix == _PREFIX + ENGLISH:
             object.__setattr__(self, "prefix", _PREFIX + language.code)
-        _check(
+        _require(
             self.abbreviations is None or language.splitting == "punkt",
             f"abbreviations go with a language that has Punkt tables, not with {language.code}",
         )
-        _check(
+        _require(
             self.recipe != "nvidia" or language.splitting != "lines",
             f"language is {language.code!r}, of which each line of text is a sentence, but the recipe nvidia "
             "makes one line of an article; choose the recipe mlperf",
@@ -119,15 +119,15 @@ class SegmentSettings:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings of the recipe, without ``punkt``, as a manifest stores them."""
-        names = ("recipe", *_OF_RECIPE[self.recipe])
-        return {name: getattr(self, name) for name in names} | self._of_language()
+        names = ("recipe", *_RECIPE_SETTINGS[self.recipe])
+        return {name: getattr(self, name) for name in names} | self._make_language_entries()
 
     def by_name(self) -> dict[str, Any]:
         """Return all settings by name, with the language's settings as a manifest stores them."""
         others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
-        return {name: getattr(self, name) for name in others} | self._of_language()
+        return {name: getattr(self, name) for name in others} | self._make_language_entries()
 
-    def _of_language(self) -> dict[str, Any]:
+    def _make_language_entries(self) -> dict[str, Any]:
         return make_language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
@@ -150,10 +150,10 @@ def make_language_entries(language: str, abbreviations: Abbreviations | None) ->
 
 def check_escaped_articles(value: str | None) -> None:
     """Raise SettingsError for a value other than yes, no and None."""
-    _check(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
+    _require(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
 
 
-def _check(holds: bool, message: str) -> None:
+def _require(holds: bool, message: str) -> None:
     if not holds:
         raise SettingsError(message)
 
@@ -194,5 +194,5 @@ class SegmentCounts:
     def add(self, other: "SegmentCounts") -> None:
         """Add the other counts to these, except the counts of a whole run."""
         for item in fields(self):
-            if item.name not in OF_RUN:
+            if item.name not in RUN_COUNTERS:
                 setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

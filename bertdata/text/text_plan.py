@@ -13,7 +13,7 @@ from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.mlperf_parts import plan_parts
-from bertdata.text.nvidia_sharding import distribute
+from bertdata.text.nvidia_sharding import distribute_articles
 from bertdata.text.reading import measure_articles
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, parse_articles_manifest
@@ -72,7 +72,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     if settings.recipe == "nvidia":
         names, part_of = list_nvidia_shard_names(settings), []
     else:
-        part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
+        part_of = plan_parts(_measure_texts(identities, kinds), settings.block_size, files)
         names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
         settings=settings,
@@ -85,7 +85,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     )
 
 
-def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
+def _measure_texts(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
     """Return the bytes of text in each file, by which parts are cut."""
     sizes = {one.path: one.state.bytes for one in identities}
     articles = {one.path for one, kind in zip(identities, kinds, strict=True) if is_articles_kind(kind)}
@@ -113,11 +113,11 @@ def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str],
 def make_relative_names(files: Sequence[str]) -> list[str]:
     """Return the names of the files relative to the deepest directory that contains them all."""
     split = [path.split("/") for path in files]
-    depth = len(_common_directory(split))
+    depth = len(_find_common_directory(split))
     return ["/".join(components[depth:]) for components in split]
 
 
-def _common_directory(split: Sequence[list[str]]) -> list[str]:
+def _find_common_directory(split: Sequence[list[str]]) -> list[str]:
     """Return the components of the deepest directory that contains all paths."""
     return list(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
 
@@ -132,19 +132,19 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
     # "out/AA/wiki_00", "out/AB/wiki_00" -> common directory "out", which may have the manifest.
     # "out/AA/wiki_00", "out/AA/wiki_01" -> common directory "out/AA", whose parent may have it.
     split = [path.split("/") for path in files]
-    common = _common_directory(split)
+    common = _find_common_directory(split)
     for depth in (len(common), len(common) - 1):
         if depth < 0:
             continue
         root = "/".join(common[:depth]) or ("/" if common[:1] == [""] else ".")
         names = ["/".join(components[depth:]) for components in split]
-        articles = _listing_of(root, files, names)
+        articles = _read_listing_manifest(root, files, names)
         if articles is not None:
             return names, articles
     return make_relative_names(files), None
 
 
-def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
+def _read_listing_manifest(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
     """Return the content of the directory's manifest if it lists all names as articles, else None."""
     path = storage.join(root, MANIFEST_NAME)
     try:
@@ -178,7 +178,7 @@ def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[l
 
     sentences: number of sentences of each article.
     """
-    shards = distribute(
+    shards = distribute_articles(
         sentences,
         training_shards=settings.training_shards,
         test_shards=settings.test_shards,

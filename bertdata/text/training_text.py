@@ -37,7 +37,7 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
         # held_out recognises evaluation files, and test shards if there are training shards, by their names.
         left_out = held_out(listed)
         found += [storage.join(path, name) for name in listed if name not in left_out]
-        notes += _notes(path, left_out)
+        notes += _describe_left_out(path, left_out)
     return TrainingText(paths=found, notes=tuple(notes))
 
 
@@ -56,7 +56,7 @@ def refuse_lists(paths: Iterable[str]) -> None:
     """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
         if storage.base_name(path) == MD5SUMS_NAME or is_list(path):
-            raise SettingsError(f"{path}: is a list of ours, expected text; {_remedy(path)}")
+            raise SettingsError(f"{path}: is a list of ours, expected text; {_suggest_training_text(path)}")
 
 
 def refuse_held_out(files: Sequence[str]) -> None:
@@ -66,11 +66,11 @@ def refuse_held_out(files: Sequence[str]) -> None:
         more = f" (and {len(found) - 1} more)" if found[1:] else ""
         raise SettingsError(
             f"{found[0]}{more}: is held out of training, expected in a dataset of its own; "
-            f"{_remedy(found[0])}"
+            f"{_suggest_training_text(found[0])}"
         )
 
 
-def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
+def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
     """Return a message if test shards are left out. Evaluation files such as ``eval.txt`` get no message."""
     pattern = pattern_of_test_shards(left_out)
     if pattern is None:
@@ -81,7 +81,7 @@ def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
     ]
 
 
-def _remedy(path: str) -> str:
+def _suggest_training_text(path: str) -> str:
     """Return advice how to name the training text of the path's directory."""
     directory = storage.parent(path)
     if list_text_files(directory) is not None:

@@ -45,7 +45,7 @@ def count_withheld_in_training(
         return None
     training = [storage.join(directory, name) for name in names if name not in withheld]
     found: set[bytes] = set()
-    for _, here in in_order(_Search(held), training):
+    for _, here in in_order(_SearchWithheld(held), training):
         found |= here
     return sum(digests[digest] for digest in found)
 
@@ -58,7 +58,7 @@ def read_text_digests(path: str) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _SearchWithheld:
     """Worker function that returns the digests of withheld texts that a training file contains.
 
     held: path and md5 of each file of withheld texts.
@@ -67,11 +67,11 @@ class _Search:
     held: tuple[tuple[str, str], ...]
 
     def __call__(self, path: str) -> frozenset[bytes]:
-        return _withheld_digests(self.held).intersection(read_text_digests(path))
+        return _read_withheld_digests(self.held).intersection(read_text_digests(path))
 
 
 @lru_cache(maxsize=1)
-def _withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
+def _read_withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
     """Return the digests of all withheld texts.
 
     They are read once per process. The md5s are part of the cache key, so that another run reads its files

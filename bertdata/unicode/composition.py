@@ -5,8 +5,8 @@ Python twin of _native/unicode/composition.h.
 
 from functools import cache
 
-from bertdata.unicode.characters import decomposed
-from bertdata.unicode.tables import library_classes, unicode11
+from bertdata.unicode.characters import decompose_character
+from bertdata.unicode.tables import load_library_classes, load_unicode11
 
 _LEADING, _VOWELS, _TRAILING, _SYLLABLES = 0x1100, 0x1161, 0x11A7, 0xAC00
 
@@ -43,14 +43,14 @@ def _decompose(text: str) -> list[Change]:
     ordered: list[Change] = []
     run: list[Change] = []
     for character in text:
-        for index, part in enumerate(decomposed(character)):
+        for index, part in enumerate(decompose_character(character)):
             change = (part, 1 if index else 0)
-            if combining_class(part):
+            if get_combining_class(part):
                 run.append(change)
             else:
-                ordered += [*sorted(run, key=_class_of), change]
+                ordered += [*sorted(run, key=_get_change_class), change]
                 run.clear()
-    return ordered + sorted(run, key=_class_of)
+    return ordered + sorted(run, key=_get_change_class)
 
 
 def _compose(changes: list[Change]) -> list[Change]:
@@ -64,10 +64,10 @@ def _compose(changes: list[Change]) -> list[Change]:
         # A character can compose with the last starter if it follows directly, or if all marks in between
         # have lower classes. "a" + U+0323 (class 220) + U+0302 (class 230): U+0323 composes first, then
         # U+0302 composes with the result.
-        combining = combining_class(character)
+        combining = get_combining_class(character)
         if starter is not None and (starter == len(composed) - 1 or last < combining):
             first, first_added = composed[starter]
-            composite = pair(first, character)
+            composite = compose_pair(first, character)
             if composite is not None:
                 composed[starter] = (composite, first_added + added - 1)
                 continue
@@ -78,7 +78,7 @@ def _compose(changes: list[Change]) -> list[Change]:
     return composed
 
 
-def pair(first: str, second: str) -> str | None:
+def compose_pair(first: str, second: str) -> str | None:
     """Return the composite of two characters, or None."""
     # Hangul syllables are computed: leading consonant + vowel, then syllable + trailing consonant.
     leading, vowel, trailing = ord(first) - _LEADING, ord(second) - _VOWELS, ord(second) - _TRAILING
@@ -87,32 +87,34 @@ def pair(first: str, second: str) -> str | None:
     syllable = ord(first) - _SYLLABLES
     if 0 <= syllable < 11172 and syllable % 28 == 0 and 0 < trailing < 28:
         return chr(ord(first) + trailing)
-    return _composites().get(first + second)
+    return _load_composites().get(first + second)
 
 
-def combining_class(character: str) -> int:
+def get_combining_class(character: str) -> int:
     """Return the canonical combining class in Unicode 9.0."""
-    return _combining().get(ord(character), 0)
+    return _load_combining_classes().get(ord(character), 0)
 
 
-def _class_of(change: Change) -> int:
-    return combining_class(change[0])
+def _get_change_class(change: Change) -> int:
+    return get_combining_class(change[0])
 
 
 @cache
-def _combining() -> dict[int, int]:
+def _load_combining_classes() -> dict[int, int]:
     """Return the combining classes of Unicode 11.0 for the characters that exist in Unicode 9.0."""
-    newer = {point for first, last in library_classes().newer_mark for point in range(first, last + 1)}
-    return {point: value for point, value in unicode11().combining.items() if point not in newer}
+    newer = {point for first, last in load_library_classes().newer_mark for point in range(first, last + 1)}
+    return {point: value for point, value in load_unicode11().combining.items() if point not in newer}
 
 
 @cache
-def _composites() -> dict[str, str]:
+def _load_composites() -> dict[str, str]:
     """Return the composite of each pair of characters."""
-    never = {point for first, last in library_classes().never_composed for point in range(first, last + 1)}
+    never = {
+        point for first, last in load_library_classes().never_composed for point in range(first, last + 1)
+    }
     whole = {
         parts: chr(point)
-        for point, parts in unicode11().decomposition.items()
+        for point, parts in load_unicode11().decomposition.items()
         if len(parts) > 1 and point not in never
     }
     # The tables hold full decompositions, which may have three characters. The first two of them compose to

@@ -16,7 +16,7 @@ from bertdata.wiki.extractor import (
     ExtractorSettings,
     PageOutcome,
     find_state_after,
-    follows,
+    is_result_valid,
 )
 from bertdata.wiki.open_extractor import open_extractor
 from bertdata.wiki.pages import UNKNOWN
@@ -55,7 +55,7 @@ def extract_blocks(
     # they were at the start of the dump. That is nearly always right; otherwise the block is extracted again
     # from the state after the block before.
     for block, found in pool.in_order(partial(extract_block, settings, START), blocks):
-        if not follows(block.data, found, state):
+        if not is_result_valid(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])
         yield block, found, state
         state = find_state_after(found, state)
@@ -69,7 +69,7 @@ def find_definitions(
     state: state at the start of the first block.
     """
     for block, found in pool.in_order(partial(find_block_definitions, settings, START), blocks):
-        if not follows(block.data, found, state):
+        if not is_result_valid(block.data, found, state):
             [(_, found)] = pool.in_order(partial(find_block_definitions, settings, state), [block])
         yield block, found
         state = find_state_after(found, state)
@@ -86,7 +86,7 @@ class PackagePages:
         self._open = ExitStack()
         self._pool: ProcessPool | None = None
 
-    def completed(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
+    def extract_unknown(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
         """Return the result with the unknown pages extracted, and the number of these pages."""
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
@@ -98,12 +98,12 @@ class PackagePages:
             piece = found.articles[at : at + outcome.size]
             at += outcome.size
             if outcome.reason == UNKNOWN:
-                piece, outcome = self._extract(block, outcome)
+                piece, outcome = self._extract_page(block, outcome)
             pieces.append(piece)
             outcomes.append(outcome)
         return found._replace(articles=b"".join(pieces), outcomes=outcomes), unknown
 
-    def _extract(self, block: PageBlock, unknown: PageOutcome) -> tuple[bytes, PageOutcome]:
+    def _extract_page(self, block: PageBlock, unknown: PageOutcome) -> tuple[bytes, PageOutcome]:
         if self._pool is None:
             memory = self._settings.rules.limits.memory_bytes
             self._pool = self._open.enter_context(ProcessPool(1, apart=True, memory_bytes=memory))
@@ -112,7 +112,7 @@ class PackagePages:
         try:
             [(_, found)] = self._pool.in_order(partial(extract_block, settings, START), [page])
         except WorkerDied as death:
-            raise settings.rules.error(death) from None
+            raise settings.rules.make_error(death) from None
         (outcome,) = found.outcomes
         return found.articles, outcome._replace(begin=unknown.begin, end=unknown.end)
 

@@ -113,12 +113,12 @@ class _Extraction:
 
     def run(self) -> ExtractReport:
         """Extract the articles and return the report."""
-        with self._commit.run(), self._local_directory() as directory:
+        with self._commit.run(), self._open_local_directory() as directory:
             try:
                 with KeptBlocks(directory, self._passes.bytes) as kept:
-                    writer = self._both_passes(directory, kept)
+                    writer = self._run_passes(directory, kept)
             except WorkerDied as death:
-                raise self._passes.rules.error(death) from None
+                raise self._passes.rules.make_error(death) from None
             except DataError:
                 self._passes.identity.check()  # a dump that changed during the run may look damaged
                 raise
@@ -130,7 +130,7 @@ class _Extraction:
         return writer.report
 
     @contextmanager
-    def _local_directory(self) -> Iterator[str]:
+    def _open_local_directory(self) -> Iterator[str]:
         """Yield a local directory for the files that the workers share."""
         if not storage.is_remote(self._commit.unfinished):
             yield self._commit.unfinished
@@ -140,9 +140,9 @@ class _Extraction:
         with TemporaryDirectory() as directory:
             yield directory
 
-    def _both_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
+    def _run_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
         report, left_out = ExtractReport(), set[str]()
-        settings, md5 = self._passes.first_pass(directory, kept, report, left_out)
+        settings, md5 = self._passes.run_first_pass(directory, kept, report, left_out)
         # First try to continue an earlier run. If a page that is to be left out now turns out to be in the
         # kept files, write everything again, with the report as it was after the first pass.
         writer = ArticleWriter(
@@ -150,17 +150,17 @@ class _Extraction:
         )
         try:
             writer.resume()
-            self._second_pass(kept, writer)
+            self._run_second_pass(kept, writer)
         except PageIsKept:
             writer = ArticleWriter(self._commit, self._passes.identity, settings, report, left_out, md5)
-            self._second_pass(kept, writer)
+            self._run_second_pass(kept, writer)
         return writer
 
-    def _second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
+    def _run_second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
         """Extract and write the articles, from the kept blocks if there are any, else from the dump."""
         # The first pass has kept all blocks and computed the md5, or the dump is read (again) here.
         if kept.complete:
-            self._write(kept.taken_back(), writer)
+            self._write(kept.take_back(), writer)
             return
         with self._passes.open() as dump:
             self._write(dump.blocks(), writer)
@@ -168,4 +168,4 @@ class _Extraction:
 
     def _write(self, blocks: Iterable[PageBlock], writer: ArticleWriter) -> None:
         for position in writer.write(blocks, self._passes.pools.work):
-            self._passes.tell("articles", position)
+            self._passes.report_progress("articles", position)

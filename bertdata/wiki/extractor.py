@@ -110,7 +110,7 @@ class ExtractorSettings(NamedTuple):
     rules: PageRules
 
 
-def follows(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
+def is_result_valid(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
     """Return True if a result made with START equals the result that ``state`` would give.
 
     The first page must not repeat the id of the article before. If ``state`` also differs otherwise, the

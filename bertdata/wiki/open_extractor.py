@@ -37,7 +37,7 @@ def open_extractor(settings: ExtractorSettings) -> Extractor:
     if settings.extractor == "mlperf":
         from bertdata.wiki.mlperf import MlperfExtractor
 
-        return _Named(MlperfExtractor(**_arguments(settings)))
+        return _NamedTupleExtractor(MlperfExtractor(**_make_arguments(settings)))
     from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 
     return PackageExtractor(settings)
@@ -48,7 +48,7 @@ def forget_extractors() -> None:
     open_extractor.cache_clear()
 
 
-class _Named:
+class _NamedTupleExtractor:
     """Extractor that turns the plain tuples of another extractor into named tuples."""
 
     def __init__(self, extractor: Any) -> None:
@@ -56,7 +56,7 @@ class _Named:
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
         articles, outcomes, first_id, leaving = self._extractor.extract(data, tuple(state))
-        named = _named_outcomes(outcomes)
+        named = _name_outcomes(outcomes)
         return BlockArticles(articles, named, first_id, BlockState(*leaving))
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
@@ -64,16 +64,16 @@ class _Named:
         return BlockDefinitions(found, pages, left_out, first_id, BlockState(*leaving))
 
 
-def _named_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
+def _name_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
     new = tuple.__new__  # implemented in C. Time in Python matters here: it blocks the other kernel threads.
     return [new(PageOutcome, outcome) for outcome in outcomes]
 
 
-class _NativeExtractor(_Named):
+class _NativeExtractor(_NamedTupleExtractor):
     """C++ kernel as an extractor. Several threads may share it."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
-        arguments = _arguments(settings)
+        arguments = _make_arguments(settings)
         if settings.extractor == "mlperf":
             super().__init__(kernels.MlperfExtractor(compute=_compute, **arguments))
         else:
@@ -87,7 +87,7 @@ def _compute(function: str, arguments: list[str]) -> str:
     return compute(function, arguments)
 
 
-def _arguments(settings: ExtractorSettings) -> dict[str, Any]:
+def _make_arguments(settings: ExtractorSettings) -> dict[str, Any]:
     site = settings.site
     return {
         "url_base": site.url_base,

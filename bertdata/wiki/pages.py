@@ -34,23 +34,23 @@ class Skipped(NamedTuple):
     name: str = ""
 
 
-def page_id(data: bytes) -> str:
+def read_page_id(data: bytes) -> str:
     """Return the id of a page, empty if it has none."""
-    return _element(data, b"id")
+    return _read_element(data, b"id")
 
 
-def page_title(data: bytes) -> str:
+def read_page_title(data: bytes) -> str:
     """Return the title of a page as the dump writes it, empty if it has none."""
-    return _element(data[:_TITLE_BYTES], b"title")
+    return _read_element(data[:_TITLE_BYTES], b"title")
 
 
-def page_name(data: bytes) -> str:
+def describe_page(data: bytes) -> str:
     """Return title and id of a page for a message, as far as they can be read."""
-    number = _element(data[:_TITLE_BYTES], b"id")
-    return f"{page_title(data) or 'untitled page'!r} (id {number or 'unknown'})"
+    number = _read_element(data[:_TITLE_BYTES], b"id")
+    return f"{read_page_title(data) or 'untitled page'!r} (id {number or 'unknown'})"
 
 
-def _element(data: bytes, name: bytes) -> str:
+def _read_element(data: bytes, name: bytes) -> str:
     """Return the content of an element before the page's text, empty if there is none."""
     text = re.search(rb"<text\b", data)
     found = re.search(b"<%b>([^<]+)</%b>" % (name, name), data if text is None else data[: text.start()])

@@ -91,7 +91,7 @@ class ExtractSettings(_Fields):
         """Name and version of the program, as a manifest stores them."""
         return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
-    def day_of(self, dump: str) -> datetime.date | None:
+    def find_day(self, dump: str) -> datetime.date | None:
         """Return the day of the settings or the dump's file name, or None if only the dump's pages tell."""
         return self.date or parse_name_date(dump)
 

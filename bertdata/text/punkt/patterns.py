@@ -60,12 +60,12 @@ def make_patterns(variant: Variant) -> Patterns:
         closing=re.compile(rf"""["')\]}}{quotes}]+(?:{space}+|(?=--)|\Z)"""),
         separator=re.compile(r"\s" if variant == "3.4.5" else _ASCII_SPACE),
         counts_first_mark=variant != "3.4.5",
-        word=_word(space, visible, breaks_word),
+        word=_make_word_pattern(space, visible, breaks_word),
         is_letter=characters.is_letter_or_mark if is_regex else characters.is_letter_like,
     )
 
 
-def _word(space: str, visible: str, breaks_word: str) -> re.Pattern[str]:
+def _make_word_pattern(space: str, visible: str, breaks_word: str) -> re.Pattern[str]:
     """Return the pattern of a word.
 
     It matches a dash or an ellipsis (``--``, ``...``, the spaced ``. . .``), or text up to a word end, or any

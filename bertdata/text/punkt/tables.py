@@ -50,14 +50,20 @@ def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
     Raises InputError that names a missing file, or the file and line of a malformed row.
     """
     return PunktTables(
-        abbreviations=frozenset(_rows(files, ABBREVIATIONS, "one word or nothing", _abbreviation)),
-        collocations=frozenset(_rows(files, COLLOCATIONS, "two words with a tab between them", _pair)),
-        sentence_starters=frozenset(_rows(files, SENTENCE_STARTERS, "one word", _word)),
-        contexts=dict(_rows(files, CONTEXTS, "a word, a tab and an even number below 128", _context)),
+        abbreviations=frozenset(
+            _parse_rows(files, ABBREVIATIONS, "one word or nothing", _parse_abbreviation)
+        ),
+        collocations=frozenset(
+            _parse_rows(files, COLLOCATIONS, "two words with a tab between them", _parse_pair)
+        ),
+        sentence_starters=frozenset(_parse_rows(files, SENTENCE_STARTERS, "one word", _parse_word)),
+        contexts=dict(
+            _parse_rows(files, CONTEXTS, "a word, a tab and an even number below 128", _parse_context)
+        ),
     )
 
 
-def _rows(
+def _parse_rows(
     files: Mapping[str, bytes], name: str, expected: str, parse: Callable[[list[str]], _Row | None]
 ) -> Iterator[_Row]:
     """Yield the parsed rows of a file. Raises InputError if the file is missing or a row is malformed."""
@@ -80,19 +86,19 @@ def _is_word(field: str) -> bool:
     return bool(field.strip()) and field.splitlines() == [field]
 
 
-def _word(fields: list[str]) -> str | None:
+def _parse_word(fields: list[str]) -> str | None:
     return fields[0] if len(fields) == 1 and _is_word(fields[0]) else None
 
 
-def _abbreviation(fields: list[str]) -> str | None:
-    return "" if fields == [""] else _word(fields)
+def _parse_abbreviation(fields: list[str]) -> str | None:
+    return "" if fields == [""] else _parse_word(fields)
 
 
-def _pair(fields: list[str]) -> tuple[str, str] | None:
+def _parse_pair(fields: list[str]) -> tuple[str, str] | None:
     return (fields[0], fields[1]) if len(fields) == 2 and all(map(_is_word, fields)) else None
 
 
-def _context(fields: list[str]) -> tuple[str, int] | None:
+def _parse_context(fields: list[str]) -> tuple[str, int] | None:
     if len(fields) != 2 or not _is_word(fields[0]) or not (fields[1].isascii() and fields[1].isdigit()):
         return None
     flags = int(fields[1]) if len(fields[1]) < 4 else -1

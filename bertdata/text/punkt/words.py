@@ -32,18 +32,18 @@ class _Word(NamedTuple):
 
 def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns) -> bool:
     """Return True if a sentence ends with any word of the context except the last word."""
-    words = (_word(text, tables, patterns) for text in _texts(context, patterns))
+    words = (_classify_word(text, tables, patterns) for text in _split_words(context, patterns))
     return any(_ends_between(word, following, tables) for word, following in pairwise(words))
 
 
-def _texts(context: str, patterns: Patterns) -> Iterator[str]:
+def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
     """Yield the words of the context. A line that Python's ``str.strip`` empties has no words."""
     for line in context.split("\n"):
         if line.strip():
             yield from patterns.word.findall(line)
 
 
-def _word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
+def _classify_word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
     lowered = characters.lower(text)
     ends_in_period = text.endswith(".") and not text.endswith("..")
     is_abbreviation = ends_in_period and text != "." and _is_abbreviation(lowered[:-1], tables)

@@ -106,7 +106,7 @@ class DuplicateList:
         while block := file.read(_FOUND.size << 12):
             yield from _FOUND.iter_unpack(block)
 
-    def marked(self, work: NumberedPiece) -> NumberedPiece:
+    def add_duplicates(self, work: NumberedPiece) -> NumberedPiece:
         """Return the piece with its duplicates. Pieces must come in order, but may be skipped."""
         found = []
         while self._next is not None and self._next[:2] <= (work.file, work.number):
@@ -134,13 +134,13 @@ def find_duplicates(
     """
     commit, pieces, settings = text.commit, plan_pieces(text.plan), text.plan.settings
     name = commit.scratch_name(NAME)
-    if _is_kept(commit, sources):
+    if _is_reusable(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
     # Both sorts spill to disk. A remote directory cannot hold spill files, so they go to the temporary
     # directory.
     with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
-        taken = _hash_all(pool, pieces, settings, hashed, progress)
+        taken = _hash_records(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.
         check_all(identities)
         for file, piece, one in match_duplicates(hashed, lambda file, piece: taken[file][piece]):
@@ -153,7 +153,7 @@ def find_duplicates(
     return commit.path(name)
 
 
-def _is_kept(commit: Commit, sources: str) -> bool:
+def _is_reusable(commit: Commit, sources: str) -> bool:
     note = commit.read_note(NAME)
     if note is None or note.get("sources") != sources:
         return False
@@ -164,7 +164,7 @@ def _is_kept(commit: Commit, sources: str) -> bool:
     return all(fits(commit.directory, entry) for entry in entries)
 
 
-def _hash_all(
+def _hash_records(
     pool: ProcessPool,
     pieces: Iterator[NumberedPiece],
     settings: PartSettings,

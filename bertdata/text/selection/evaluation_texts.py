@@ -13,7 +13,7 @@ from bertdata.io.file_identity import changed, identify
 from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.arrow_records import read_arrow_texts
-from bertdata.sources.delimited import USUAL, RowReader, find_delimiting
+from bertdata.sources.delimited import DEFAULT_DELIMITING, RowReader, find_delimiting
 from bertdata.sources.fields import find_texts
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS
@@ -76,22 +76,22 @@ def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iter
     begin = read_beginning(path)
     kind = recognise_kind(begin)
     if kind == "jsonl":
-        yield from _texts_of_lines(path)
+        yield from _read_json_lines(path)
     elif kind == "json" or (kind is None and begin.text.lstrip()[:1] in (b"{", b"[")):
-        yield from _texts_of_json(path)
+        yield from _read_json_file(path)
     elif kind == "parquet":
         yield from read_parquet_texts(path)
     elif kind == "arrow":
         yield from read_arrow_texts(path)
-    elif kind in USUAL:
-        yield from _texts_of_table(begin, kind, tables)
+    elif kind in DEFAULT_DELIMITING:
+        yield from _read_table(begin, kind, tables)
     else:
         if kind is None and (recognise_other_kind(begin) is not None or is_binary(begin.head)):
             raise make_unknown_kind_error(begin)
-        yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
+        yield from _read_records(path, kind or BLOCKS, _SETTINGS)
 
 
-def _texts_of_lines(path: str) -> Iterator[str]:
+def _read_json_lines(path: str) -> Iterator[str]:
     number = 0
     for data in read_line_blocks(path, MOST_JSON_BYTES):
         for line in data.removesuffix(b"\n").split(b"\n"):
@@ -107,7 +107,7 @@ def _texts_of_lines(path: str) -> Iterator[str]:
                 raise InputError(f"{path}: record {number}: is not JSON: {error}") from None
 
 
-def _texts_of_json(path: str) -> Iterator[str]:
+def _read_json_file(path: str) -> Iterator[str]:
     with open_unpacked(path) as file:
         data = file.read(MOST_JSON_BYTES + 1)
     if len(data) > MOST_JSON_BYTES:
@@ -124,7 +124,7 @@ def _texts_of_json(path: str) -> Iterator[str]:
     yield from find_texts(value)
 
 
-def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
+def _read_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
     """Yield every field of every row, including the first row.
 
     The first row may be a record. If it holds column names, they do no harm.
@@ -139,7 +139,7 @@ def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iter
             yield from row.fields
 
 
-def _texts_of_records(path: str, kind: str, settings: RecordSettings) -> Iterator[str]:
+def _read_records(path: str, kind: str, settings: RecordSettings) -> Iterator[str]:
     numbers = 0
     for piece in SOURCE_KINDS[kind].pieces(path, settings):
         read = piece.read(settings)

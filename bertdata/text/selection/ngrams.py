@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.text.selection.words import folded_words
+from bertdata.text.selection.words import fold_words
 
 
 class SharedNgram(NamedTuple):
@@ -52,10 +52,10 @@ class Ngrams:
 
     def _add(self, text: str, source: int) -> int:
         if self._kernel is not None:
-            number: int = self._kernel.add(_utf8(text), source)
+            number: int = self._kernel.add(_encode_utf8(text), source)
             return number
-        words = folded_words(text)
-        for ngram in self._ngrams(words):
+        words = fold_words(text)
+        for ngram in self._make_ngrams(words):
             self._found.setdefault(ngram, source)
         return len(words)
 
@@ -64,18 +64,18 @@ class Ngrams:
         if self._kernel is not None:
             found = self._kernel.find(text)
             return None if found is None else SharedNgram(*found)
-        for ngram in self._ngrams(folded_words(text.decode())):
+        for ngram in self._make_ngrams(fold_words(text.decode())):
             if ngram in self._found:
                 return SharedNgram(" ".join(ngram), self._found[ngram])
         return None
 
-    def _ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
+    def _make_ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
         if len(words) < self._words:
             return ()
         # words "a b c d", trigrams: zip("a b c d", "b c d", "c d") -> (a, b, c), (b, c, d)
         return zip(*(words[first:] for first in range(self._words)), strict=False)
 
 
-def _utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     """Return the text in UTF-8, without lone surrogates."""
     return text.encode(errors="ignore")

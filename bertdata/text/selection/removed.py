@@ -15,7 +15,7 @@ from bertdata.text.selection.ngrams import SharedNgram
 from bertdata.text.selection.settings import EvaluationFile
 
 
-class Removed(NamedTuple):
+class RemovedRecord(NamedTuple):
     """Record that is left out.
 
     number: its number in its piece.
@@ -30,18 +30,22 @@ class Removed(NamedTuple):
     of: RecordPlace | None = None
 
 
-def bad(record: BadRecord) -> Removed:
+def describe_bad_record(record: BadRecord) -> RemovedRecord:
     """Return the entry of a record without a usable text."""
-    return Removed(record.number, record.reason, record.id, {"fault": record.fault})
+    return RemovedRecord(record.number, record.reason, record.id, {"fault": record.fault})
 
 
-def excluded(record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]) -> Removed:
+def describe_excluded_record(
+    record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]
+) -> RemovedRecord:
     """Return the entry of a document that shares an n-gram with an evaluation file."""
     more = {"shares": shared.words, "with": files[shared.source].name}
-    return Removed(record.number, "excluded", record.id, more)
+    return RemovedRecord(record.number, "excluded", record.id, more)
 
 
-def format_removed_records(removed: Iterable[Removed], file: int, before: int, names: Sequence[str]) -> bytes:
+def format_removed_records(
+    removed: Iterable[RemovedRecord], file: int, before: int, names: Sequence[str]
+) -> bytes:
     """Return the lines about a piece's removed records.
 
     file: number of the piece's file.

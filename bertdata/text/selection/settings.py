@@ -54,7 +54,7 @@ class SelectionSettings:
         if self.dedup not in (None, *DEDUP):
             raise SettingsError(f"dedup is {self.dedup!r}, expected exact")
         if self.eval_share is not None:
-            object.__setattr__(self, "eval_share", _checked_share(self.eval_share))
+            object.__setattr__(self, "eval_share", _parse_share(self.eval_share))
 
     @property
     def hash_limit(self) -> int:
@@ -77,7 +77,7 @@ class SelectionSettings:
         return found
 
 
-def _checked_share(given: str) -> str:
+def _parse_share(given: str) -> str:
     """Return the share in its shortest form. Raises SettingsError unless it is between 0% and 100%."""
     try:
         percent = Decimal(given.removesuffix("%").strip())

@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from bertdata.unicode import characters
 
 
-def folded_words(text: str) -> list[str]:
+def fold_words(text: str) -> list[str]:
     """Return the words of a text, in order.
 
     >>> folded_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
     ['naive', 'he', 'said', 'it', 's', '3', '5', '\u4e2d', '\u6587']
     """
-    spaced = "".join(map(_cleaned, text))
-    return [word for token in spaced.split() for word in _words(token)]
+    spaced = "".join(map(_clean_character, text))
+    return [word for token in spaced.split() for word in _split_token(token)]
 
 
-def _cleaned(character: str) -> str:
+def _clean_character(character: str) -> str:
     if character in "\0\ufffd" or characters.is_control(character):
         return ""
     return f" {character} " if characters.is_ideograph(character) else character
 
 
-def _words(token: str) -> Iterator[str]:
+def _split_token(token: str) -> Iterator[str]:
     """Yield the words of a token without white space."""
     word = ""
     for character in characters.decompose(characters.lower(token)):

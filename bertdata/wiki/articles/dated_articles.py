@@ -17,7 +17,7 @@ from bertdata.wiki.dump.passes import DumpPasses, OnProgress
 from bertdata.wiki.extractor import START, BlockArticles, ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.page_rules import LIMITS
-from bertdata.wiki.pages import page_title
+from bertdata.wiki.pages import read_page_title
 from bertdata.wiki.settings import ExtractSettings
 from bertdata.wiki.worker_pool import open_pools
 
@@ -54,13 +54,13 @@ class DatedArticles:
         articles = list(self.articles)
         for place, page in self.pages.items():
             block = PageBlock(data=page + b"\n", begin=0, position=0)
-            found, _ = self.package.completed(block, extract_block(settings, START, block))
+            found, _ = self.package.extract_unknown(block, extract_block(settings, START, block))
             articles[place] = found.articles
         return articles
 
     def titles(self) -> list[str]:
         """Return the titles of the pages that may change with the day."""
-        return [page_title(page) for page in self.pages.values()]
+        return [read_page_title(page) for page in self.pages.values()]
 
     def add(self, block: PageBlock, found: BlockArticles) -> None:
         """Add the articles of the next block."""
@@ -103,14 +103,14 @@ def extract_first_articles(
         DumpPasses(dump, settings, engine, pools, LIMITS, progress) as passes,
         KeptBlocks(directory, passes.bytes) as kept,
     ):
-        found, _ = passes.first_pass(directory, kept, ExtractReport(), set())
+        found, _ = passes.run_first_pass(directory, kept, ExtractReport(), set())
         with PackagePages(found) as package:
             articles = DatedArticles(settings=found, package=package)
             with passes.open() as opened:
                 blocks = iter(kept) if kept.complete else opened.blocks()
                 for block, result, _ in extract_blocks(blocks, found, pools.work, START):
-                    articles.add(block, package.completed(block, result)[0])
-                    passes.tell("articles", block.position)
+                    articles.add(block, package.extract_unknown(block, result)[0])
+                    passes.report_progress("articles", block.position)
                     if has_enough(articles.file_sizes):
                         break
             try:

@@ -10,9 +10,9 @@ from bertdata.wiki.articles.manifest import (
     ARTICLES_KIND,
     SKIPPED_PAGES,
     ArticlesManifest,
-    manifest_terms,
+    make_plan_terms,
     parse_articles_manifest,
-    plan_terms,
+    read_manifest_terms,
 )
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.settings import ExtractSettings
@@ -30,9 +30,9 @@ class ArticlesDirectory:
         self.dump_bytes = dump_bytes
         self.settings = settings
         name = storage.base_name(dump)
-        self.day = settings.day_of(name)
-        terms = plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
-        self.commit = Commit(directory, ARTICLES_KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
+        self.day = settings.find_day(name)
+        terms = make_plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
+        self.commit = Commit(directory, ARTICLES_KIND, terms, read_manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
         """Return the manifest if the directory is finished and its files have the listed sizes, else None.
@@ -45,7 +45,7 @@ class ArticlesDirectory:
             return None
         manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
         paths = [self.commit.path(entry.name) for entry in manifest.files]
-        sizes = storage.each(paths, _size)
+        sizes = storage.each(paths, _measure_if_present)
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
@@ -88,5 +88,5 @@ class ArticlesDirectory:
         self.commit.finish(manifest.dump(), manifest.md5sums(), release=release)
 
 
-def _size(path: str) -> int | None:
+def _measure_if_present(path: str) -> int | None:
     return storage.size(path) if storage.exists(path) else None

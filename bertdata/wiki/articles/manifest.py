@@ -31,7 +31,7 @@ class ArticlesManifest(NamedTuple):
 
     def terms(self) -> dict[str, Any]:
         """Return everything that must be equal to continue a run in this directory (see plan_terms)."""
-        return plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
+        return make_plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
 
     def as_json(self) -> dict[str, Any]:
         report = self.report
@@ -63,7 +63,7 @@ class ArticlesManifest(NamedTuple):
         return md5sums(self.files, self.dump())
 
 
-def plan_terms(
+def make_plan_terms(
     dump: str, dump_bytes: int, settings: dict[str, Any], extractor: dict[str, str]
 ) -> dict[str, Any]:
     """Return everything that determines the bytes of the articles, except the content of the dump."""
@@ -101,6 +101,6 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
     )
 
 
-def manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+def read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
     """Return what a manifest says about its run, for comparison with another run (see plan_terms)."""
     return parse_articles_manifest(data, where).terms()

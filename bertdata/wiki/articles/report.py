@@ -107,10 +107,10 @@ class ExtractReport:
             ),
             f"{self.template_pages} template pages read; dates frozen at {self.date}; "
             f"{self.bytes} bytes in {self.files} files",
-            *self._package_line(),
+            *self._format_package_line(),
         ]
 
-    def _package_line(self) -> list[str]:
+    def _format_package_line(self) -> list[str]:
         if not self.by_package:
             return []
         pages = "1 page was" if self.by_package == 1 else f"{self.by_package} pages were"

@@ -12,10 +12,10 @@ from bertdata.wiki.articles.files import ArticleFiles, make_file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import PackagePages, extract_blocks
 from bertdata.wiki.dump.dump import PageBlock
-from bertdata.wiki.dump.revisions import has_several
+from bertdata.wiki.dump.revisions import has_several_revisions
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
 from bertdata.wiki.page_rules import PageRules
-from bertdata.wiki.pages import FAULTS, LEFT_OUT_PAGE, LIMIT, page_id, page_name, page_title
+from bertdata.wiki.pages import FAULTS, LEFT_OUT_PAGE, LIMIT, describe_page, read_page_id, read_page_title
 from bertdata.wiki.worker_pool import WorkerPool
 
 
@@ -147,10 +147,10 @@ class ArticleWriter:
                 if block.skipped is not None:
                     self.report.skip(*block.skipped)
                 else:
-                    found, by_package = package.completed(block, found)
+                    found, by_package = package.extract_unknown(block, found)
                     self.report.by_package += by_package
                     self._begin, self._entered = block.begin, entered
-                    taken -= self._take(block, found, files, taken)
+                    taken -= self._write_block(block, found, files, taken)
                 yield block.position
             files.close()
         self.report.files, self.report.bytes = len(files.files), files.total_bytes
@@ -161,7 +161,7 @@ class ArticleWriter:
         """Entries of all complete files."""
         return self._files
 
-    def _take(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
+    def _write_block(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
         """Write the block's articles except those of its first ``taken`` pages.
 
         Returns the number of pages skipped this way.
@@ -174,7 +174,7 @@ class ArticleWriter:
             if number < taken:
                 continue
             self._taken = number
-            report.several_revisions += repeats and holds_several(block, outcome)
+            report.several_revisions += repeats and is_multi_revision_article(block, outcome)
             if reason:
                 skip_page(report, self.left_out, self._settings.rules, block, outcome)
                 continue
@@ -214,17 +214,17 @@ def skip_page(
     reason, name, _, begin, end = outcome
     if reason == LIMIT:
         page = block.data[begin:end]
-        raise rules.too_much(page_id(page), page_title(page), name)
+        raise rules.make_limit_error(read_page_id(page), read_page_title(page), name)
     if reason in FAULTS:
-        name = page_name(block.data[begin:end]) + (f" ({name})" if name else "")
+        name = describe_page(block.data[begin:end]) + (f" ({name})" if name else "")
     elif reason == LEFT_OUT_PAGE:
         left_out.add(name)
     report.skip(reason, name)
 
 
-def holds_several(block: PageBlock, outcome: PageOutcome) -> bool:
+def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
     """Return True if the page is an article of several revisions."""
-    return not outcome.reason and has_several(block.data[outcome.begin : outcome.end])
+    return not outcome.reason and has_several_revisions(block.data[outcome.begin : outcome.end])
 
 
 def is_empty(article: bytes) -> bool:

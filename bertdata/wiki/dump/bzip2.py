@@ -46,26 +46,26 @@ def read_bzip2(
         # there. Neither half can be decompressed. So a first failure is not an error yet: the block waits and
         # is tried again together with the next.
         if waiting is not None:
-            block = waiting.joined(block)
+            block = waiting.join_next(block)
             text = decompress_block(engine, block)
         if text is NoText.DAMAGED:
             if waiting is not None or block.stream_checksum is not None:
-                raise _damaged(name, block)
+                raise _make_damaged_error(name, block)
             waiting = block
             continue
         waiting = None
         combined = ((combined << 1 | combined >> 31) & 0xFFFFFFFF) ^ block.checksum
         if block.stream_checksum is not None:
             if combined != block.stream_checksum:
-                raise _damaged(name, block)
+                raise _make_damaged_error(name, block)
             combined = 0
         for piece in decompress_pieces(block) if isinstance(text, NoText) else (text,):
             yield piece, block.end
     if waiting is not None:
-        raise _damaged(name, waiting)
+        raise _make_damaged_error(name, waiting)
 
 
-def _damaged(name: str, block: Block) -> InputError:
+def _make_damaged_error(name: str, block: Block) -> InputError:
     return InputError(
         f"{name}: byte {block.offset}: the bzip2 block that starts here is damaged; "
         "compare the file's md5 with the published one and download it again"
@@ -109,7 +109,7 @@ def decompress_pieces(block: Block) -> Iterator[bytes]:
     """
     import bz2  # slow to import, and seldom needed where the kernels are built
 
-    data = _stream_of(block)
+    data = _make_stream(block)
     decompressor = bz2.BZ2Decompressor()
     while not decompressor.eof:
         piece = decompressor.decompress(data, _PIECE_BYTES)
@@ -123,7 +123,7 @@ def decompress_pieces(block: Block) -> Iterator[bytes]:
         raise OSError("the block ends before its last bit")
 
 
-def _stream_of(block: Block) -> bytes:
+def _make_stream(block: Block) -> bytes:
     """Return a bzip2 stream that contains only this block.
 
     The checksum of a stream with a single block equals the checksum of the block.

@@ -7,7 +7,7 @@ from typing import BinaryIO
 from bertdata._native import Engine, default_engine
 from bertdata.wiki.dump.bzip2 import NoText, decompress_block, decompress_pieces
 from bertdata.wiki.dump.bzip2_blocks import Block, find_blocks
-from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, damaged
+from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, make_damaged_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class Bzip2Range:
 
     def texts(self) -> Iterator[tuple[bytes, int, int]]:
         """Yield the text of each block, whole or in pieces, with its first byte and the byte after it."""
-        for found in self._decompressed():
+        for found in self._decompress_blocks():
             if found.block.offset < self._stop:
-                self._add(found)
+                self._add_checksum(found)
             elif self._reached is None:
                 self._reached = found.bit
             pieces = decompress_pieces(found.block) if isinstance(found.text, NoText) else (found.text,)
             for text in pieces:
                 yield text, found.block.offset, found.block.end
 
-    def _decompressed(self) -> Iterator[_TextBlock]:
+    def _decompress_blocks(self) -> Iterator[_TextBlock]:
         """Yield all blocks from the range's first block on. Raises InputError for a damaged block."""
         # By chance (once in 2^48 bits) the data of a block contain the magic number. There are two cases:
         # 1. The block is cut there. Neither half can be decompressed alone, so the first half waits for the
@@ -72,7 +72,7 @@ class Bzip2Range:
         waiting: Block | None = None
         may_be_false = self._start > 0
         for block in find_blocks(self._file, self._name, start=self._start, engine=self._engine):
-            whole = block if waiting is None else waiting.joined(block)
+            whole = block if waiting is None else waiting.join_next(block)
             text = decompress_block(self._engine, whole)
             if text is NoText.DAMAGED and waiting is not None and may_be_false:
                 # The first block, joined with the second, is still damaged. So the first was the end of an
@@ -83,15 +83,15 @@ class Bzip2Range:
             if text is NoText.DAMAGED:
                 may_be_whole = waiting is None and block.stream_checksum is None
                 if not may_be_whole and not may_be_false:
-                    raise damaged(self._name, whole.offset)
+                    raise make_damaged_error(self._name, whole.offset)
                 waiting, may_be_false = (block if may_be_whole else None), may_be_false and may_be_whole
                 continue
             yield _TextBlock(whole, 8 * whole.offset + (waiting or block).shift, text)
             waiting, may_be_false = None, False
         if waiting is not None:
-            raise damaged(self._name, waiting.offset)
+            raise make_damaged_error(self._name, waiting.offset)
 
-    def _add(self, found: _TextBlock) -> None:
+    def _add_checksum(self, found: _TextBlock) -> None:
         """Record the checksum of a block in the range.
 
         Raises InputError if a stream that lies inside the range has a wrong checksum.
@@ -104,6 +104,6 @@ class Bzip2Range:
             return
         if not self._streams:
             self._streams.append((self._open, expected))
-        elif self._open.behind(0) != expected:
-            raise damaged(self._name, found.block.offset)
+        elif self._open.update(0) != expected:
+            raise make_damaged_error(self._name, found.block.offset)
         self._open = BlockChecksums()

@@ -14,7 +14,7 @@ from bertdata.errors import InputError
 from bertdata.wiki.dump.page_ends import LinePageEnds, PageEnds
 from bertdata.wiki.dump.site import parse_head
 from bertdata.wiki.dump.text import HashedFile, is_compressed, normalise_newlines, open_file, read_texts
-from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
+from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, describe_page
 from bertdata.wiki.worker_pool import WorkerPool
 
 BLOCK_BYTES = 256 << 10
@@ -64,7 +64,7 @@ class PageBlocks:
     ) -> None:
         self._texts = texts
         self._name = name
-        self._find_ends = LinePageEnds() if extractor == "mlperf" else PageEnds()
+        self._page_ends = LinePageEnds() if extractor == "mlperf" else PageEnds()
         self._max_page_bytes = max_page_bytes
         self._text, self._taken = rest, 0
         self._position = position
@@ -76,19 +76,19 @@ class PageBlocks:
         while True:
             # buffer starts at a page. ``searched``: bytes in which no page end starts, so that a long page is
             # not searched again after each read.
-            end = self._find_ends.last(buffer, searched)
+            end = self._page_ends.find_last(buffer, searched)
             if end >= 0 and len(buffer) >= BLOCK_BYTES:
                 yield from self._cut(buffer, end, begin)
                 buffer, begin, searched = buffer[end:], begin + end, 0
             elif len(buffer) > self._max_page_bytes:
                 # No page end in so much text: a damaged dump, or a page that is too large. Skip it without
                 # keeping its text.
-                skipped = Skipped(reason=TOO_LARGE, name=page_name(buffer))
+                skipped = Skipped(reason=TOO_LARGE, name=describe_page(buffer))
                 yield PageBlock(data=b"", begin=begin, position=self._position, skipped=skipped)
-                buffer, passed = self._pass_over(buffer)
+                buffer, passed = self._skip_page(buffer)
                 begin, searched = begin + passed, 0
             else:
-                searched = self._find_ends.searched(buffer) if end < 0 else searched
+                searched = self._page_ends.find_searched_end(buffer) if end < 0 else searched
                 if not (read := self._read()):
                     break
                 buffer += read
@@ -99,7 +99,7 @@ class PageBlocks:
     def check_end(self) -> None:
         """Raise InputError unless ``tail`` is the end of a dump."""
         if (page := _PAGE_START.search(self.tail)) is not None:
-            cut_off = page_name(self.tail[page.start() :])
+            cut_off = describe_page(self.tail[page.start() :])
             raise InputError(
                 f"{self._name}: {CUT_OFF}: the dump ends inside the page {cut_off}, "
                 "expected </page> and </mediawiki>; download it again"
@@ -116,15 +116,15 @@ class PageBlocks:
         be copied.
         """
         if self._taken == len(self._text):
-            self._text, self._taken = self._next_text(), 0
+            self._text, self._taken = self._read_next_text(), 0
         start, stop = self._taken, len(self._text)
         if stop - start > 2 * BLOCK_BYTES:
-            end = self._find_ends.first(self._text, start + BLOCK_BYTES)
+            end = self._page_ends.find_first(self._text, start + BLOCK_BYTES)
             stop = end if end >= 0 else stop
         self._taken = stop
         return self._text[start:stop]
 
-    def _next_text(self) -> bytes:
+    def _read_next_text(self) -> bytes:
         for text, position in self._texts:
             self._position = position
             if text:
@@ -137,19 +137,21 @@ class PageBlocks:
         while start < stop:
             end = stop
             if stop - start > 2 * BLOCK_BYTES:
-                end = self._find_ends.first(data, start + BLOCK_BYTES)  # found, since a page ends at stop
+                end = self._page_ends.find_first(
+                    data, start + BLOCK_BYTES
+                )  # found, since a page ends at stop
             yield PageBlock(data=data[start:end], begin=begin + start, position=self._position)
             start = end
 
-    def _pass_over(self, buffer: bytes) -> tuple[bytes, int]:
+    def _skip_page(self, buffer: bytes) -> tuple[bytes, int]:
         """Read up to the next page end without keeping the text.
 
         Returns the rest, and the number of bytes skipped.
         """
         # Keep only the bytes in which a page end may start that continues in the next read.
         passed = 0
-        while (end := self._find_ends.first(buffer, 0)) < 0:
-            kept = self._find_ends.searched(buffer)
+        while (end := self._page_ends.find_first(buffer, 0)) < 0:
+            kept = self._page_ends.find_searched_end(buffer)
             if not (read := self._read()):
                 return buffer, passed
             buffer, passed = buffer[kept:] + read, passed + kept

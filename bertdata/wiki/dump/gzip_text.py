@@ -20,7 +20,7 @@ def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
         data = file.read(_READ_BYTES)
         while data.startswith(_MAGIC):
             data = yield from _read_member(file, data)
-            data = _next_member(file, data)
+            data = _find_next_member(file, data)
     except (EOFError, zlib.error) as error:
         raise InputError(f"{name}: truncated or damaged gzip data ({error}); download it again") from None
 
@@ -39,7 +39,7 @@ def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], No
             raise EOFError("it ends inside a member")
 
 
-def _next_member(file: BinaryIO, data: bytes) -> bytes:
+def _find_next_member(file: BinaryIO, data: bytes) -> bytes:
     """Return the bytes from the next member on, without zeros before it."""
     while len(data := data.lstrip(b"\0")) < len(_MAGIC):
         more = file.read(_READ_BYTES)

@@ -20,7 +20,7 @@ _CHECKED_BYTES = 64 << 20
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Store of consecutive blocks. It can be iterated any number of times, until ``taken_back`` is called.
+    """Store of consecutive blocks. It can be iterated any number of times, until ``take_back`` is called.
 
     directory: local directory of the temporary file.
     dump_bytes: size of the compressed dump.
@@ -39,7 +39,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self._keeping = expected <= _IN_MEMORY_BYTES or self._has_room(expected)
         self.complete = False
 
-    def passing(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
+    def keep_all(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
         """Yield the blocks, and keep each."""
         for block in blocks:
             if self._keeping:
@@ -80,7 +80,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         for block, size in self._in_file:
             yield block._replace(data=file.read(size))
 
-    def taken_back(self) -> Iterator[PageBlock]:
+    def take_back(self) -> Iterator[PageBlock]:
         """Yield the blocks for the last time, then free them. The workers may still be busy then."""
         yield from self
         self.complete = False

@@ -7,17 +7,17 @@ _INDENT_BYTES = 64
 class PageEnds:
     """Finds page ends after ``</page>``. All methods that search return -1 if there is none."""
 
-    def first(self, data: bytes, start: int) -> int:
+    def find_first(self, data: bytes, start: int) -> int:
         """Return the first page end after ``start``."""
         at = data.find(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
-    def last(self, data: bytes, start: int) -> int:
+    def find_last(self, data: bytes, start: int) -> int:
         """Return the last page end whose tag starts at ``start`` or later."""
         at = data.rfind(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
-    def searched(self, data: bytes) -> int:
+    def find_searched_end(self, data: bytes) -> int:
         """Return the offset before which no page end's tag starts, if a search of all the data failed."""
         return max(0, len(data) - len(_CLOSE) + 1)
 
@@ -28,25 +28,25 @@ class LinePageEnds(PageEnds):
     That extractor looks only at the first tag of each line.
     """
 
-    def first(self, data: bytes, start: int) -> int:
+    def find_first(self, data: bytes, start: int) -> int:
         while (at := data.find(_CLOSE, start)) >= 0:
-            if (end := _line_end(data, at)) >= 0:
+            if (end := _find_line_end(data, at)) >= 0:
                 return end
             start = at + 1
         return -1
 
-    def last(self, data: bytes, start: int) -> int:
+    def find_last(self, data: bytes, start: int) -> int:
         at = len(data)
         while (at := data.rfind(_CLOSE, start, at)) >= 0:
-            if (end := _line_end(data, at)) >= 0:
+            if (end := _find_line_end(data, at)) >= 0:
                 return end
         return -1
 
-    def searched(self, data: bytes) -> int:
+    def find_searched_end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1
 
 
-def _line_end(data: bytes, tag: int) -> int:
+def _find_line_end(data: bytes, tag: int) -> int:
     """Return the end of the line that starts with the tag.
 
     Returns -1 if the line starts with other text or is incomplete.

@@ -55,11 +55,11 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self.rules = PageRules(dump=self.path, skip_pages=settings.skip_pages, limits=limits)
         self._settings = settings
         self._engine: Engine = engine
-        self._tell = progress or (lambda stage, done, total: None)
+        self._progress = progress or (lambda stage, done, total: None)
         self.identity = identify(self.path)
         self._opened = OpenedOnce(self._open)
         self.bytes = self.identity.state.bytes
-        self.day = settings.day_of(storage.base_name(self.path))
+        self.day = settings.find_day(storage.base_name(self.path))
 
     def _open(self) -> AbstractContextManager[Dump]:
         limit, extractor = self._settings.max_page_bytes, self._settings.extractor
@@ -68,15 +68,15 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
     def __exit__(self, *failure: object) -> None:
         self._opened.close()
 
-    def tell(self, stage: str, position: int) -> None:
+    def report_progress(self, stage: str, position: int) -> None:
         """Report progress."""
-        self._tell(stage, position, self.bytes)
+        self._progress(stage, position, self.bytes)
 
     def open(self) -> AbstractContextManager[Dump]:
         """Open the dump at its first page."""
         return self._opened.open()
 
-    def first_pass(
+    def run_first_pass(
         self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
     ) -> tuple[ExtractorSettings, str | None]:
         """Collect the templates, if wanted. Return the workers' settings and the dump's md5.
@@ -96,24 +96,24 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         # This pass can be skipped if nothing has to be learned from the pages before they are rendered.
         newest = ""
         if self.day is not None and not self._settings.templates:
-            return settings._replace(day=self._dated(report, newest)), None
+            return settings._replace(day=self._freeze_day(report, newest)), None
         with self._opened.open() as dump, TemplateFileWriter() as templates:
             # Decompression is the slowest part of reading, so the blocks of a compressed dump are kept for
             # the second pass. A plain dump is simply read again.
-            blocks = kept.passing(dump.blocks()) if dump.compressed else dump.blocks()
-            for block in self._definitions(blocks, settings, templates, report, left_out):
+            blocks = kept.keep_all(dump.blocks()) if dump.compressed else dump.blocks()
+            for block in self._collect_definitions(blocks, settings, templates, report, left_out):
                 if self.day is None:
                     newest = max(newest, find_newest_day(block.data))
-                self.tell("templates", block.position)
+                self.report_progress("templates", block.position)
             md5 = dump.md5()
             if self._settings.templates:
                 path = storage.join(directory, _TEMPLATES)
                 with storage.open_output(path) as file:
                     templates.write(file)
                 settings = settings._replace(templates=path)
-        return settings._replace(day=self._dated(report, newest)), md5
+        return settings._replace(day=self._freeze_day(report, newest)), md5
 
-    def _definitions(
+    def _collect_definitions(
         self,
         blocks: Iterator[PageBlock],
         settings: ExtractorSettings,
@@ -132,7 +132,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             left_out.update(found.left_out)
             yield block
 
-    def _dated(self, report: ExtractReport, newest: str) -> datetime.date:
+    def _freeze_day(self, report: ExtractReport, newest: str) -> datetime.date:
         """Return the day at which dates are frozen, and write it into the report."""
         day = choose_frozen_day(self.path, self.day, newest)
         report.date = day.isoformat()

@@ -23,7 +23,7 @@ def count_revisions(data: bytes, engine: Engine) -> int:
     return data.count(_TAG)
 
 
-def has_several(page: bytes) -> bool:
+def has_several_revisions(page: bytes) -> bool:
     """Return whether the page holds more than one revision."""
     return page.count(_TAG) > 1
 

@@ -2,7 +2,7 @@
 
 import re
 
-from bertdata.wiki.mlperf.brackets import cut_enclosed, literal
+from bertdata.wiki.mlperf.brackets import cut_enclosed, make_literal_search
 from bertdata.wiki.mlperf.entities import unescape, unescape_article
 from bertdata.wiki.mlperf.expansion import Expander
 from bertdata.wiki.mlperf.external_links import replace_external_links
@@ -10,8 +10,8 @@ from bertdata.wiki.mlperf.lines import keep_lines
 from bertdata.wiki.mlperf.links import replace_links
 from bertdata.wiki.mlperf.quotes import replace_quotes
 from bertdata.wiki.mlperf.tags import drop_elements, drop_tags, number_elements
-from bertdata.wiki.mlperf.typography import tidy
-from bertdata.wiki.mlperf.work import Work, size_of
+from bertdata.wiki.mlperf.typography import tidy_typography
+from bertdata.wiki.mlperf.work import Work, count_bytes
 
 _SWITCH = re.compile(
     "__(?:NOTOC|FORCETOC|TOC|NEWSECTIONLINK|NONEWSECTIONLINK|NOGALLERY|HIDDENCAT|NOCONTENTCONVERT|NOCC"
@@ -38,9 +38,9 @@ def _strip_markup(text: str, work: Work) -> str:
     """
     # Calls and tables that are still there are removed. Then follow quotes and links, in the original's
     # order.
-    work.spend(_STEPS * size_of(text))
+    work.spend(_STEPS * count_bytes(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
-        text = cut_enclosed(text, literal(text, opener), literal(text, closer))
+        text = cut_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))
     for step in (replace_quotes, replace_links, replace_external_links):
         text = step(text)
     return _SWITCH.sub("", text)
@@ -53,7 +53,7 @@ def _clean(text: str, work: Work) -> str:
     text = unescape(drop_elements(text, work))
     for tag, placeholder in (("math", "formula"), ("code", "codice")):
         text = number_elements(text, tag, placeholder, work)
-    return tidy(text)
+    return tidy_typography(text)
 
 
 def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:

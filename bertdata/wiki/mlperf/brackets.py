@@ -68,7 +68,7 @@ def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
     return close
 
 
-def literal(text: str, mark: str) -> Search:
+def make_literal_search(text: str, mark: str) -> Search:
     """Return a search for a fixed string."""
 
     def search(begin: int) -> Mark | None:

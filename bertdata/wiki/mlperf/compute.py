@@ -26,13 +26,13 @@ def compute(function: str, arguments: list[str]) -> str:
     take MAX_STEPS.
     """
     if function == "expr":
-        return _expr(*arguments)
+        return _compute_expression(*arguments)
     if function == "find":
-        return _find(*arguments)
-    return _replace(*arguments)
+        return _search_pattern(*arguments)
+    return _replace_pattern(*arguments)
 
 
-def _expr(text: str) -> str:
+def _compute_expression(text: str) -> str:
     text = _SINGLE_EQUALS.sub("==", text).replace("mod", "%")
     try:
         return evaluate(text)
@@ -40,13 +40,13 @@ def _expr(text: str) -> str:
         return f'<span class="error">{text}</span>'
 
 
-def _find(source: str, pattern: str) -> str:
-    compiled = _compile(pattern, source)
+def _search_pattern(source: str, pattern: str) -> str:
+    compiled = _compile_pattern(pattern, source)
     return "" if compiled is None or compiled.search(source) else "0"
 
 
-def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
-    compiled = _compile(pattern, source)
+def _replace_pattern(source: str, pattern: str, replacement: str, count: str) -> str:
+    compiled = _compile_pattern(pattern, source)
     if compiled is None or (len(source) + 1) * (len(replacement) + 1) > MAX_RESULT:
         return ""
     try:
@@ -55,7 +55,7 @@ def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
         return ""
 
 
-def _compile(pattern: str, source: str) -> "re.Pattern[str] | None":
+def _compile_pattern(pattern: str, source: str) -> "re.Pattern[str] | None":
     """Return the compiled pattern, or None if Python refuses it or a search in the source may take long."""
     # Backtracking takes at most about length ** (choices + 1) steps: "a*b*c" has two choices.
     choices = len(_CHOICE.findall(pattern))

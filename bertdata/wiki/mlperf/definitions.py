@@ -15,31 +15,33 @@ def read_definition(escaped: str) -> str:
     escaped: wikitext of the template page, escaped as in the dump's XML.
     """
     # "A<noinclude>docs</noinclude><includeonly>B</includeonly>" -> "AB"
-    text = _drop(unescape(escaped), "<!--", "-->")
-    text = _drop(text, "<noinclude>", "</noinclude>")
+    text = _drop_elements(unescape(escaped), "<!--", "-->")
+    text = _drop_elements(text, "<noinclude>", "</noinclude>")
     # An element that is not closed hides the rest of the page.
     if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
         text = text[: unclosed.start()]
     text = text.replace("<noinclude/>", "")
     # If there are <onlyinclude> elements, the definition is their content and nothing else.
-    only = "".join(_contents(text, "<onlyinclude>", "</onlyinclude>"))
+    only = "".join(_extract_contents(text, "<onlyinclude>", "</onlyinclude>"))
     return only or text.replace("<includeonly>", "").replace("</includeonly>", "")
 
 
-def _drop(text: str, opener: str, closer: str) -> str:
+def _drop_elements(text: str, opener: str, closer: str) -> str:
     kept: list[str] = []
     end = 0
-    for begin, behind in _elements(text, opener, closer):
+    for begin, behind in _find_elements(text, opener, closer):
         kept.append(text[end:begin])
         end = behind
     return "".join([*kept, text[end:]])
 
 
-def _contents(text: str, opener: str, closer: str) -> list[str]:
-    return [text[begin + len(opener) : end - len(closer)] for begin, end in _elements(text, opener, closer)]
+def _extract_contents(text: str, opener: str, closer: str) -> list[str]:
+    return [
+        text[begin + len(opener) : end - len(closer)] for begin, end in _find_elements(text, opener, closer)
+    ]
 
 
-def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
+def _find_elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     end = 0
     while (begin := text.find(opener, end)) >= 0:

@@ -11,10 +11,10 @@ _HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syn
 
 def unescape(text: str) -> str:
     """Replace each known reference by its character, once. Unknown references stay."""
-    return _REFERENCE.sub(_character, text) if "&" in text else text
+    return _REFERENCE.sub(_resolve_reference, text) if "&" in text else text
 
 
-def _character(reference: re.Match[str]) -> str:
+def _resolve_reference(reference: re.Match[str]) -> str:
     name = reference[2]
     try:
         if not reference[1]:

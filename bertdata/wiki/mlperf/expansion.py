@@ -7,7 +7,7 @@ from typing import Protocol
 
 from bertdata.unicode.characters import lower
 from bertdata.wiki.mlperf.definitions import find_definition_title, split_nowiki
-from bertdata.wiki.mlperf.invoke import Arguments, invoke
+from bertdata.wiki.mlperf.invoke import Arguments, invoke_function
 from bertdata.wiki.mlperf.parser_functions import call_function
 from bertdata.wiki.mlperf.spans import CALL, PARAMETER, find_spans, split_parts
 from bertdata.wiki.mlperf.work import (
@@ -16,8 +16,8 @@ from bertdata.wiki.mlperf.work import (
     MAX_PARAMETER_LEVEL,
     STEP_WORK,
     Work,
-    check_size,
-    size_of,
+    check_text_size,
+    count_bytes,
 )
 
 _SUBSTITUTION = re.compile("(?:safe)?subst:", re.IGNORECASE)
@@ -58,7 +58,7 @@ class Expander:
 
     def transform(self, text: str) -> str:
         """Return the text expanded, except ``nowiki`` elements, which stay as they are."""
-        with self._work.frames():
+        with self._work.enter_frames():
             pieces = [self.expand(plain) + nowiki for plain, nowiki in split_nowiki(text)]
             return "".join(pieces)
 
@@ -69,25 +69,25 @@ class Expander:
             return ""
         # Charge for the text before looking at it, so that both engines charge the same and stop at the same
         # pages.
-        size = size_of(text)
+        size = count_bytes(text)
         self._work.spend(size + STEP_WORK)
         if "{{" not in text:
             return text
-        with self._work.frames(waiting=size):
+        with self._work.enter_frames(waiting=size):
             pieces: list[str] = []
             end = 0
             for begin, behind in find_spans(text, CALL):
-                pieces += [text[end:begin], self._call(text[begin + 2 : behind - 2])]
+                pieces += [text[end:begin], self._expand_call(text[begin + 2 : behind - 2])]
                 end = behind
-            return self._join([*pieces, text[end:]])
+            return self._join_pieces([*pieces, text[end:]])
 
-    def _join(self, pieces: list[str]) -> str:
-        check_size(sum(map(size_of, pieces)))
+    def _join_pieces(self, pieces: list[str]) -> str:
+        check_text_size(sum(map(count_bytes, pieces)))
         return "".join(pieces)
 
-    def _call(self, body: str) -> str:
-        size = size_of(body)
-        with self._work.frames(waiting=size):
+    def _expand_call(self, body: str) -> str:
+        size = count_bytes(body)
+        with self._work.enter_frames(waiting=size):
             self._work.spend(size + CALL_WORK)
             # "#ifeq: {{lc:A}} | a | yes" -> first "#ifeq: {{lc:A}} ", others [" a ", " yes"]
             # Only the first part is expanded now. A parser function expands the others when it needs them.
@@ -115,11 +115,11 @@ class Expander:
 
         A call without arguments takes the arguments of the innermost template call with the module's name.
         """
-        arguments: Arguments | None = self._arguments(parts)
+        arguments: Arguments | None = self._expand_arguments(parts)
         if not parts:
             callers = (found for name, found in reversed(self._callers) if name == module)
             arguments = next(callers, None)
-        return "" if arguments is None else invoke(module, function, arguments, self._work)
+        return "" if arguments is None else invoke_function(module, function, arguments, self._work)
 
     def _call_template(self, name: str, parts: list[str], *, plain: bool) -> str:
         if self._site.templates is None:
@@ -131,42 +131,45 @@ class Expander:
         # Arguments are expanded in the caller's context, before the call is on the stack (a "subst:" call
         # takes them as they are). Then the definition's parameters are filled in, and the result is expanded.
         # definition "[{{{1|none}}}] {{lc:{{{1}}}}}", call "{{T|AB}}" -> "[AB] {{lc:AB}}" -> "[AB] ab"
-        arguments = self._arguments(parts, plain=plain)
+        arguments = self._expand_arguments(parts, plain=plain)
         self._callers.append((name, arguments))
         try:
-            return self.transform(self._substitute(text, arguments, 0))
+            return self.transform(self._fill_parameters(text, arguments, 0))
         finally:
             self._callers.pop()
 
-    def _arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
-        with self._work.frames():
+    def _expand_arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
+        with self._work.enter_frames():
             return _name_arguments(parts if plain else [self.transform(part) for part in parts])
 
-    def _substitute(self, text: str, arguments: Arguments, level: int) -> str:
+    def _fill_parameters(self, text: str, arguments: Arguments, level: int) -> str:
         """Return the text with its parameters filled in. Parameters nested too deeply become empty."""
-        size = size_of(text)
-        with self._work.frames(waiting=size):
+        size = count_bytes(text)
+        with self._work.enter_frames(waiting=size):
             if level > MAX_PARAMETER_LEVEL:
                 return ""
             self._work.spend(size + STEP_WORK)
             pieces: list[str] = []
             end = 0
             for begin, behind in find_spans(text, PARAMETER):
-                pieces += [text[end:begin], self._parameter(text[begin + 3 : behind - 3], arguments, level)]
+                pieces += [
+                    text[end:begin],
+                    self._expand_parameter(text[begin + 3 : behind - 3], arguments, level),
+                ]
                 end = behind
-            return self._join([*pieces, text[end:]])
+            return self._join_pieces([*pieces, text[end:]])
 
-    def _parameter(self, body: str, arguments: Arguments, level: int) -> str:
+    def _expand_parameter(self, body: str, arguments: Arguments, level: int) -> str:
         # "{{{1|default}}}": the name may contain parameters and calls, as may the default. The value of an
         # argument is inserted as it is, since it was expanded with the arguments.
         name, *defaults = split_parts(body)
-        name = self.transform(self._substitute(name, arguments, level + 1))
+        name = self.transform(self._fill_parameters(name, arguments, level + 1))
         if name in arguments:
-            self._work.spend(size_of(arguments[name]))
+            self._work.spend(count_bytes(arguments[name]))
             return arguments[name]
         if not defaults:
             return ""
-        return self.transform(self._substitute(defaults[0], arguments, level + 1))
+        return self.transform(self._fill_parameters(defaults[0], arguments, level + 1))
 
 
 def _name_arguments(parts: list[str]) -> Arguments:

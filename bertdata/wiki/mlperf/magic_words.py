@@ -3,7 +3,7 @@
 import datetime
 
 
-def magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
+def make_magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
     """Return the value of each word for the page with this title, at midnight of the day.
 
     namespace_keys: key of each namespace, by name.

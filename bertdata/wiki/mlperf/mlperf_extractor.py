@@ -9,7 +9,7 @@ from typing import Any
 from bertdata.wiki.mlperf.article import format_article, render_lines
 from bertdata.wiki.mlperf.definitions import read_definition
 from bertdata.wiki.mlperf.expansion import Expander, Site
-from bertdata.wiki.mlperf.magic_words import magic_words
+from bertdata.wiki.mlperf.magic_words import make_magic_words
 from bertdata.wiki.mlperf.reading import PageFields, PageReader, State
 from bertdata.wiki.mlperf.template_table import TemplateTable
 from bertdata.wiki.mlperf.work import LimitError, TooDeepError, Work
@@ -67,7 +67,7 @@ class MlperfExtractor:
         reader = PageReader(state)
         articles: list[bytes] = []
         outcomes: list[Outcome] = []
-        with _deep_stack():
+        with _raise_recursion_limit():
             for page in reader.read(data):
                 reason, detail, article = self._extract_page(page, data)
                 if article:
@@ -77,7 +77,7 @@ class MlperfExtractor:
 
     def _extract_page(self, page: PageFields, data: bytes) -> tuple[str, str, bytes]:
         """Return reason, detail and article of a page."""
-        reason = self._reason(page, data)
+        reason = self._find_skip_reason(page, data)
         if reason:
             return reason, page.page_id if reason == LEFT_OUT_PAGE else "", b""
         if page.title is None:
@@ -85,7 +85,7 @@ class MlperfExtractor:
         if not page.page_id:
             return FAILED, "no id", b""
         try:
-            return "", page.page_id, self._render(page, page.title)
+            return "", page.page_id, self._render_page(page, page.title)
         except LimitError as error:
             return "limit", str(error), b""
         except TooDeepError as error:
@@ -93,7 +93,7 @@ class MlperfExtractor:
         except UnicodeEncodeError:
             return FAILED, "a lone surrogate in its text", b""
 
-    def _reason(self, page: PageFields, data: bytes) -> str:
+    def _find_skip_reason(self, page: PageFields, data: bytes) -> str:
         """Return the reason why the page is not an article, empty if it is an article."""
         # The order matters: the first reason that applies is reported and counted.
         if page.page_id in self._skip_pages:
@@ -110,9 +110,9 @@ class MlperfExtractor:
             return REDIRECT
         return "" if page.namespace == "0" else f"namespace {page.namespace}"
 
-    def _render(self, page: PageFields, title: str) -> bytes:
+    def _render_page(self, page: PageFields, title: str) -> bytes:
         work = Work(self._max_work)
-        expander = Expander(self._site, magic_words(title, self._keys, self._day), work)
+        expander = Expander(self._site, make_magic_words(title, self._keys, self._day), work)
         lines = render_lines("".join(page.text), expander, work)
         return format_article(page.page_id, title, lines, self._url_base).encode()
 
@@ -135,7 +135,7 @@ class MlperfExtractor:
                 left_out.append(page.page_id)
                 continue
             pages += 1
-            if self._reason(page, data) in (TOO_LARGE, BAD_UTF8) or page.title is None:
+            if self._find_skip_reason(page, data) in (TOO_LARGE, BAD_UTF8) or page.title is None:
                 continue
             if text := read_definition("".join(page.text)):
                 found.append(("template", page.title.encode(), text.encode("utf-8", "surrogatepass")))
@@ -151,7 +151,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 @contextmanager
-def _deep_stack() -> Iterator[None]:
+def _raise_recursion_limit() -> Iterator[None]:
     """Raise Python's recursion limit to what MAX_FRAMES nested calls need."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _PYTHON_FRAMES))

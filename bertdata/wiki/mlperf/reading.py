@@ -64,7 +64,7 @@ class PageReader:
         A page that is not closed comes last.
         """
         place = 0
-        for raw in _lines(data):
+        for raw in _split_lines(data):
             line = raw.decode("utf-8", "surrogateescape")
             # Only the first tag counts, as in the original. In a line "<title>A</title><ns>1</ns>" the
             # namespace is not seen.
@@ -73,7 +73,7 @@ class PageReader:
                 if self._inside_text and "<" not in line:
                     self._page.text.append(line)
             elif tag[1] == "/page":
-                yield self._close(place + _size(line[: tag.end()]))
+                yield self._close_page(place + _measure_line(line[: tag.end()]))
             else:
                 self._read_tag(line, tag, place)
             place += len(raw)
@@ -84,16 +84,16 @@ class PageReader:
     def _read_tag(self, line: str, tag: re.Match[str], place: int) -> None:
         page, name = self._page, tag[1]
         if name == "page":
-            page.begin = place + _size(line[: tag.start()])
+            page.begin = place + _measure_line(line[: tag.start()])
             page.text.clear()
             self._opened, self._redirect = True, False
         elif name == "id":
             # The page's id comes first. Later ids belong to its revision and contributor.
-            page.page_id = page.page_id or _rest(line, tag)
+            page.page_id = page.page_id or _get_text_after(line, tag)
         elif name == "title":
-            page.title = _rest(line, tag)
+            page.title = _get_text_after(line, tag)
         elif name == "ns":
-            self._namespace = _rest(line, tag)
+            self._namespace = _get_text_after(line, tag)
         elif name == "redirect":
             self._redirect = True
         elif name == "text":
@@ -106,14 +106,14 @@ class PageReader:
 
     def _open_text(self, line: str, tag: re.Match[str]) -> None:
         # "<text>A short text</text>" on one line: any second tag closes the text. "<text />" has no text.
-        rest = _rest(line, tag)
+        rest = _get_text_after(line, tag)
         closed = _CLOSER.match(line, tag.end() + len(rest)) is not None
         if not closed and tag[0].endswith("/>"):
             return
         self._page.text.append(rest)
         self._inside_text = not closed
 
-    def _close(self, end: int) -> PageFields:
+    def _close_page(self, end: int) -> PageFields:
         page = self._page
         # The namespace is kept in the reader, not in the page, and is only reset when a page is emitted. So a
         # page without <ns> after a redirect has the redirect's namespace, as in the original.
@@ -129,16 +129,16 @@ class PageReader:
         return page
 
 
-def _rest(line: str, tag: re.Match[str]) -> str:
+def _get_text_after(line: str, tag: re.Match[str]) -> str:
     """Return the text between the tag and the next tag, with the line feed if it is included."""
     return line[tag.end() :].partition("<")[0]
 
 
-def _size(text: str) -> int:
+def _measure_line(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-def _lines(data: bytes) -> Iterator[bytes]:
+def _split_lines(data: bytes) -> Iterator[bytes]:
     """Yield the lines. Only a line feed ends a line."""
     begin = 0
     while begin < len(data):

@@ -6,7 +6,7 @@ from heapq import merge
 
 from bertdata.wiki.mlperf.brackets import Mark, Search, cut_enclosed
 from bertdata.wiki.mlperf.characters import EDGE
-from bertdata.wiki.mlperf.work import Work, size_of
+from bertdata.wiki.mlperf.work import Work, count_bytes
 
 _SELF_CLOSING = ("br", "hr", "nobr", "ref", "references", "nowiki")
 _IGNORED = (
@@ -60,7 +60,12 @@ def drop_tags(text: str) -> str:
     kept: list[str] = []
     end = 0
     # Each search runs over the whole text. Where matches overlap, the match that starts first wins.
-    tags = (_comments(text), _closers(text), _ignored(text), _self_closing(text))
+    tags = (
+        _find_comments(text),
+        _find_closing_tags(text),
+        _find_ignored_tags(text),
+        _find_self_closing_tags(text),
+    )
     for begin, behind in merge(*tags):
         if begin >= end:
             kept.append(text[end:begin])
@@ -68,7 +73,7 @@ def drop_tags(text: str) -> str:
     return "".join([*kept, text[end:]])
 
 
-def _comments(text: str) -> Iterator[Mark]:
+def _find_comments(text: str) -> Iterator[Mark]:
     """Yield the comments. A comment that starts inside a tag still hides the comments inside it."""
     begin = text.find("<!--")
     while begin >= 0 and (end := text.find("-->", begin + 4)) >= 0:
@@ -76,11 +81,11 @@ def _comments(text: str) -> Iterator[Mark]:
         begin = text.find("<!--", end + 3)
 
 
-def _closers(text: str) -> Iterator[Mark]:
+def _find_closing_tags(text: str) -> Iterator[Mark]:
     return (tag.span() for tag in _IGNORED_CLOSER.finditer(text))
 
 
-def _ignored(text: str) -> Iterator[Mark]:
+def _find_ignored_tags(text: str) -> Iterator[Mark]:
     next_end = make_next_search(text, ">")
     for name in _IGNORED_NAME.finditer(text):
         end = next_end(name.end())
@@ -89,7 +94,7 @@ def _ignored(text: str) -> Iterator[Mark]:
         yield name.start(), end + 1
 
 
-def _self_closing(text: str) -> Iterator[Mark]:
+def _find_self_closing_tags(text: str) -> Iterator[Mark]:
     next_end = make_next_search(text, ">")
     for name in _SELF_CLOSING_NAME.finditer(text):
         end = next_end(name.end())
@@ -129,8 +134,8 @@ def drop_elements(text: str, work: Work) -> str:
         if "<" not in text:
             return text
         if _is_present(text, tag):
-            work.spend(size_of(text))
-            text = cut_enclosed(text, _opener(text, tag), _closer(text, tag))
+            work.spend(count_bytes(text))
+            text = cut_enclosed(text, _make_opener_search(text, tag), _make_closer_search(text, tag))
     return text
 
 
@@ -139,7 +144,7 @@ def _is_present(text: str, tag: str) -> bool:
     return all(re.search(rf"<\s*{slash}{tag}{EDGE}", text, re.IGNORECASE) for slash in ("", r"/\s*"))
 
 
-def _opener(text: str, tag: str) -> Search:
+def _make_opener_search(text: str, tag: str) -> Search:
     """Return a search for opening tags of the element.
 
     A tag with a slash inside, such as ``<ref name="a/b">``, does not count.
@@ -158,7 +163,7 @@ def _opener(text: str, tag: str) -> Search:
     return search
 
 
-def _closer(text: str, tag: str) -> Search:
+def _make_closer_search(text: str, tag: str) -> Search:
     pattern = re.compile(rf"<\s*/\s*{tag}>", re.IGNORECASE)
 
     def search(begin: int) -> Mark | None:
@@ -174,21 +179,21 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
     Equal elements get the number of the first of them, and their other numbers are not used. With the
     placeholder "formula", the elements A, B, A, C become formula_1, formula_2, formula_1, formula_4.
     """
-    marks = _elements(text, tag)
+    marks = _find_elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
     opening = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     # The original replaces one element after the other in the whole text, which takes quadratic time. If no
     # element contains another opening tag, every occurrence of an element's text is itself one of the
     # elements, and one pass gives the same result.
     if not any(opening.search(element, 1) for element in elements):
-        return _number_apart(text, marks, placeholder)
+        return _number_in_one_pass(text, marks, placeholder)
     for number, element in enumerate(elements, start=1):
-        work.spend(size_of(text))
+        work.spend(count_bytes(text))
         text = text.replace(element, f"{placeholder}_{number}")
     return text
 
 
-def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
+def _number_in_one_pass(text: str, marks: list[Mark], placeholder: str) -> str:
     """Number the elements in one pass. Correct if no element contains an opening tag."""
     first: dict[str, int] = {}
     pieces, behind = [], 0
@@ -198,7 +203,7 @@ def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
     return "".join([*pieces, text[behind:]])
 
 
-def _elements(text: str, tag: str) -> list[Mark]:
+def _find_elements(text: str, tag: str) -> list[Mark]:
     name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
     next_end = make_next_search(text, ">")

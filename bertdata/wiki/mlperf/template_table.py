@@ -27,9 +27,9 @@ class TemplateTable:
             raise ValueError("template file: has no room for its records")
         self._texts = self._data[_HEAD.size + (templates + redirects) * _RECORD.size :]
         # Records of equal titles follow one another in the dump's order, so dict() keeps the last definition.
-        self._places = dict(self._records(templates))
+        self._places = dict(self._read_records(templates))
 
-    def _records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _read_records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
         """Yield title and position of the text, ordered by title and then by position in the dump."""
         for record in range(number):
             title, title_bytes, text, text_bytes, _ = _RECORD.unpack_from(

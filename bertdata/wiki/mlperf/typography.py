@@ -9,7 +9,7 @@ _DOTS = re.compile(r"\.{4,}")
 _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
-def tidy(text: str) -> str:
+def tidy_typography(text: str) -> str:
     """Apply the original's typographic rules."""
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)

@@ -71,13 +71,13 @@ class Work:
     def compute(self, function: str, arguments: list[str]) -> str:
         """Charge for a function that both engines leave to Python, and call it."""
         for argument in arguments:
-            self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * size_of(argument))
+            self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))
         value = compute(function, arguments)
-        check_size(size_of(value))
+        check_text_size(count_bytes(value))
         return value
 
     @contextmanager
-    def frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
+    def enter_frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
         """Enter ``number`` more frames while an outer text of ``waiting`` bytes waits.
 
         Raises TooDeepError beyond MAX_FRAMES.
@@ -87,7 +87,7 @@ class Work:
         if self._frames + number > MAX_FRAMES:
             self.spend(TOO_DEEP_WORK)
             raise TooDeepError("calls are nested too deep")
-        check_size(self._waiting + waiting)
+        check_text_size(self._waiting + waiting)
         self._frames += number
         self._waiting += waiting
         try:
@@ -97,12 +97,12 @@ class Work:
             self._waiting -= waiting
 
 
-def size_of(text: str) -> int:
+def count_bytes(text: str) -> int:
     """Return the bytes of the text in UTF-8. A lone surrogate counts three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def check_size(size: int) -> None:
+def check_text_size(size: int) -> None:
     """Raise LimitError if a text would become this large."""
     if size > MAX_TEXT:
         raise LimitError(f"grew beyond {MAX_TEXT >> 20} MiB of text")

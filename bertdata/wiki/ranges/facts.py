@@ -39,7 +39,7 @@ class RangeFacts:
     first_id: str | None
     exit: BlockState
 
-    def follows(self, state: BlockState) -> bool:
+    def are_valid_after(self, state: BlockState) -> bool:
         """Return True if the range's results are also right for this state at its start.
 
         The range was read as if the dump started there.
@@ -88,7 +88,7 @@ class RangeBlocks:
         path = self._ranges.path
         with open_file(path) as file:
             reader = RangeReader(self._ranges, self._number, file, self._settings.engine)
-            texts = self._digested(reader.texts())
+            texts = self._update_digest(reader.texts())
             head = read_head(texts, path) if self._number == 0 else (b"", b"", 0)
             pages = PageBlocks(
                 texts,
@@ -103,7 +103,7 @@ class RangeBlocks:
             pages.check_end()
         self._link = reader.link
 
-    def _digested(self, texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    def _update_digest(self, texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
         for text, position in texts:
             self._digest = zlib.crc32(text, self._digest)
             yield text, position

@@ -39,7 +39,7 @@ def check_sequence(
     # state, and repeat a range if that assumption gave a wrong result.
     state = START
     for result in ordered:
-        if not result.facts.follows(state):
+        if not result.facts.are_valid_after(state):
             result = again(result.facts.number, state)
         state = result.facts.find_state_after(state)
         yield result
@@ -48,10 +48,10 @@ def check_sequence(
 def check_digests(dump: str, first: Sequence[int], second: Sequence[int]) -> None:
     """Raise InputError if the text of any range differs between the first pass and the second."""
     if list(first) != list(second):
-        raise was_changed(dump)
+        raise make_changed_error(dump)
 
 
-def was_changed(dump: str) -> InputError:
+def make_changed_error(dump: str) -> InputError:
     """Return the error for a dump that changed during the run."""
     return InputError(f"{dump}: was changed while it was being read; run the same command again")
 

@@ -28,16 +28,16 @@ class BlockChecksums:
 
     def with_block(self, checksum: int) -> "BlockChecksums":
         """Return the combination with one more block."""
-        return BlockChecksums(self.blocks + 1, _rotated(self.value, 1) ^ checksum)
+        return BlockChecksums(self.blocks + 1, _rotate_left(self.value, 1) ^ checksum)
 
-    def behind(self, before: int) -> int:
+    def update(self, before: int) -> int:
         """Return the stream's checksum after the blocks, from the checksum before them."""
         # Rotation distributes over xor: rotating the checksum before the blocks once per block, then xoring
         # the blocks' value, equals updating it block by block.
-        return _rotated(before, self.blocks) ^ self.value
+        return _rotate_left(before, self.blocks) ^ self.value
 
 
-def _rotated(value: int, bits: int) -> int:
+def _rotate_left(value: int, bits: int) -> int:
     bits %= 32
     return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
 
@@ -75,9 +75,9 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
                 at = link.reached
             continue
         if link.first != at:
-            raise damaged(name, min(link.first, link.first if at is None else at) // 8)
+            raise make_damaged_error(name, min(link.first, link.first if at is None else at) // 8)
         at = link.reached
-        sum_before = link.head.behind(sum_before)
+        sum_before = link.head.update(sum_before)
         if link.head_checksum is not None:
             if sum_before != link.head_checksum:
                 raise InputError(
@@ -86,10 +86,10 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
                 )
             sum_before = link.tail.value
     if at is not None:
-        raise damaged(name, at // 8)
+        raise make_damaged_error(name, at // 8)
 
 
-def damaged(name: str, offset: int) -> InputError:
+def make_damaged_error(name: str, offset: int) -> InputError:
     """Return the error for a block that cannot be decompressed."""
     return InputError(
         f"{name}: byte {offset}: the bzip2 block that starts here is damaged; "

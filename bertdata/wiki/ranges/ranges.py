@@ -118,7 +118,7 @@ class RangeReader:
         # the range of the current piece. The search for a page end starts afresh in each range.
         begun = self._number == 0
         at, ends = self._number, _PageEnds()
-        for number, text, position in _universal_newlines(self._pieces()):
+        for number, text, position in _normalise_newlines(self._read_pieces()):
             if number != at:
                 at, ends = number, _PageEnds()
             if number == self._number:
@@ -136,7 +136,7 @@ class RangeReader:
                 return
         self.owns_end = begun
 
-    def _pieces(self) -> Iterator[_Piece]:
+    def _read_pieces(self) -> Iterator[_Piece]:
         """Yield the raw text from the range's first byte on. No piece spans two ranges."""
         if self._blocks is not None:
             for text, offset, end in self._blocks.texts():
@@ -145,9 +145,9 @@ class RangeReader:
             for text, position in read_gzip(self._file, self._ranges.path):
                 yield _Piece(0, text, position)
         else:
-            yield from self._plain_pieces()
+            yield from self._read_plain_pieces()
 
-    def _plain_pieces(self) -> Iterator[_Piece]:
+    def _read_plain_pieces(self) -> Iterator[_Piece]:
         at = self._ranges.start(self._number)
         self._file.seek(at)
         while True:
@@ -175,7 +175,7 @@ class _PageEnds:
         return None
 
 
-def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+def _normalise_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     r"""Yield the pieces with every ``\r\n`` and ``\r`` replaced by ``\n``.
 
     If a ``\r\n`` spans two pieces, the newline goes to the second piece. So the text of a piece does not
@@ -189,17 +189,17 @@ def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
             continue
         if waiting is not None:
             text = waiting.text[:-1] if piece.text.startswith(b"\n") else waiting.text
-            yield waiting._replace(text=_with_newlines(text))
+            yield waiting._replace(text=_replace_line_ends(text))
             waiting = None
         if piece.text.endswith(b"\r"):
             waiting = piece
         elif b"\r" in piece.text:
-            yield piece._replace(text=_with_newlines(piece.text))
+            yield piece._replace(text=_replace_line_ends(piece.text))
         else:
             yield piece
     if waiting is not None:
-        yield waiting._replace(text=_with_newlines(waiting.text))
+        yield waiting._replace(text=_replace_line_ends(waiting.text))
 
 
-def _with_newlines(text: bytes) -> bytes:
+def _replace_line_ends(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

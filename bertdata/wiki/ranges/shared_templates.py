@@ -36,7 +36,7 @@ def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> Sh
             for definition in read_definitions(memoryview(storage.read_bytes(path))):
                 templates.add(*definition)
         # The name depends on the content, so the file is written twice: first only to compute its md5.
-        digest = HashingSink(_forget)
+        digest = HashingSink(_discard)
         templates.write(cast(BinaryIO, digest))
         shared = SharedTemplates(path=make_path(digest.md5), md5=digest.md5)
         with storage.open_output(shared.path) as file:
@@ -44,7 +44,7 @@ def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> Sh
     return shared
 
 
-def _forget(data: object) -> None:
+def _discard(data: object) -> None:
     pass
 
 
@@ -54,11 +54,11 @@ def fetch_templates(shared: SharedTemplates) -> str:
     Raises InputError if it is not the file that the first pass wrote.
     """
     with _fetching:
-        return _fetch(shared).path
+        return _fetch_file(shared).path
 
 
 @lru_cache(maxsize=1)
-def _fetch(shared: SharedTemplates) -> "_LocalFile":
+def _fetch_file(shared: SharedTemplates) -> "_LocalFile":
     return _LocalFile(shared)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bertdata.io import storage
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.articles.writer import holds_several, is_empty, skip_page
+from bertdata.wiki.articles.writer import is_empty, is_multi_revision_article, skip_page
 from bertdata.wiki.block_work import PackagePages, extract_blocks, find_definitions
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.revisions import find_newest_day
@@ -111,7 +111,7 @@ def extract_range(
             if block.skipped is not None:
                 report.skip(*block.skipped)
                 continue
-            found, by_package = package.completed(block, found)
+            found, by_package = package.extract_unknown(block, found)
             report.by_package += by_package
             file.write(found.articles)
             sizes.extend(_count_pages(report, left_out, settings, block, found))
@@ -130,7 +130,7 @@ def _open_pool(settings: ExtractorSettings) -> Iterator[WorkerPool]:
         with open_pools(settings.engine, 1, settings.rules.limits.memory_bytes) as pools:
             yield pools.work
     except WorkerDied as death:
-        raise settings.rules.error(death) from None
+        raise settings.rules.make_error(death) from None
 
 
 def _count_pages(
@@ -144,7 +144,7 @@ def _count_pages(
     at, repeats = 0, found.revisions > len(found.outcomes)
     for outcome in found.outcomes:
         begin, at = at, at + outcome.size
-        report.several_revisions += repeats and holds_several(block, outcome)
+        report.several_revisions += repeats and is_multi_revision_article(block, outcome)
         if outcome.reason:
             skip_page(report, left_out, settings.rules, block, outcome)
             continue

@@ -24,8 +24,8 @@ _refusal = _Refusal()
 
 def bound_arithmetic(extract: ModuleType) -> None:
     """Limit powers and rounded integers in the package's module ``extract``, in place."""
-    vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _power
-    vars(extract)["round"] = _round
+    vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _raise_to_limited_power
+    vars(extract)["round"] = _round_with_limit
 
 
 def take_refusal() -> str:
@@ -34,7 +34,7 @@ def take_refusal() -> str:
     return text
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _raise_to_limited_power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1 and exponent > 0:
         _check_digits(base, exponent)
     return operator.pow(base, exponent)
@@ -48,7 +48,7 @@ def _check_digits(base: int, exponent: int) -> None:
         _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")
 
 
-def _round(value: Any, places: int) -> Any:
+def _round_with_limit(value: Any, places: int) -> Any:
     if isinstance(value, int) and places < -MAX_PLACES:
         _refuse(f"asks #expr to round to more than {MAX_PLACES} places")
     return round(value, places)

@@ -15,7 +15,7 @@ from bertdata.wiki.pages import (
     REDIRECT,
     TEMPLATE_TITLE,
     Skipped,
-    page_name,
+    describe_page,
 )
 
 PAGE_TAG = re.compile(rb"<(/?)page(?:\s[^>]*)?>")
@@ -75,35 +75,35 @@ def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
     the template namespace. As in wikiextractor, "Template engine" is therefore not an article.
     """
     if not page.whole:
-        return Skipped(reason=CUT_OFF, name=page_name(page.data))
+        return Skipped(reason=CUT_OFF, name=describe_page(page.data))
     try:
         content = page.data.decode()
     except UnicodeDecodeError:
-        return Skipped(reason=BAD_UTF8, name=page_name(page.data))
-    header = _head(content)
+        return Skipped(reason=BAD_UTF8, name=describe_page(page.data))
+    header = _cut_head(content)
     namespace = _NAMESPACE.search(header)
     title, page_id = _TITLE.search(header), _ID.search(header)
     if namespace is None or title is None or page_id is None:
-        return Skipped(reason=MALFORMED, name=page_name(page.data))
+        return Skipped(reason=MALFORMED, name=describe_page(page.data))
     if namespace[1] != "0":
         return Skipped(reason=f"namespace {namespace[1]}")
     if _REDIRECT.search(header):
         return Skipped(reason=REDIRECT)
     if title[1].startswith(template_namespace):
         return Skipped(reason=TEMPLATE_TITLE)
-    text = page_text(content)
+    text = read_page_text(content)
     if text is None:
-        return Skipped(reason=MALFORMED, name=page_name(page.data))
+        return Skipped(reason=MALFORMED, name=describe_page(page.data))
     return Page(page_id=page_id[1], title=title[1], text=text)
 
 
-def _head(content: str) -> str:
+def _cut_head(content: str) -> str:
     """Return the part of a page before its text."""
     text = _TEXT.search(content)
     return content if text is None else content[: text.start()]
 
 
-def page_text(content: str) -> str | None:
+def read_page_text(content: str) -> str | None:
     """Return the text elements of a page, joined. Empty if there is none, None if one is not closed."""
     texts = []
     end = 0
