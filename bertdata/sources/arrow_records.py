@@ -26,13 +26,16 @@ _SLICE_ROWS = 256
 
 
 def find_arrow_columns(path: str, settings: RecordSettings) -> TextFields:
-    """Return the columns that hold text."""
+    """Return the names of the columns of an Arrow file that hold text."""
     with _open(path) as (schema, _):
         return find_text_columns(schema)
 
 
 def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """Divide an Arrow file into pieces (see ``bertdata.sources.piece``)."""
+    """Read the records of an Arrow file, and yield them in pieces (see ``bertdata.sources.piece``).
+
+    Raises InputError if the file is damaged or lacks a column that the settings name.
+    """
     with _open(path) as (schema, batches):
         check_columns(schema, settings, path)
         found: Found = []
@@ -50,7 +53,7 @@ def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
 
 
 def read_arrow_texts(path: str) -> Iterator[str]:
-    """Yield all texts in all columns of a file, at any depth."""
+    """Yield every text in an Arrow file: in all columns, also inside lists and structs."""
     with _open(path) as (schema, batches):
         names = find_columns_with_texts(schema)
         for batch in batches:
@@ -95,9 +98,10 @@ def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[A
 
 
 class _WatchedFile:
-    """File object that passes reads on and remembers the last bytes that were read.
+    """File object that remembers the last bytes that were read, to see whether the stream has its end mark.
 
-    waiting: first bytes of the stream, already read from the file.
+    waiting: first bytes of the stream, which were already read from the file.
+    last: the last bytes read.
     """
 
     closed = False
@@ -120,8 +124,8 @@ class _WatchedFile:
 def _read_until_end(stream: Any, file: _WatchedFile) -> Iterator[Any]:
     """Yield the batches of a stream.
 
-    Raises EOFError if the end mark is missing. pyarrow accepts a stream without it, so a truncated file would
-    pass for a whole file.
+    Raises EOFError if the stream has no end mark. pyarrow accepts such a stream, so without this check a
+    truncated file would seem complete.
     """
     yield from stream
     if file.last != _END:

@@ -1,7 +1,7 @@
-"""Records from articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
+"""Read records from files of articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
 
-Each article is one record: the lines after the title, as in WikiExtractor's JSON output, with the article's
-id.
+Each article is one record, with the id of the article. Its text is the lines after the title, as in
+WikiExtractor's JSON output.
 """
 
 import re
@@ -28,7 +28,7 @@ _WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" t
 
 @dataclass(frozen=True, slots=True)
 class ArticlesPiece:
-    """Whole articles of a file.
+    """Piece of a file of articles: consecutive whole articles.
 
     escaped: whether the extractor escaped ``&``, ``<`` and ``>`` in the text.
     """
@@ -51,10 +51,10 @@ class ArticlesPiece:
 def split_articles_file(
     path: str, settings: RecordSettings, *, escaped: bool = False
 ) -> Iterator[ArticlesPiece]:
-    """Divide a file of articles into pieces (see ``bertdata.sources.piece``).
+    """Divide a file of articles into pieces of whole articles (see ``bertdata.sources.piece``).
 
-    An article without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
-    is counted as too long.
+    An article of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer
+    than any record may be, so it becomes a bad record in any case.
     """
     with open_unpacked(path) as file:
         rest, looked_at = b"", 0
@@ -79,7 +79,7 @@ def split_articles_file(
 def _make_article_record(
     number: int, data: bytes, settings: RecordSettings, escaped: bool = False
 ) -> Record | BadRecord:
-    """Return the record of an article, whose closing line is already removed."""
+    """Parse an article, without its line ``</doc>``, into a record. A faulty article gives a BadRecord."""
     head = _HEAD.match(data)
     if head is None:
         return BadRecord(number, "malformed", 'begins with no <doc id="...">')
@@ -99,7 +99,7 @@ def _make_article_record(
 
 
 def _make_unclosed_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
-    """Return the record of the text after the last ``</doc>`` of the file."""
+    """Return the bad record for an article at the end of the file that is not closed by ``</doc>``."""
     found = _make_article_record(number, data, settings)
     if isinstance(found, BadRecord):
         return found

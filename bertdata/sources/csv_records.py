@@ -1,4 +1,4 @@
-"""Records from CSV and TSV files, with a line of column names or with columns numbered from 0."""
+"""Read records from CSV and TSV files, with a line of column names or with columns numbered from 0."""
 
 from collections.abc import Iterator
 
@@ -18,10 +18,10 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？", "।")
 
 
 def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
-    """Return the names of the columns.
+    """Return the names of a file's columns, each of which may hold the text.
 
-    Raises InputError if the file has no line of names, and SettingsError for a single column whose name reads
-    like a record: then the file probably has no line of names.
+    Raises InputError if the file has no line of names, and SettingsError if the only name reads like a
+    record, since the file then probably has no line of names.
     """
     names = _read_names(path, settings, kind)
     # Without a heading, the first record would be taken for a name and be lost. With several columns this
@@ -36,7 +36,7 @@ def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextF
 
 
 def _is_like_record(name: str) -> bool:
-    """Return True for a number, a sentence, or many words."""
+    """Return True if a column's name looks like a record: a number, a sentence, or many words."""
     if name.isdecimal() or len(name) > _LONGEST_NAME or len(name.split()) > _MOST_WORDS:
         return True
     return name.rstrip("\"' ").endswith(_ENDS)
@@ -68,7 +68,7 @@ def _detect_delimiting(path: str, settings: RecordSettings, kind: str) -> Delimi
 
 
 def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
-    """Divide a CSV or TSV file into pieces (see ``bertdata.sources.piece``). An empty file has none."""
+    """Read the records of a CSV or TSV file, and yield them in pieces (see ``bertdata.sources.piece``)."""
     delimiting = _detect_delimiting(path, settings, kind)
     with open_unpacked(path) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)

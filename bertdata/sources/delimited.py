@@ -39,6 +39,8 @@ _LINES_LOOKED_AT = 100
 class Delimiting:
     """How a file is split into rows and fields.
 
+    separator: character between two fields.
+    quoting: "csv" or "none", described above.
     passed: how many lines before the first row are skipped.
     """
 
@@ -61,12 +63,12 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Reader of a file's rows, for a single pass.
+    """Iterable over the rows of a file, which can be iterated once.
 
     Bytes that are not UTF-8 become lone surrogates (the error handler "surrogateescape").
 
-    raw_bytes: longest row in bytes. Of a longer row, only this much is held in memory.
-    read: bytes read so far.
+    raw_bytes: longest accepted row in bytes. A longer row is skipped and yielded with a fault.
+    read: number of bytes read so far.
     """
 
     def __init__(self, file: BinaryIO, delimiting: Delimiting, raw_bytes: int) -> None:
@@ -114,9 +116,9 @@ class RowReader:
 
 
 class _Lines:
-    """Iterator over the lines of a file as text, without a byte-order mark.
+    """Iterator over the lines of a file as text, without a byte-order mark, for ``csv.reader``.
 
-    When a row is too long, its remaining lines are skipped and ``is_too_long`` is set.
+    If a row is longer than ``raw_bytes``, its remaining lines are skipped and ``is_too_long`` is set.
     """
 
     def __init__(self, file: BinaryIO, raw_bytes: int, *, is_quoting: bool) -> None:
@@ -129,7 +131,7 @@ class _Lines:
         self.number = 0
 
     def begin_row(self) -> None:
-        """Note that the next line starts a row."""
+        """Tell the iterator that the next line starts a new row, so that the row's length is counted anew."""
         self._held, self.is_too_long = 0, False
 
     def __iter__(self) -> "_Lines":
@@ -176,7 +178,7 @@ def raise_field_limit(size: int) -> None:
 
 
 def parse_separator(given: str) -> str:
-    """Return the separator that a flag's value names, for example a tab for ``tab``.
+    """Return the separator that the user chose, for example a tab character for ``tab``.
 
     Raises SettingsError if the value is not a single usable character.
     """
@@ -189,13 +191,15 @@ def parse_separator(given: str) -> str:
 def find_delimiting(
     head: bytes, path: str, kind: str, *, quoting: str | None = None, separator: str | None = None
 ) -> Delimiting:
-    """Return how to split a file of this kind into rows and fields.
+    """Find out how a CSV or TSV file is split into rows and fields.
 
     head: first bytes of the file.
-    quoting, separator: choice of the user. None: determined from kind and file.
+    path: path of the file, for errors.
+    kind: "csv" or "tsv".
+    quoting, separator: the user's choices. None: determined from ``kind`` and the first bytes.
 
-    A .csv file without a comma in its first line is split at another mark, provided that this mark splits all
-    the first rows into the same number of fields. Raises SettingsError if several marks do, or none.
+    If the first line of a .csv file has no comma, the other SEPARATORS are tried. A separator fits if it splits
+    all the first rows into the same number of fields. Raises SettingsError unless exactly one fits.
     """
     usual, usual_quoting = DEFAULT_DELIMITING[kind]
     chosen: Quoting = "csv" if (quoting or usual_quoting) == "csv" else "none"
@@ -225,14 +229,14 @@ def find_delimiting(
 
 
 def _quote_separator(separator: str) -> str:
-    """Return the separator as it is typed in a shell."""
+    """Return the separator as the user would type it in a shell, for an error message."""
     return "tab" if separator == "\t" else f"'{separator}'"
 
 
 def _count_fields(head: bytes, delimiting: Delimiting) -> list[int]:
-    """Return the number of fields of each of the first rows, 0 for a faulty row.
+    """Count the fields of each row in the first bytes of a file, 0 for a faulty row.
 
-    The last row is left out if the head may have cut it.
+    The last row is left out if it is faulty and ``head`` may end in the middle of it.
     """
     whole = head.rpartition(b"\n")[0] + b"\n" if head.count(b"\n") > 1 else head
     found: list[int] = []

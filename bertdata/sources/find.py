@@ -1,4 +1,4 @@
-"""Find the files of a run's sources, determine their kinds, and choose the text field."""
+"""Find the input files that a user names, determine their formats, and choose the field with the text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ _OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """Files of a run's sources.
+    """Input files of a run.
 
-    files: paths, in order.
-    kinds: kind of each file.
+    files: paths, in the order of reading.
+    kinds: kind of each file, a key of ``kinds.SOURCE_KINDS``.
     empty: how many of the files are empty.
     notes: messages about files that were left out.
     """
@@ -43,8 +43,8 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
     and has no records.
     as_is: accept any bytes as plain text.
 
-    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, and the errors of
-    find_files.
+    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, MissingInputError if a
+    pattern matches nothing, and DatasetError for a saved dataset with several splits.
     """
     found = find_files(patterns, kind)
     files = found.files
@@ -62,9 +62,9 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
 
 
 def _determine_kind(path: str, *, kind: str | None, as_is: bool) -> str | None:
-    """Return the kind of a file, or None for an empty file.
+    """Return the kind of a file according to its first bytes, or None for an empty file.
 
-    kind: kind that the user chose, which is checked, or None to recognise it.
+    kind: kind that the user chose. It is checked against the bytes. None: the bytes determine the kind.
     """
     begin = read_beginning(path)
     if begin.is_empty:
@@ -84,7 +84,10 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     A directory is searched recursively, without hidden files, for names that fit ``kind`` (or any kind if
     None). In a directory saved by ``datasets``, only the data files that its ``state.json`` lists are taken.
 
-    Raises the errors of find_input_files, and DatasetError for a saved dataset with several splits.
+    kind: kind of all files, or None.
+
+    Raises MissingInputError if a pattern matches nothing or a directory has no such file, SettingsError for a
+    file that is named twice, and DatasetError for a saved dataset with several splits.
     """
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
@@ -115,7 +118,7 @@ def _is_data_file(name: str, kinds: Sequence[SourceKind]) -> bool:
 
 
 def _guess_empty_kind(path: str) -> str:
-    """Return the kind of an empty file, according to its name.
+    """Guess the kind of an empty file from its name.
 
     Raises InputError for Parquet and Arrow, whose files are never empty.
     """
@@ -128,7 +131,7 @@ def _guess_empty_kind(path: str) -> str:
 
 
 def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
-    """Return the settings with the text field filled in from the first file that has fields.
+    """Return the settings with ``text_field`` filled in, if the first file with fields has a single text field.
 
     Raises SettingsError if several fields hold text, if the named field does not exist, or if a field is
     named but none of the files has fields.
@@ -162,7 +165,10 @@ def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:
 
 
 def _choose_only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
-    """Return the only field of strings, or the only field of lists of strings if no field holds strings."""
+    """Return the only field that holds strings. Without any, return the only field of lists of strings.
+
+    Raises SettingsError if there are several such fields, and InputError if there is none.
+    """
     taken = (settings.id_field, settings.language_field)
     names = [name for name in found.texts if name not in taken]
     names = names or [name for name in found.paragraphs if name not in taken]

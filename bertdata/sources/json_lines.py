@@ -1,4 +1,4 @@
-"""Parse JSON values into records. JSON lines, JSON files and the rows of tables share these functions."""
+"""Turn JSON values into records, for JSON lines, JSON files and the rows of tables."""
 
 import json
 import re
@@ -19,14 +19,13 @@ except ImportError:
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
 _MOST_BITS = 63
-"""Size of integers that all parsers return unchanged. orjson turns integers of more than 64 bits into floats.
-"""
+"""Bits of an integer that every parser returns unchanged. orjson turns larger integers into floats."""
 
 _OF_ANY_LENGTH = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def parse_line(line: bytes) -> Any:
-    """Return the JSON value of a line.
+    """Parse a line of JSON.
 
     Raises ValueError with an explanation if the line is not JSON or is nested too deeply.
 
@@ -45,7 +44,7 @@ def parse_line(line: bytes) -> Any:
 
 
 def _measure_depth(line: bytes) -> int:
-    """Return the largest number of brackets that are open at once."""
+    """Return how deeply the JSON value is nested: the most brackets and braces that are open at once."""
     depth = most = 0
     for found in _BRACKETS.finditer(line):
         mark = found[0]
@@ -56,14 +55,17 @@ def _measure_depth(line: bytes) -> int:
 
 
 def read_line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
-    """Yield the records of whole lines, numbered by line. Blank lines have no record."""
+    """Yield the record of each JSON line in ``data``, numbered by line from 1. Blank lines have none."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
             yield parse_record(number, line, settings)
 
 
 def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
-    """Return the record of a JSON value: an object, or a bare string if no text field is named."""
+    """Parse a JSON value into a record. A faulty value gives a BadRecord.
+
+    line: the value: an object, or a bare string if the settings name no text field.
+    """
     if len(line) > settings.raw_bytes:
         return BadRecord(number, "too_long", f"a line of more than {settings.raw_bytes} bytes")
     try:
@@ -82,10 +84,10 @@ def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record |
 def make_record(
     number: int, fields: dict[str, Any], settings: RecordSettings, line: bytes | None = None
 ) -> Record | BadRecord:
-    """Return the record with these fields.
+    """Make a record from the fields of an object or row. Missing or wrong fields give a BadRecord.
 
-    line: the JSON that the fields were parsed from, or None for a table. Ids and error messages quote a value
-    that is not a string as the JSON has it, so that they do not depend on the parser.
+    line: JSON that the fields were parsed from, or None for a table. Ids and error messages quote numbers as
+    they are written in the JSON, so that they do not depend on the parser.
     """
     name = settings.text_field or ""
     identity = None
@@ -115,7 +117,11 @@ def make_record(
 
 
 def _format_id(value: Any, name: str, line: bytes | None) -> str | None:
-    """Return the id of a record as its source writes it, or None."""
+    """Return a record's id as text, written as in its source file, or None if the record has no id.
+
+    name: name of the id field.
+    line: JSON of the record, or None for a table.
+    """
     if value is MISSING or value is None:
         return None
     if isinstance(value, bytes):
@@ -132,7 +138,7 @@ def _is_plain_integer(value: Any) -> bool:
 
 
 def find_member_source(text: str, name: str) -> str:
-    """Return the value of an object's member as the JSON writes it, the last one if the name is repeated.
+    """Return an object's member as it is written in the JSON. If the name is repeated, the last member counts.
 
     >>> find_member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'
@@ -145,7 +151,7 @@ def find_member_source(text: str, name: str) -> str:
 
 
 def _split_members(text: str) -> dict[str, str]:
-    """Return the members of a JSON object as they are written, by name. The text must be a valid object."""
+    """Split a valid JSON object into its members: the source text of each value, by name."""
     # Scan '{"id": 1.50, "of": {}}' member by member: raw_decode finds where a name or value ends, and the
     # value is cut out of the text as it is written.
     members: dict[str, str] = {}
@@ -167,7 +173,7 @@ def _skip_blanks(text: str, at: int) -> int:
 
 
 def _quote_value(value: Any, name: str, line: bytes | None) -> str:
-    """Return a field's value for an error message, shortened."""
+    """Quote the value of a field for an error message, shortened."""
     if value is MISSING or value is None:
         return "missing or null"
     if line is None or isinstance(value, str):

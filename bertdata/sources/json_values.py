@@ -7,7 +7,8 @@
       "text": "Three."
     }
 
-This module only finds where each value starts and ends. The workers parse the values. A file must be read
+This module only finds where each value starts and ends. The workers parse the values. A file must be read from
+its start, because a bracket inside a string looks like any other bracket.
 from its start.
 """
 
@@ -37,7 +38,10 @@ _BEHIND_WORD = re.compile(rb"[\s,\]]")
 
 @dataclass(frozen=True, slots=True)
 class ValuesPiece:
-    """JSON values as they are written in the file, with None for a value that is too long."""
+    """Piece of a JSON file: the source text of consecutive values.
+
+    values: source text of each value, or None for a value that is too long.
+    """
 
     values: list[bytes | None]
     bytes: int
@@ -52,7 +56,7 @@ class ValuesPiece:
 
 
 def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
-    """Divide a JSON file into pieces (see ``bertdata.sources.piece``).
+    """Divide a JSON file into pieces of whole values (see ``bertdata.sources.piece``).
 
     Raises InputError if the file is cut short or has anything unexpected between its values.
     """
@@ -74,7 +78,7 @@ def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPie
 
 
 def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | None:
-    """Return the text fields of the first objects, or None if the values are bare texts.
+    """Return the names of the text fields in a JSON file, or None if its values are bare strings.
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects:
     the items of that list are probably the records.
@@ -97,7 +101,9 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
 
 
 def read_json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
-    """Yield the values of a list, or a sequence of values, as they are written. A long value becomes None.
+    """Yield the source text of each item of a list, or of each value in a sequence.
+
+    A value that is too long gives None.
 
     longest: longest accepted value in bytes.
 
@@ -161,16 +167,16 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
 
 
 class _WordEnd:
-    """Finder for the end of a number, ``true``, ``false`` or ``null``."""
+    """Search for the end of a value without brackets or quotes: a number, ``true``, ``false`` or ``null``."""
 
     def find(self, data: bytes, at: int) -> int:
-        """Return the position after the word, or -1 if the next block continues it."""
+        """Return the position after the value, or -1 if the value may continue in the next block of data."""
         found = _BEHIND_WORD.search(data, at)
         return -1 if found is None else found.start()
 
 
 class _ValueEnd:
-    """Finder for the end of an object, list or string that may span several blocks."""
+    """Search for the end of an object, list or string, which may span several blocks of data."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -178,7 +184,10 @@ class _ValueEnd:
         self._is_escaped = False
 
     def find(self, data: bytes, at: int) -> int:
-        """Return the position after the value, searching from ``at``, or -1 if the value is still open."""
+        """Return the position after the value, or -1 if it continues in the next block of data.
+
+        at: position in the block from which to search.
+        """
         while True:
             if self._is_in_string:
                 at = self._find_string_end(data, at)

@@ -34,9 +34,9 @@ BLOCKS = "blocks"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceKind:
-    """How files of one format are named and read.
+    """Format of source files: how such files are named and read.
 
-    endings: file name endings, without the ending of a compression such as ``.gz``.
+    endings: file name endings of the format, such as ``.csv``. A compressed file has ``.gz`` or so after it.
     names: pattern for the whole file name, used instead of endings.
     pieces: function that splits a file into pieces, in order.
     columns: function that lists a file's text fields, or returns None if its records are bare texts.
@@ -48,7 +48,7 @@ class SourceKind:
     names: re.Pattern[str] | None = None
 
     def has_file_name(self, name: str) -> bool:
-        """Return True if a file with this name, listed from a directory, has this kind."""
+        """Return True if a file in a directory is of this kind according to its name."""
         plain = strip_packing_ending(name).rpartition("/")[2]
         return self.names.fullmatch(plain) is not None if self.names else plain.endswith(self.endings)
 
@@ -87,12 +87,12 @@ RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEX
 
 
 def is_articles_kind(kind: str) -> bool:
-    """Return True for the two kinds of extracted articles."""
+    """Return True if the kind is ARTICLES or ESCAPED_ARTICLES."""
     return kind in (ARTICLES, ESCAPED_ARTICLES)
 
 
 def strip_packing_ending(path: str) -> str:
-    """Return the path without an ending such as ``.gz`` that says how the file is compressed."""
+    """Return the path without an ending of compression such as ``.gz``."""
     for ending in ENDINGS:
         path = path.removesuffix(ending)
     return path

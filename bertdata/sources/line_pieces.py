@@ -1,4 +1,7 @@
-"""Pieces of whole lines: byte ranges of a plain file, or blocks of a file that must be read from the start.
+"""Divide files of JSON lines into pieces of whole lines.
+
+A plain file is divided into byte ranges, which workers read by themselves. A compressed file must be read from
+its start, so its pieces contain the lines.
 
 A line belongs to the range in which it starts. A line longer than ``raw_bytes`` is cut one byte after the
 limit: the reader then sees that the line is too long, and memory stays bounded.
@@ -22,7 +25,7 @@ _LINES_LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class RangePiece:
-    """The JSON lines that start in a byte range of a file."""
+    """Piece of a plain file: the JSON lines that start in the bytes ``start`` to ``end``."""
 
     path: str
     start: int
@@ -39,7 +42,7 @@ class RangePiece:
 
 @dataclass(frozen=True, slots=True)
 class LinesPiece:
-    """JSON lines already read, from a file that can only be read from the start."""
+    """Piece of a compressed file: JSON lines that are already read."""
 
     data: bytes
     bytes: int
@@ -62,7 +65,7 @@ def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece
 
 
 def find_json_line_fields(path: str, settings: RecordSettings) -> TextFields:
-    """Return the text fields in the first lines of a file of JSON lines.
+    """Return the names of the text fields in a file of JSON lines, from its first lines.
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects.
     """
@@ -91,7 +94,10 @@ def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
 
 
 def _read_range_lines(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
-    """Return the lines that start in the range, the last line completely. Empty if no line starts there."""
+    """Read the whole lines that start in a byte range. The last line may end after the range.
+
+    raw_bytes: the last line is cut after this many bytes behind the range.
+    """
     # Read one byte before the range: if it is a line end, a line starts exactly at ``start``.
     # "ab\ncd\nef" split at byte 4: range [0, 4) has the lines "ab" and "cd" (read past byte 4), and range
     # [4, 8) has the line "ef".
@@ -113,7 +119,10 @@ def _read_line_rest(file: BinaryIO, raw_bytes: int) -> bytes:
 
 
 def read_line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
-    """Yield the unpacked file in blocks of whole lines, without its byte-order mark."""
+    """Yield the unpacked content of a file in blocks of whole lines, without its byte-order mark.
+
+    A line that is longer than ``raw_bytes`` is cut.
+    """
     with open_unpacked(path) as file:
         data = file.read(PIECE_BYTES).removeprefix(BOM)
         while data:

@@ -1,7 +1,7 @@
-"""Records from Parquet files.
+"""Read records from Parquet files.
 
-A small row group is a piece, which any worker reads. A large row group is read by the main process in
-batches. A compressed file is unpacked into a temporary file first, because Parquet's footer is at its end.
+A row group is a block of rows in the file. A small row group is a piece, which any worker reads. A large row
+group is read by the main process in batches, so that memory stays bounded. A compressed file is unpacked into a temporary file first, because Parquet's footer is at its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,13 +62,16 @@ class RowGroupPiece:
 
 
 def find_parquet_columns(path: str, settings: RecordSettings) -> TextFields:
-    """Return the columns that hold text."""
+    """Return the names of the columns of a Parquet file that hold text."""
     with _open(path) as table:
         return find_text_columns(table.schema_arrow)
 
 
 def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
-    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``)."""
+    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``).
+
+    Raises InputError if the file is damaged or lacks a column that the settings name.
+    """
     with _open(path) as table:
         check_columns(table.schema_arrow, settings, path)
         packed = _is_compressed(path)
@@ -84,7 +87,7 @@ def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece
 
 
 def read_parquet_texts(path: str) -> Iterator[str]:
-    """Yield all texts in all columns of a file, at any depth."""
+    """Yield every text in a Parquet file: in all columns, also inside lists and structs."""
     with _open(path) as table:
         names = find_columns_with_texts(table.schema_arrow)
         with _translate_errors(path):
@@ -97,7 +100,10 @@ def read_parquet_texts(path: str) -> Iterator[str]:
 def _split_large_group(
     table: Any, group: int, settings: RecordSettings, path: str, size: int
 ) -> Iterator[RowsPiece]:
-    """Yield the records of a large row group as pieces that are already read."""
+    """Read the records of a large row group, and yield them in pieces.
+
+    size: compressed bytes of the row group, for the progress display.
+    """
     found, held = [], 0
     for batch in _read_batches(table, group, settings, path):
         found += batch
@@ -109,7 +115,7 @@ def _split_large_group(
 
 
 def _read_batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
-    """Yield the records of a row group in batches of rows."""
+    """Read the records of a row group, and yield them in lists of some hundred rows."""
     names = list_wanted_columns(settings)
     rows = _choose_batch_rows(path, table, group, names)
     with _translate_errors(path, f"row group {group}: "):
@@ -119,14 +125,14 @@ def _read_batches(table: Any, group: int, settings: RecordSettings, path: str) -
 
 
 def _measure_group(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
-    """Return the size of a row group's wanted columns, in the file and uncompressed."""
+    """Return the compressed and the uncompressed size of the columns that are read from a row group."""
     columns = list(_find_stored_columns(table, group, list_wanted_columns(settings)))
     size = sum(column.total_compressed_size for column in columns)
     return size, sum(column.total_uncompressed_size for column in columns)
 
 
 def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """Yield the stored columns of a row group that belong to the named columns."""
+    """Yield pyarrow's metadata of each stored column of a row group that belongs to the named columns."""
     facts = table.metadata.row_group(group)
     for number in range(facts.num_columns):
         column = facts.column(number)
@@ -136,15 +142,15 @@ def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterat
 
 
 def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return how many rows to read per batch. It is less if pyarrow would copy a long text for every row."""
+    """Return how many rows to read at once: fewer if pyarrow would copy a long shared text for every row."""
     longest = _bound_shared_text(path, table, group, names)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
 
 
 def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return an upper bound in bytes for a text that the row group stores once for many rows, or 0.
+    """Return an upper bound for the size of a text that the row group stores once for many rows, or 0.
 
-    Such a text is in a dictionary page, or is stored as the difference to the text before (DELTA_BYTE_ARRAY).
+    A shared text is in a dictionary page, or is stored as the difference to the text before (DELTA_BYTE_ARRAY).
     pyarrow copies it for each row of a batch, which multiplies the memory.
     """
     longest = 0
@@ -159,7 +165,7 @@ def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) 
 
 
 def _measure_dictionary(path: str, column: Any) -> int:
-    """Return the uncompressed size of a column's dictionary, or of the whole column if it cannot be read.
+    """Return the uncompressed bytes of a column's dictionary page, or of the whole column if that is unknown.
 
     The page header is a struct in Thrift's compact protocol. Field 1 is the page's type and field 2 its
     uncompressed size. Each is a byte 0x15 followed by a zigzag varint: seven bits per byte, sign in the
@@ -194,9 +200,9 @@ def _is_compressed(path: str) -> bool:
 
 @contextmanager
 def _open(path: str) -> Iterator[Any]:
-    """Open the file with pyarrow.
+    """Open a Parquet file with pyarrow.
 
-    Raises InputError if it is damaged.
+    Raises InputError if the file is damaged.
     """
     import_pyarrow(path)
     from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""Pieces of a source file: runs of consecutive records, each read by one worker."""
+"""Interface of pieces. A piece is a run of consecutive records in a source file, read by one worker."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -41,7 +41,7 @@ class SourcePiece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowsPiece:
-    """Piece whose records are already read, because its file can only be read from the start."""
+    """Piece whose records the main process has read, because workers cannot read the file in the middle."""
 
     found: Found
     bytes: int
@@ -51,5 +51,5 @@ class RowsPiece:
 
 
 def number_records(found: Found) -> Found:
-    """Return the records, numbered from 1."""
+    """Return copies of the records, numbered from 1 in their order."""
     return [record._replace(number=number) for number, record in enumerate(found, 1)]

@@ -1,4 +1,4 @@
-"""Records from plain text: documents between blank lines (``blocks``) or one document per file (``text``)."""
+"""Read records from plain text: documents between blank lines (``blocks``) or one per file (``text``)."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 
 
 def split_text_lines(text: str) -> list[str]:
-    r"""Return the lines of a text that hold more than white space. A line ends at ``\n``, ``\r\n`` or ``\r``.
+    r"""Split a text at ``\n``, ``\r\n`` and ``\r`` into lines, without lines of white space.
 
     >>> text_lines("A b.\r\n\n \nC d.")
     ['A b.', 'C d.']
@@ -28,9 +28,9 @@ def split_text_lines(text: str) -> list[str]:
 
 
 def measure_text_lines(text: str) -> int:
-    """Return the size in bytes of ``text_lines(text)``, each line with a line end.
+    """Return the UTF-8 bytes that the lines of ``split_text_lines(text)`` take, with a line end after each.
 
-    Unlike ``text_lines``, this does not build a list, which would be large for a text of very many lines.
+    No list of lines is built, because it would need much memory for a text of very many lines.
     """
     whole = _LINE_END.sub("\n", text) + "\n"
     return len(_BLANK_LINES.sub("", whole).encode(errors="surrogatepass"))
@@ -38,7 +38,7 @@ def measure_text_lines(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BlocksPiece:
-    """Whole documents of a file, separated by blank lines."""
+    """Piece of a text file: consecutive whole documents, separated by blank lines."""
 
     data: bytes
     bytes: int
@@ -52,7 +52,7 @@ class BlocksPiece:
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """File that is one document."""
+    """Piece that is a whole file with a single document."""
 
     path: str
     bytes: int
@@ -64,15 +64,15 @@ class FilePiece:
 
 
 def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
-    """Yield a file that is one document as a single piece."""
+    """Yield the whole file as one piece (see ``bertdata.sources.piece``) with a single document."""
     yield FilePiece(path, storage.size(path))
 
 
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
 
-    A document without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
-    is counted as too long.
+    A document of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer than
+    any record may be, so it becomes a bad record in any case.
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
@@ -104,7 +104,7 @@ def _find_last_blank_line(data: bytes, start: int) -> int:
 
 
 def _split_documents(data: bytes) -> Iterator[bytes]:
-    """Yield the documents: consecutive lines that hold more than white space. No list of lines is built."""
+    """Yield the documents in the data, separated by blank lines, without building a list of lines."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     # begin: start of the open document, or -1 between documents. last: end of its last line so far.
     begin = last = -1

@@ -1,4 +1,4 @@
-"""Recognise the kind of a file from its first bytes, after unpacking if the file is compressed.
+"""Recognise the format of a source file from its first bytes, unpacked if the file is compressed.
 
 JSON, Parquet, Arrow and articles have recognisable bytes. CSV and TSV have none, so their names decide. Other
 files whose name ends in ``.txt`` are plain text. An archive, a table or a shard is never mistaken for text:
@@ -75,7 +75,7 @@ def recognise(path: str) -> str | None:
 
 
 def recognise_kind(begin: Beginning) -> str | None:
-    """Return the kind that the bytes determine. For CSV, TSV and plain text the file's name decides."""
+    """Return the kind (key of SOURCE_KINDS) of a file from its first bytes and its name, or None."""
     # From the most certain mark to the least: magic numbers, then text that starts like articles or JSON,
     # then other known formats, and the file's name at last.
     head = begin.head
@@ -98,12 +98,12 @@ def recognise_kind(begin: Beginning) -> str | None:
 
 
 def holds_frame(begin: Beginning) -> bool:
-    """Return True if a line starts like an article of WikiExtractor."""
+    """Return True if a line in the first bytes starts like an article of WikiExtractor."""
     return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
 
 
 def recognise_other_kind(begin: Beginning) -> FileKind | None:
-    """Return the format of a file that is not plain text, with advice what to do, or None."""
+    """Recognise a format that is not plain text. Returns its name with advice for the user, or None."""
     if _DUMP.match(begin.text):
         remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
         return FileKind(name="a MediaWiki dump", remedy=remedy)
@@ -111,7 +111,7 @@ def recognise_other_kind(begin: Beginning) -> FileKind | None:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return True if there is a NUL, which texts never contain, near the start."""
+    """Return True if the first bytes contain a NUL, which text never contains."""
     return b"\0" in head[:_NUL_BYTES]
 
 
@@ -153,7 +153,7 @@ def make_unknown_kind_error(begin: Beginning) -> InputError:
 
 
 def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
-    """Raise InputError if the bytes clearly belong to another kind than ``kind``.
+    """Raise InputError if a file's first bytes clearly do not fit the kind that the user chose.
 
     as_is: accept any bytes as plain text.
     """
@@ -176,7 +176,10 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
 
 
 def _check_plain(begin: Beginning, found: str | None) -> None:
-    """Raise InputError if the file is not plain text, judging by its kind or its bytes."""
+    """Raise InputError if a file that should be plain text is not.
+
+    found: kind that was recognised, or None.
+    """
     as_is = "or take it for text as it is: --as-is"
     if found in _NAMES:
         remedy = f"leave --input-kind out to read its texts, {as_is}"
@@ -195,7 +198,7 @@ def _make_kind_error(begin: Beginning, found: str, expected: str, remedy: str) -
 
 
 def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
-    """Return the advice for this format, preceded by unpacking if necessary.
+    """Return advice what to do with a file of this format, starting with unpacking if necessary.
 
     tar unpacks compressed archives itself, and ``bertdata extract`` reads compressed dumps.
     """

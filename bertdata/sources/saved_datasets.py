@@ -66,7 +66,11 @@ def refuse_splits(directory: str, names: Sequence[str]) -> None:
 
 
 def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide a directory's file names into files to read and Arrow files that no ``state.json`` lists.
+    """Select the files to read in a directory, which may contain datasets saved by ``save_to_disk``.
+
+    names: paths of all files, relative to the directory.
+
+    Returns the files to read, and the Arrow files that are left out because no ``state.json`` lists them.
 
     Raises DatasetError for several splits, for a ``state.json`` that lists no files, and for a listed file
     that is missing.
@@ -108,7 +112,7 @@ def refuse_unlisted(files: Iterable[str]) -> None:
 
 
 def _read_listed_files(folder: str) -> set[str] | None:
-    """Return the data files listed in a saved dataset's directory, or None for any other directory."""
+    """Return the file names listed in a saved dataset's ``state.json``, or None for any other directory."""
     path = storage.join(folder, STATE)
     if not (storage.exists(path) and storage.exists(storage.join(folder, INFO))):
         return None

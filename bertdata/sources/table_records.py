@@ -1,4 +1,4 @@
-"""Records from columns of Arrow tables, and the text columns in Arrow schemas. Used for Arrow and Parquet."""
+"""Turn rows of Arrow tables into records, and find text columns in Arrow schemas. For Arrow and Parquet."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -12,13 +12,13 @@ from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 
 BATCH_BYTES = 1 << 25
-"""Largest size in bytes of the texts of a batch of rows that is turned into records at once."""
+"""Most bytes of text in the rows that are turned into records at once."""
 
 
 def import_pyarrow(path: str) -> Any:
-    """Return the package pyarrow.
+    """Import and return the optional package pyarrow.
 
-    Raises MissingExtraError, which names the file at ``path``, if pyarrow is not installed.
+    Raises MissingExtraError if it is not installed. The message names the file ``path`` that needs it.
     """
     try:
         import pyarrow
@@ -70,7 +70,7 @@ def _find_inner_texts(field: Any) -> Iterator[str]:
 
 
 def find_columns_with_texts(schema: Any) -> list[str]:
-    """Return the columns that hold strings at any depth. Without any, return the columns that hold bytes."""
+    """Return the columns that contain strings, also inside lists and structs, else those that contain bytes."""
     found = [field.name for field in schema if _holds_type(field.type, _is_text)]
     return found or [field.name for field in schema if _holds_type(field.type, _is_bytes)]
 
@@ -81,7 +81,10 @@ def _holds_type(kind: Any, wanted: Callable[[Any], bool]) -> bool:
 
 
 def read_batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
-    """Yield all texts in the named columns of a batch, at any depth. Bytes that are not UTF-8 are skipped."""
+    """Yield every text in the named columns of a batch of rows, also inside lists and structs.
+
+    Bytes that are not UTF-8 are skipped.
+    """
     for name in names:
         column = batch.column(name)
         column.validate(full=True)
@@ -116,7 +119,11 @@ def _has_column(schema: Any, name: str) -> bool:
 
 
 def _get_column(batch: Any, name: str) -> Any:
-    """Return the values of a column, or of a field inside a struct column (null where the struct is null)."""
+    """Return the values of a column, or of a field inside a struct column.
+
+    name: name of the column, or ``a.b`` for field ``b`` of the struct column ``a``. The value is null where
+    the struct is null.
+    """
     from pyarrow import compute
 
     if name in batch.schema.names:
@@ -132,7 +139,7 @@ def list_wanted_columns(settings: RecordSettings) -> list[str]:
 
 
 def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
-    """Yield the batch in slices whose values take at most BATCH_BYTES in memory, or of a single row.
+    """Split a batch of rows into slices whose texts take at most BATCH_BYTES, or that have a single row.
 
     A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
     small batch may expand to gigabytes.
@@ -156,7 +163,7 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
 
 
 def _measure_texts(column: Any) -> Any:
-    """Return the bytes that each row's text, or list of texts, takes after expansion, as an Arrow array."""
+    """Return how many bytes each row's text or list of texts takes as a Python object, as an Arrow array."""
     import pyarrow as pa
     from pyarrow import compute, types
 
@@ -184,9 +191,9 @@ def _measure_texts(column: Any) -> Any:
 
 
 def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
-    """Return the records of a batch of rows, numbered from 1.
+    """Turn a batch of rows into records, numbered from 1.
 
-    The batch must fit into memory when expanded: see split_batch.
+    The batch must be small enough to hold every row's text in memory (see ``split_batch``).
     """
     columns = {
         name: _get_column(batch, name)
@@ -230,7 +237,7 @@ def _check_places(column: Any) -> None:
 
 
 def _make_row_record(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
-    """Return the record of one row, or a bad record if a text is too long or not UTF-8."""
+    """Turn a single row into a record, or into a bad record if a text is too long or not UTF-8."""
     cells = {name: column[row] for name, column in columns.items()}
     if any(_measure_cell(cell) > settings.raw_bytes for cell in cells.values()):
         return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
@@ -242,7 +249,7 @@ def _make_row_record(columns: Mapping[str, Any], row: int, settings: RecordSetti
 
 
 def _measure_cell(cell: Any) -> int:
-    """Return the bytes of a text or a list of texts, without copying it. 0 for other values."""
+    """Return the bytes of a text or list of texts in a cell, without copying it. 0 for other values."""
     if not cell.is_valid:
         return 0
     if hasattr(cell, "as_buffer"):

@@ -1,4 +1,4 @@
-"""Read compressed files (gzip, bzip2, xz, zstd) as their content. The first bytes determine the compression.
+"""Open files and unpack them if they are compressed (gzip, bzip2, xz, zstd), according to the first bytes.
 
 A file may consist of several compressed members in sequence. Memory stays bounded even for data that expand
 enormously.
@@ -63,7 +63,9 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
 
 
 def unpack_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """Return an iterator over the unpacked blocks of a compressed file.
+    """Unpack a compressed file, and return an iterator over blocks of its content.
+
+    path: path of the file, for errors.
 
     Iterating raises InputError if the data are damaged or cut short.
     """
@@ -92,7 +94,7 @@ def open_seekable(path: str) -> Iterator[BinaryIO]:
 
 
 class _Blocks(io.RawIOBase):
-    """File object over an iterator of byte blocks."""
+    """File object that reads from an iterator of byte blocks."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -114,7 +116,7 @@ class _Blocks(io.RawIOBase):
 
 
 def _unpack(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
-    """Yield the unpacked blocks of all members, and turn faults of the data into InputError."""
+    """Yield the unpacked blocks of a file. Raises InputError if the data are damaged."""
     faults: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
     if packing == "zstd":
         faults = (*faults, _import_zstandard(path).ZstdError)
@@ -125,7 +127,7 @@ def _unpack(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
 
 
 def _unpack_members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
-    """Yield the unpacked blocks of all members, one member after the other."""
+    """Yield the unpacked blocks of a file's compressed members (streams), one member after the other."""
     unpack = {"gzip": _unpack_gzip, "zstd": _unpack_zstd}.get(packing, _unpack_member)
     data = file.read(BLOCK_BYTES)
     while data:

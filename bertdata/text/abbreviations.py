@@ -1,4 +1,4 @@
-"""The user's additional abbreviations for Punkt, read from a file."""
+"""Read a file of abbreviations that the user wants the sentence splitter Punkt to know."""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,18 +18,18 @@ _EXAMPLE = "an abbreviation such as Nr. or z. B."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Abbreviations:
-    """Abbreviations of one file.
+    """Abbreviations read from one file of the user.
 
-    md5: md5 of the file.
-    words: the lower-cased words of each abbreviation, for example ``("z.", "b.")``. A word ends with a period
-    if it does in the file. The last word always does.
+    md5: md5 of the file's bytes.
+    words: the lower-cased words of each abbreviation, for example ``("z.", "b.")``. The last word always
+    ends with a period. Any other word ends with a period only if the file has it so.
     """
 
     md5: str
     words: tuple[tuple[str, ...], ...]
 
     def add_to(self, tables: PunktTables) -> PunktTables:
-        """Return the tables with these abbreviations added.
+        """Return a copy of Punkt's tables with these abbreviations added.
 
         Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
         Adjacent words of one abbreviation become a collocation: no sentence ends between them, whether or not

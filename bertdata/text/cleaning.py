@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """Replacement of every match of a pattern.
+    """Rule that replaces every match of a regular expression in a line.
 
-    needs: bytes that every match contains. Lines without them are skipped.
-    why: what the pattern matches, and what becomes of it.
+    needs: bytes that every match contains. The rule is not tried on lines without these bytes.
+    why: what mark-up the pattern matches, and what happens to its text.
     """
 
     needs: bytes
@@ -117,11 +117,13 @@ RULES = LINK_RULES + TEXT_RULES + TAG_RULES
 
 
 def clean_lines(text: bytes) -> bytes:
-    """Return the cleaned lines that remain, each ended by a newline.
+    """Remove wiki mark-up from each line of the text, and drop lines such as category links.
 
-    The result equals clean_by_table(text). It is faster because most lines contain no mark-up: a rule is only
-    tried on a line that contains the rule's ``needs``, and a group of rules only on a line that contains the
-    text common to all its rules.
+    The result equals ``clean_by_table(text)``, but is computed faster, because most lines contain no mark-up.
+    A rule is only tried on a line that contains the rule's ``needs``. A group of rules is only tried on a
+    line that contains the bytes common to all its rules.
+
+    Returns the remaining lines, each ended by a newline.
     """
     cleaned = [
         _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line
@@ -131,7 +133,7 @@ def clean_lines(text: bytes) -> bytes:
 
 
 def clean_by_table(text: bytes) -> bytes:
-    """Apply every rule to every line. This is the specification of clean_lines."""
+    """Clean the text by trying every rule on every line: the slow specification of ``clean_lines``."""
     kept: list[bytes] = []
     for line in _split_lines(text):
         if any(re.search(rule.pattern, line) for rule in DROPPED_LINES):
@@ -143,7 +145,7 @@ def clean_by_table(text: bytes) -> bytes:
 
 
 def _split_lines(text: bytes) -> list[bytes]:
-    """Return the lines between newlines. A carriage return is an ordinary character here."""
+    r"""Split the text at ``\n`` only, since a carriage return is an ordinary character here."""
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()

@@ -31,9 +31,9 @@ class StrippedText:
 
 
 def strip_frame(data: bytes, name: str) -> StrippedText:
-    """Return the lines of the articles, with an empty line before each article.
+    r"""Remove the ``<doc>`` tags and titles from a file, leaving an empty line before each article.
 
-    Lines end at universal newlines. As in the original program, a line with ``<doc`` anywhere counts as the
+    Lines end at ``\n``, ``\r`` or ``\r\n``. As in MLPerf's program, a line with ``<doc`` anywhere counts as the
     first line of an article. The line after it is dropped as the title, even if it closes the article. Any
     line with ``</doc>`` is dropped. Raises InputError if the file has no articles or if an article is not
     closed.
@@ -63,7 +63,7 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
 
 
 class FrameWatch:
-    """Counts articles and detects articles that are not closed.
+    """Counter of articles that detects a missing ``</doc>`` while the lines of a file are read.
 
     Only a line that starts like WikiExtractor's first line opens an article here, because an article about
     mark-up may mention ``<doc``. If the open article's first line is complete (with url and title), an
@@ -78,7 +78,9 @@ class FrameWatch:
         self.articles = 0
 
     def note_opening(self, line: bytes, number: int) -> None:
-        """Note a line with ``<doc``.
+        """Record a line that contains ``<doc``, which opens an article if it starts like WikiExtractor's tag.
+
+        number: number of the line, from 1.
 
         Raises InputError if the article before is still open.
         """
@@ -95,7 +97,7 @@ class FrameWatch:
         self.articles += 1
 
     def note_closing(self) -> None:
-        """Note that the article is closed."""
+        """Record a line with ``</doc>``, which closes the open article."""
         self._opened_at = 0
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
-"""Run of the text stage over groups of files. A later run keeps the groups that are still valid.
+"""Process the input files in groups, so that an interrupted run of the text stage can be continued.
 
-A note is written for each finished group. It lists the group's input files and output files with their md5s.
-The group is kept if all these md5s still hold.
+A note (a small JSON file) is written for each finished group. It lists the group's input files and output
+files with their md5s. A later run keeps the group if all these files are unchanged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +23,15 @@ from bertdata.text.text_plan import NumberedFile, TextPlan
 Text = TypeVar("Text", MlperfText, NvidiaText)
 
 Note = dict[str, Any]
-"""Note of a finished group: entries of its ``inputs`` and ``files``, and further keys of the recipe."""
+"""Note of a finished group: manifest entries of its ``inputs`` and ``files``, and keys of its recipe."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Consecutive files that are processed and noted together.
+    """Consecutive input files that are processed together and share a note.
 
     numbers: numbers of the input files.
-    made: names of the output files.
+    made: names of the output files that the group makes.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Group:
 
 
 class GroupedRun:
-    """The input files of a run, its worker pool, and the manifest entries of the files done so far."""
+    """State of a run: its input files, its workers, and the manifest entries of the inputs done so far."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class GroupedRun:
         self._progress = progress
 
     def has_same_inputs(self, finished: TextManifest) -> bool:
-        """Return True if the input files have the md5s that the manifest lists."""
+        """Return True if the input files still have the md5s that a finished directory's manifest lists."""
         listed = [entry.md5 for entry in finished.inputs]
         if [md5 for _, md5 in self._pool.in_order(file_md5, self.files)] != listed:
             return False
@@ -75,12 +75,12 @@ class GroupedRun:
         keep: bool = True,
         is_whole: Callable[[Note], bool] = lambda note: True,
     ) -> Iterator[Note]:
-        """Yield the note of each group in order, either kept from an earlier run or made now.
+        """Process the groups, except groups that an earlier run finished, and yield each group's note in order.
 
-        step: processes one numbered file, in a worker.
+        step: worker function that processes one numbered file.
         make: writes the output files of a group from its texts, and returns the group's note.
         keep: if False, notes are neither read nor written.
-        is_whole: checks the recipe's keys of an earlier run's note.
+        is_whole: returns whether a note of an earlier run has valid values for the recipe's keys.
         """
         kept = self._find_valid_notes(groups, is_whole) if keep else {}
         kinds = self.text.plan.kinds
@@ -108,7 +108,7 @@ class GroupedRun:
             yield note
 
     def _collect_inputs(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
-        """Yield the texts of a group, and append each file's manifest entry to ``inputs``.
+        """Pass on the texts of a group's files, and append each file's manifest entry to ``inputs``.
 
         Raises ChangedInputError if a file has changed since the parts were planned from its size.
         """
@@ -120,7 +120,7 @@ class GroupedRun:
             self._progress(text.bytes_in)
 
     def _find_valid_notes(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
-        """Return the notes of an earlier run that still match their inputs and outputs, by group name."""
+        """Return the notes of an earlier run whose input and output files are unchanged, by group name."""
         # First the cheap tests: the note exists, names this group's files, and the output files are
         # unchanged. Only for groups that pass, the input files are hashed, in parallel.
         noted = {

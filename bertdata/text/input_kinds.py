@@ -1,7 +1,7 @@
-"""Kinds of files that the recipes mlperf and nvidia read: how each is found, checked and read.
+"""Kinds of files that the recipes mlperf and nvidia read: articles, escaped articles, and plain text.
 
-To add a kind, add an entry to KINDS. The other steps (plan, sentences, evaluation set, shards and manifest)
-are the same for all kinds. One run may read files of several kinds.
+KINDS says how files of each kind are found, checked and read. To add a kind, add an entry to it. All other
+steps of the text stage are the same for all kinds. One run may read files of several kinds.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,14 +30,14 @@ from bertdata.text.reading import (
 class InputKind:
     """How input files of one kind are read.
 
-    Functions of a file take its bytes and its name, and raise InputError.
+    ``paragraphs`` and ``format`` take a file's bytes and its name, and raise InputError for a faulty file.
 
     find: finds the files that patterns and directories name, in the order of their paths.
     check_beginning: checks a file by its first bytes, for a dry run.
     paragraphs: returns a file's lines for the recipe mlperf, with an empty line before each document.
     format: returns a file's documents for the recipe nvidia, one line each.
-    draws_rest: whether the evaluation set may contain the empty piece after the last document. MLPerf's
-    program may draw it.
+    draws_rest: whether the empty piece of text after the last document may be drawn for the evaluation set,
+    as MLPerf's program does.
     """
 
     find: Callable[[Iterable[str]], InputFiles]
@@ -53,9 +53,10 @@ def _clean_articles(data: bytes, name: str) -> StrippedText:
 
 
 def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
-    """Run stages 1 and 2, and undo the escapes between them.
+    """Remove the tags, undo the escapes, and remove the mark-up.
 
-    Before stage 1, text that shows ``<doc`` would turn into a tag. Stage 2 expects text without escapes.
+    The order matters. If the escapes were undone first, an article that shows ``<doc`` to its readers would
+    seem to contain a tag. The rules that remove mark-up expect text without escapes.
     """
     stripped = _strip_articles(data, name)
     text = clean_lines(take_back_escapes(stripped.text))
@@ -118,15 +119,15 @@ CHOSEN_KINDS = tuple(kind for kind in KINDS if kind != ESCAPED_ARTICLES)
 
 
 def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
-    """Check files by their first bytes, for a dry run."""
+    """Raise InputError if the first bytes of a file do not fit its kind. Used for a dry run."""
     for path, kind in zip(files, kinds, strict=True):
         KINDS[kind].check_beginning(path)
 
 
 def describe_kinds(kinds: Iterable[str]) -> str | None:
-    """Return a description of the files' kinds in order, such as ``3 text, 2 articles``.
+    """Describe the files' kinds in order, for example ``3 text, 2 articles``.
 
-    Returns None if all are articles.
+    Returns None if all files are articles, the usual kind.
     """
     runs = [(kind, len(list(files))) for kind, files in groupby(kinds)]
     if [kind for kind, _ in runs] == [ARTICLES]:

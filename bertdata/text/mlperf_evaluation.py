@@ -20,7 +20,7 @@ SEED_STEP = 13
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparatedText:
-    """Text of one file: the training text, and the withheld articles in order."""
+    """Sentences of one file, separated into the training text and the withheld articles in order."""
 
     training: bytes
     withheld: list[bytes]
@@ -36,10 +36,16 @@ def withhold_articles(
 ) -> SeparatedText:
     """Divide the sentences of file ``index`` into training text and withheld articles.
 
-    The text is cut at empty lines. The last piece is empty. The original program may draw it as an article,
-    and so does this function unless draws_rest is False. Raises TooFewArticles if the file has fewer pieces
-    than its
-    quota: the original program would loop forever.
+    The text is cut at empty lines. The piece after the last article is empty. MLPerf's program may draw it as
+    an article, and so does this function unless ``draws_rest`` is False.
+
+    text: sentences, one per line, with an empty line after each article.
+    index, files: number of the file from 0, and number of all files.
+    eval_articles: articles to withhold over all files.
+    name: path of the file, for errors.
+
+    Raises TooFewArticles if the file has fewer pieces than it must contribute. MLPerf's program would then
+    loop forever.
     """
     # "A1\n\nA2\n\n" -> ["A1", "A2", ""]: the empty last piece can be drawn too.
     articles = split_articles(text)
@@ -65,15 +71,15 @@ def split_articles(text: bytes) -> list[bytes]:
 
 
 def count_articles(pieces: list[bytes]) -> int:
-    """Return the number of articles among the pieces."""
+    """Return how many pieces contain more than white space."""
     return sum(not piece.isspace() for piece in pieces if piece)
 
 
 def find_most_eval_articles(articles: Sequence[int]) -> int:
-    """Return the largest number to withhold that works and leaves at least half of all articles for training.
+    """Find the largest usable ``eval_articles`` that leaves at least half of all articles for training.
 
-    articles: number of articles of each file. A file's quota must not exceed it. A file without articles can
-    contribute its empty last piece.
+    articles: number of articles in each file. No file may have to contribute more articles than it has. A
+    file without articles can still contribute its empty last piece.
     """
     # Start from an upper bound, then count down until no file has to give more articles than it has.
     files = len(articles)
@@ -106,9 +112,9 @@ def format_eval_md5(withheld: list[bytes]) -> bytes:
 def add_remedy(
     error: TooFewArticles, files: Sequence[str], kinds: Sequence[str], workers: int = 1
 ) -> TooFewArticles:
-    """Return the error, completed with the largest number of articles that works for these files.
+    """Return the error with advice added: the largest ``--eval-articles`` that works for these files.
 
-    All files are read to find that number.
+    All files are read to find that number, in ``workers`` processes.
     """
     articles = list(run_in_order(_count_file_articles, zip(files, kinds, strict=True), workers))
     number, total = find_most_eval_articles(articles), sum(articles)

@@ -1,4 +1,4 @@
-"""Write MLPerf's parts and evaluation set. The files of one part form a group of the run."""
+"""Write MLPerf's parts and evaluation set. The input files of a part form a group (``grouped_run``)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,9 +20,10 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 @dataclass(frozen=True, slots=True)
 class FileToSentences:
-    """Worker function that turns a numbered file into its sentences.
+    """Worker function that splits a file into sentences and withholds articles from it.
 
-    files: number of all files.
+    files: number of all input files.
+    eval_articles: articles to withhold over all files.
     """
 
     files: int

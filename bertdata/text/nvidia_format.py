@@ -19,8 +19,9 @@ class FormattedText:
 
 
 def format_articles(data: bytes, name: str) -> FormattedText:
-    r"""Return the articles without their titles. Each line is right-stripped and followed by a space.
+    r"""Join the lines of each article into one line, without the title.
 
+    Each line of the article is right-stripped and followed by a space.
     Lines end at ``\n`` only. White space is what str.rstrip removes. Raises InputError if the file has no
     articles or if an article is not closed.
     """
@@ -49,5 +50,5 @@ def format_articles(data: bytes, name: str) -> FormattedText:
 
 
 def join_formatted_articles(articles: list[str]) -> bytes:
-    """Return the file as the original program writes it: each article's line followed by an empty line."""
+    """Return the articles as NVIDIA's program writes them: each in one line, followed by an empty line."""
     return "".join([article + "\n\n" for article in articles]).encode()

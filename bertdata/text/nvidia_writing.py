@@ -1,7 +1,7 @@
 """Write NVIDIA's text shards.
 
-A shard for an article is only known when the sentences of all articles are counted. Until then the articles
-wait in scratch files.
+Which shard an article goes to is only known when the sentences of all articles are counted. Until then the
+articles wait in scratch files.
 """
 
 from array import array
@@ -22,12 +22,12 @@ from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import NumberedFile, deal_articles
 
 GROUP_FILES = 64
-"""Number of extracted files, of about a megabyte each, that are processed and noted together."""
+"""Number of input files per group (see ``grouped_run``). Extracted files have about a megabyte each."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileToArticles:
-    """Worker function that turns a numbered file into its articles."""
+    """Worker function that reads a file's articles and splits them into sentences."""
 
     load_splitter: SplitterLoader
 
@@ -49,7 +49,7 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """Write the shards.
+    """Split all articles into scratch files, then copy them to their shards.
 
     place: local directory of the scratch files. None: the output directory's ``unfinished/``, where a later
     run finds them.
@@ -116,7 +116,10 @@ def _is_complete_note(note: Note) -> bool:
 
 
 class Spool:
-    """Reader of articles by number, over several files. It needs eight bytes of memory per article."""
+    """Random access to articles that lie in several scratch files, numbered from 0 over all files.
+
+    It needs eight bytes of memory per article.
+    """
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -126,7 +129,10 @@ class Spool:
         self._articles = 0
 
     def add(self, path: str, lengths: Iterable[int]) -> None:
-        """Add a file of articles with these lengths in bytes. Numbering continues after the previous file."""
+        """Add a file of concatenated articles. Their numbers continue after the previous file.
+
+        lengths: bytes of each article.
+        """
         starts = array("Q", [0])
         for length in lengths:
             starts.append(starts[-1] + length)

@@ -1,4 +1,4 @@
-"""Turn the records of a piece into documents. This is the worker's part of the text stage of records.
+"""Turn the records of a piece into documents. Each worker does this for one piece at a time.
 
 Each record is a document. In a part, a line is a sentence, or with ``--sentences none`` a line of the
 original text. An empty line follows each document. A record is kept out of the training text for the first of
@@ -39,12 +39,13 @@ class DocumentTexts(NamedTuple):
 
 
 class PieceText(NamedTuple):
-    """Documents of a piece: those for training and those held out.
+    """Documents made from a piece of a source file, and what happened to all its records.
 
+    training, withheld: documents to train on, and documents held out for evaluation.
     numbers: how many record numbers the piece uses up.
     removed: records that are not in the training text, in order.
     counts: counts over all records of the piece.
-    first_bad: first unusable record, or None.
+    first_bad: first unusable record of the piece, or None.
     """
 
     training: DocumentTexts
@@ -57,9 +58,9 @@ class PieceText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceToDocuments:
-    """Worker function that turns a piece into its documents.
+    """Worker function that turns the records of a piece into documents.
 
-    engine: whether n-grams are searched by the C++ kernel or by Python.
+    engine: implementation that searches for n-grams of evaluation sets: the C++ kernel or Python.
     """
 
     settings: PartSettings
@@ -87,7 +88,7 @@ class PieceToDocuments:
     def _find_removal(
         self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
     ) -> RemovedRecord | None:
-        """Return why a record is left out because of its text, or None."""
+        """Return the list entry of a record to leave out (evaluation text or duplicate), or None to keep it."""
         selection = self.settings.selection
         if selection.exclude:
             ngrams = load_ngrams(
@@ -100,7 +101,7 @@ class PieceToDocuments:
         return None
 
     def _make_documents(self, bodies: list[bytes], path: str) -> list[bytes]:
-        """Return each document as it appears in a part, with an empty line at its end."""
+        """Split each record's text into the lines that are written to a part, with an empty line at the end."""
         if self.settings.sentences == "none":
             return [body + b"\n" for body in bodies]
         if self.settings.sentences == "lines":
@@ -126,7 +127,12 @@ class PieceToDocuments:
         faults: list[BadRecord],
         removed: list[RemovedRecord],
     ) -> PieceText:
-        """Divide the documents into training and held-out documents."""
+        """Divide the documents into training and held-out documents, and count the piece's records.
+
+        kept, bodies, documents: records that are not left out, with their texts and documents.
+        faults: unusable records.
+        removed: entries of the other records that are left out.
+        """
         # A document's hash decides whether it is held out. So equal texts are always on the same side, and
         # the choice depends neither on the number of workers nor on the other documents.
         limit = self.settings.selection.hash_limit

@@ -1,10 +1,10 @@
-"""Write the parts of a run over records. A new part starts when the next document would exceed the size.
+"""Write the parts of a run over records: text files of at most a configured size.
 
 ::
 
     part-00000.txt part-00001.txt ...   numbered names, so that names and bytes depend on the text alone
 
-Each finished part is noted with the position of the document after it. An interrupted run resumes there.
+For each finished part, a note stores the position of the document after it. An interrupted run resumes there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,14 +33,16 @@ from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
 _SCHEME = 3
-"""Version of the file-splitting scheme. Notes of another version are ignored."""
+"""Version of the way in which documents are assigned to parts. Notes of another version are ignored."""
 
 _PART, _EVAL = "part", "eval"
-"""Kinds of files that are written at the same time: a part, and (with REMOVED) its two scratch files."""
+"""Files written while a part is made: the part, and its scratch files for held-out documents (_EVAL) and
+for the list of removed records (REMOVED).
+"""
 
 
 class NextDocument(NamedTuple):
-    """Position of a document in the sources.
+    """Position at which a later run must resume: the first document that is in no finished part.
 
     file, piece, document: number of the file, of its piece, and of the document in the piece, all from 0.
     numbers: how many record numbers the file's earlier pieces used up.
@@ -55,7 +57,7 @@ class NextDocument(NamedTuple):
 def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
     """Return the error for files without any document to train on.
 
-    counts: counts of each file.
+    counts: counts of each file, from which the error lists why records were left out.
     """
     told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT_COUNTS]
     found = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in told if number)
@@ -65,12 +67,13 @@ def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) ->
 
 
 class RecordParts:
-    """Parts of a run: the valid parts of an earlier run, followed by new parts.
+    """All parts of a run: first the valid parts of an earlier run, then new parts.
 
     counts: counts of each file, complete when all parts are written.
     made: manifest entries of the finished parts.
-    identities: identities of the input files, with their md5s.
-    progress: called with the number of the file and the bytes of each finished piece.
+    identities: identities (size, time, md5) of the input files, to detect changes.
+    sources: md5 of the names and md5s of all input files.
+    progress: called after each finished piece, with the number of its file and its size in bytes.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class RecordParts:
         self._resume()
 
     def _resume(self) -> None:
-        """Keep the parts of an earlier run, from the first on, as far as they are valid."""
+        """Keep the parts of an earlier run, up to the first part that is missing or changed."""
         while (note := self._text.commit.read_note(record_part_name(len(self.made)))) is not None:
             try:
                 entries = parse_entry_list(FileEntry, note.get("files"))
@@ -107,7 +110,7 @@ class RecordParts:
                 self.counts[int(file)].add(SegmentCounts(**counts))
 
     def _add_part(self, entries: Sequence[FileEntry]) -> None:
-        """Add a finished part and its scratch files."""
+        """Add a finished part to the result, and its scratch files to the files that ``write_other_files`` reads."""
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
 
@@ -148,23 +151,24 @@ class RecordParts:
                 yield work if duplicates is None else duplicates.add_duplicates(work)
 
     def find_start(self, work: NumberedPiece) -> int:
-        """Return the number of the piece's first document that is not in a finished part."""
+        """Return the index of the piece's first document that is not in a finished part."""
         here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
 
     def check_sources(self, work: NumberedPiece | None) -> None:
-        """Check the files that were read up to this piece.
+        """Raise ChangedInputError if a file that was read so far has changed since its md5 was computed.
 
-        Raises ChangedInputError if a file has changed since its md5 was computed.
+        work: piece that is being written, or None at the end of the last file.
         """
         last = len(self._identities) - 1 if work is None else work.file
         check_all(self._identities[self._unchecked : last + 1])
         self._unchecked = last
 
     def note(self, entries: Sequence[FileEntry], work: NumberedPiece | None, document: int) -> None:
-        """Write the note of a part and its scratch files.
+        """Write the note of a finished part, from which a later run can resume.
 
-        work, document: position of the first document after the part.
+        entries: manifest entries of the part and of its scratch files.
+        work, document: piece and index of the first document after the part. ``work`` is None after the last.
         """
         if work is not None:
             self._next = self._next._replace(file=work.file, piece=work.number, document=document)
@@ -203,7 +207,10 @@ class RecordParts:
         return [*made, file.entry(REMOVED)]
 
     def open(self, kind: str, stack: ExitStack) -> tuple[str, HashingSink]:
-        """Open the next part, or its scratch file of this kind. The file appears when the stack is closed."""
+        """Open the next part, or its scratch file of this kind, and return its name and writer.
+
+        The file appears under its name when the stack is closed.
+        """
         name = record_part_name(len(self.made))
         if kind != _PART:
             name = self._text.commit.scratch_name(f"{name}.{kind}")
@@ -219,10 +226,10 @@ class RecordParts:
 
 
 class _PartWriter:
-    """Writer of documents into the current part, which opens the next part when the current one is full.
+    """Writer that fills the current part with documents, and opens the next part when it is full.
 
-    Held-out documents and lines about removed records go to scratch files of the part in which their piece
-    ends.
+    Held-out documents and the list of removed records go to scratch files. Each part has its own scratch
+    files, so that they are kept or lost together with the part.
     """
 
     def __init__(self, parts: RecordParts, stack: ExitStack) -> None:
@@ -233,7 +240,7 @@ class _PartWriter:
         self._sinks: dict[str, tuple[str, HashingSink]] = {}
 
     def add(self, found: PieceText, work: NumberedPiece, before: int) -> None:
-        """Write those documents of a piece that are not in a finished part.
+        """Write the documents of a piece, except documents that an earlier run wrote into a finished part.
 
         before: number of records of the file before the piece.
         """
@@ -257,9 +264,9 @@ class _PartWriter:
         self._sinks[kind][1].write(data)
 
     def finish(self, work: NumberedPiece | None = None, document: int = 0) -> None:
-        """Close the current part.
+        """Close the current part and write its note. Does nothing if no part is open.
 
-        work, document: position of the document that starts the next part.
+        work, document: piece and index of the document that starts the next part. None at the end.
         """
         if _PART not in self._sinks:
             return

@@ -1,4 +1,4 @@
-r"""Text of a record, normalised for parts: its non-blank lines, each with a line end.
+r"""Normalise the text of a record: its body is its non-blank lines, each with a line end.
 
 Lines end at ``\n``, ``\r\n`` or ``\r``. Lines of white space are dropped, because an empty line would end the
 document. Two records are duplicates if these normalised texts are equal.
@@ -35,7 +35,10 @@ def is_held_out(text_hash: bytes, limit: int) -> bool:
 def make_bodies(
     records: Iterable[Record | BadRecord], settings: PartSettings
 ) -> tuple[list[tuple[Record, bytes]], list[BadRecord]]:
-    """Return the usable records with their texts in UTF-8, and the unusable records."""
+    """Normalise the texts of records.
+
+    Returns the usable records, each with its body in UTF-8, and the unusable records with the reason.
+    """
     good: list[tuple[Record, bytes]] = []
     bad: list[BadRecord] = []
     for record in records:

@@ -44,7 +44,7 @@ def segment_records(
     hashing: called after each piece of the first pass, which looks for duplicates.
 
     Raises InputError for an unusable record, unless the settings skip such records, and for damaged files.
-    Raises DatasetError if the directory holds something else.
+    Raises DatasetError if the directory holds other files than such a run writes.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
@@ -79,7 +79,7 @@ def segment_records(
 
 
 def _ignore_progress(file: int, size: int) -> None:
-    """Ignore progress."""
+    """Do nothing. Used if the caller wants no progress."""
 
 
 def _finish_directory(

@@ -14,7 +14,7 @@ PUNKT_NAMES = (*VARIANTS, *ALIASES)
 LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
 """Counters of records that are not trained on, in the order in which the reasons are checked."""
 RUN_COUNTERS = ("withheld_in_training", "unprotected")
-"""Counters that only a whole run has, not a single file."""
+"""Counters that exist only for a whole run, not for a single file."""
 NVIDIA_TEXT = ("nvidia", "habana")
 """Recipes of shards that use NVIDIA's text stage. All other recipes use MLPerf's."""
 _PREFIX = "wikicorpus_"
@@ -32,7 +32,9 @@ _RECIPE_SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SegmentSettings:
-    """Everything that determines the output, except the extracted files and the Punkt tables.
+    """Settings of the text stage for the recipes mlperf and nvidia.
+
+    Together with the input files and Punkt's tables, they determine every byte of the output.
 
     ``eval_articles`` and ``block_size`` apply to the recipe mlperf only. The numbers of shards,
     ``test_fraction`` and ``prefix`` apply to nvidia only. After initialisation, ``punkt`` holds a variant
@@ -118,7 +120,10 @@ class SegmentSettings:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings of the recipe, without ``punkt``, as a manifest stores them."""
+        """Return the settings that apply to the recipe, as a manifest stores them.
+
+        A manifest stores ``punkt`` separately.
+        """
         names = ("recipe", *_RECIPE_SETTINGS[self.recipe])
         return {name: getattr(self, name) for name in names} | self._make_language_entries()
 
@@ -131,14 +136,14 @@ class SegmentSettings:
         return make_language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
-        """Return the md5s of the language's Punkt tables, by file name."""
+        """Return the md5 of each Punkt table file of the language by file name. Empty if it has none."""
         return list_table_md5s(find_language(self.language))
 
 
 def make_language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
-    """Return a manifest's entries about the language.
+    """Make the entries of a manifest about the language and the abbreviations.
 
-    English has none. For another language they include ``between``, the text between two sentences.
+    There are none for English without abbreviations. For another language they include ``between``, the text between two sentences.
     """
     found: dict[str, Any] = {}
     if language != ENGLISH:
@@ -149,7 +154,7 @@ def make_language_entries(language: str, abbreviations: Abbreviations | None) ->
 
 
 def check_escaped_articles(value: str | None) -> None:
-    """Raise SettingsError for a value other than yes, no and None."""
+    """Raise SettingsError unless the setting ``escaped_articles`` is "yes", "no" or None."""
     _require(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
 
 
@@ -165,7 +170,7 @@ class SegmentCounts:
     withheld: articles in eval.txt (mlperf), or documents held out (records).
     empty: articles or records without text.
     lines_outside: lines with text outside of articles (nvidia, dropped as in the original program).
-    unescaped: files of articles whose escapes such as ``&amp;`` were undone.
+    unescaped: number of files of articles whose escapes such as ``&amp;`` were undone.
     malformed, too_long, other_language, excluded, duplicate: records that are left out, by reason.
 
     Only for a whole run, and None if not counted:
@@ -192,7 +197,7 @@ class SegmentCounts:
     unprotected: int | None = None
 
     def add(self, other: "SegmentCounts") -> None:
-        """Add the other counts to these, except the counts of a whole run."""
+        """Add the counts of another file to these counts, except the counters in RUN_COUNTERS."""
         for item in fields(self):
             if item.name not in RUN_COUNTERS:
                 setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

@@ -1,4 +1,4 @@
-"""Plan of the text stage: names of the output files, and which extracted file goes into which."""
+"""Plan of the text stage: names of the output files, and the part that each input file goes into."""
 
 import os
 from collections.abc import Sequence
@@ -24,13 +24,14 @@ NumberedFile = tuple[int, str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextPlan:
-    """Plan of a run, as far as it follows from names and sizes of the input files.
+    """What can be known about a run before it starts, from the names and sizes of its input files.
 
     names: names of the parts, or of the training shards followed by the test shards.
-    part_of: index of each file's part in ``names``. Empty for nvidia, where articles are distributed singly.
+    part_of: index of each file's part in ``names``. Empty for the recipe nvidia, which distributes
+        single articles.
     inputs: names of the input files for the manifest.
-    kinds: kinds of the input files, as in ``input_kinds``.
-    identities: identities of the input files, to detect changes.
+    kinds: kind of each input file, a key of ``input_kinds.KINDS``.
+    identities: identities (size and time) of the input files, to detect changes.
     articles: content of the manifest that lists the extracted articles, or None.
     """
 
@@ -43,7 +44,7 @@ class TextPlan:
     articles: bytes | None
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
-        """Return a description of the run, for the user."""
+        """Return lines that tell the user what the run would read and write."""
         given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
@@ -86,14 +87,14 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
 
 
 def _measure_texts(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
-    """Return the bytes of text in each file, by which parts are cut."""
+    """Return the size of each file's text in bytes, unpacked if the file is compressed."""
     sizes = {one.path: one.state.bytes for one in identities}
     articles = {one.path for one, kind in zip(identities, kinds, strict=True) if is_articles_kind(kind)}
     return storage.each(list(sizes), lambda path: measure_articles(path) if path in articles else sizes[path])
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Return names of the files, relative to the files of the same kind, and the manifest of the articles."""
+    """Return the input files' names for the manifest, and the content of the articles' manifest or None."""
     # Articles are named relative to their manifest, other files relative to their common directory. So each
     # kind is named separately, and the names are put back into the order of the files.
     names: dict[int, str] = {}
@@ -123,11 +124,14 @@ def _find_common_directory(split: Sequence[list[str]]) -> list[str]:
 
 
 def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Return names of extracted files, and the content of the manifest that lists them all, or None.
+    """Find the manifest that lists these extracted files, and name the files relative to it.
 
     The manifest is searched in the deepest directory that contains all files, and in its parent. Names are
     relative to the manifest's directory. Without a manifest they are relative to the deepest common
-    directory. They never depend on where that directory is.
+    directory. So the names never depend on where the
+    articles are stored.
+
+    Returns the names, and the content of the manifest, or None if there is no such manifest.
     """
     # "out/AA/wiki_00", "out/AB/wiki_00" -> common directory "out", which may have the manifest.
     # "out/AA/wiki_00", "out/AA/wiki_01" -> common directory "out/AA", whose parent may have it.
@@ -145,7 +149,10 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
 
 
 def _read_listing_manifest(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
-    """Return the content of the directory's manifest if it lists all names as articles, else None."""
+    """Return the content of the directory's manifest if it lists all these articles, else None.
+
+    Raises InputError if a file has another size than the manifest lists.
+    """
     path = storage.join(root, MANIFEST_NAME)
     try:
         data = storage.read_bytes(path)
@@ -174,7 +181,9 @@ def list_nvidia_shard_names(settings: SegmentSettings) -> list[str]:
 
 
 def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """Return the numbers of the articles in each shard of list_nvidia_shard_names.
+    """Distribute articles over NVIDIA's shards: return the article numbers of each shard.
+
+    The shards are in the order of ``list_nvidia_shard_names``.
 
     sentences: number of sentences of each article.
     """

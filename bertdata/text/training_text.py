@@ -1,7 +1,7 @@
-"""Choose the training text among the paths of an input.
+"""Choose the training text among the paths that a user names, so that held-out text is never trained on.
 
-A directory that ``segment`` made stands for its training parts. Held-out text is refused. ``segment``,
-``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
+A directory that ``bertdata segment`` made stands for its training parts. Files of held-out text are refused.
+The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from bertdata.text.manifest import TEXT_KIND, parse_text_manifest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingText:
-    """Paths to read.
+    """Paths of training text.
 
     notes: messages about test shards that were left out.
     """
@@ -42,7 +42,7 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
 
 
 def list_text_files(directory: str) -> list[str] | None:
-    """Return the text files that a directory's manifest lists, or None if ``segment`` did not make it."""
+    """Return the text files in a directory that ``bertdata segment`` made, or None for any other directory."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
         return None
@@ -71,7 +71,7 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 
 def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return a message if test shards are left out. Evaluation files such as ``eval.txt`` get no message."""
+    """Return a message that test shards are left out. There is none for evaluation files like ``eval.txt``."""
     pattern = pattern_of_test_shards(left_out)
     if pattern is None:
         return []
@@ -82,7 +82,7 @@ def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
 
 
 def _suggest_training_text(path: str) -> str:
-    """Return advice how to name the training text of the path's directory."""
+    """Return advice, for an error message, what to name instead of this path."""
     directory = storage.parent(path)
     if list_text_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"

@@ -21,12 +21,12 @@ _Span = tuple[int, int]
 
 
 class _Candidate(NamedTuple):
-    """End mark that may end a sentence.
+    """End mark (``.``, ``?`` or ``!``) that may end a sentence.
 
     place: position of the mark.
     resume: position where the next sentence starts if this one ends here.
-    stop: end of the candidate's context. This is the end of the next word, or of the punctuation mark
-    directly after the candidate.
+    stop: end of the text that is looked at to decide (the context). This is the end of the next word, or of
+        the punctuation mark directly after the end mark.
     """
 
     place: int
@@ -50,7 +50,7 @@ def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> li
 
 
 def _find_spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[_Span]:
-    """Yield the span of each sentence, up to its end mark. A closing bracket still starts the next span."""
+    """Yield start and end of each sentence. A closing bracket after an end mark is in the next span."""
     # "(Dr. No came.) He left."
     # - "Dr." is a candidate with the context "(Dr. No". It contains no sentence end: "dr" is an abbreviation.
     # - "came." has the context "came.)", which contains a sentence end. The sentence is "(Dr. No came." and
@@ -64,7 +64,7 @@ def _find_spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iter
 
 
 def _find_contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candidate]]:
-    """Yield each candidate to decide on, with the position where its context starts.
+    """Yield each end mark to decide on, with the position where its context starts.
 
     The context starts with the word that the candidate ends. Of several candidates in one word, only the last
     counts: ``Really?!)`` has a single candidate. From nltk 3.10.0 on, only ASCII white space separates words
@@ -90,7 +90,7 @@ def _find_contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _C
 
 
 def _find_candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
-    """Yield every end mark that is followed by white space and a word, or by a mark that ends a word."""
+    """Yield every end mark that white space and a word follow, or a punctuation mark that ends a word."""
     for found in patterns.end_mark.finditer(paragraph):
         after = found.end()
         if found["next"]:

@@ -33,7 +33,7 @@ class PunktTables:
     matches a period after a hyphen ("ab-.").
     collocations: pairs of words that belong together across a period ("J. Walter").
     sentence_starters: words that often start a sentence.
-    contexts: sum of the flags above for each word.
+    contexts: for each word, how it occurred in Punkt's training text, as the sum of the flags above.
     """
 
     abbreviations: frozenset[str]
@@ -43,9 +43,9 @@ class PunktTables:
 
 
 def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
-    """Parse the contents of the four files.
+    """Parse the four table files of a language.
 
-    files: contents by file name.
+    files: content of each file, by file name.
 
     Raises InputError that names a missing file, or the file and line of a malformed row.
     """
@@ -66,7 +66,13 @@ def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
 def _parse_rows(
     files: Mapping[str, bytes], name: str, expected: str, parse: Callable[[list[str]], _Row | None]
 ) -> Iterator[_Row]:
-    """Yield the parsed rows of a file. Raises InputError if the file is missing or a row is malformed."""
+    """Yield the parsed rows of a table file.
+
+    expected: description of a row, for the error message.
+    parse: parses the fields of a row. It returns None for a malformed row.
+
+    Raises InputError if the file is missing or a row is malformed.
+    """
     if name not in files:
         raise InputError(f"{name}: not there; expected the four files {', '.join(TABLE_FILES)}")
     lines = files[name].removesuffix(b"\n").split(b"\n") if files[name] else []

@@ -15,10 +15,11 @@ _NUMBER = re.compile(r"-?[.,]?0[0,.-]*")
 
 
 class _Word(NamedTuple):
-    """Word, with what its form and the abbreviation table say about it.
+    """Word of the text around an end mark, with its properties.
 
     type: the lower-cased word, or NUMBER for any number.
     is_initial: whether it is a letter and a period.
+    is_abbreviation: whether it ends with a period and is in the table of abbreviations.
     ends_sentence: whether it looks like a sentence end. True for ``.``, ``?``, ``!``, and for a period that
     does not belong to a known abbreviation.
     """
@@ -31,13 +32,13 @@ class _Word(NamedTuple):
 
 
 def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns) -> bool:
-    """Return True if a sentence ends with any word of the context except the last word."""
+    """Return True if a sentence ends within the context, that is after any of its words but the last."""
     words = (_classify_word(text, tables, patterns) for text in _split_words(context, patterns))
     return any(_ends_between(word, following, tables) for word, following in pairwise(words))
 
 
 def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
-    """Yield the words of the context. A line that Python's ``str.strip`` empties has no words."""
+    """Yield the words of the context. A line of white space has no words."""
     for line in context.split("\n"):
         if line.strip():
             yield from patterns.word.findall(line)

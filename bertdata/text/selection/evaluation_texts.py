@@ -1,4 +1,4 @@
-"""Read the texts of evaluation sets: every text of every record, whatever its field.
+"""Read the texts of evaluation sets, so that documents containing them can be left out of training.
 
 From JSON, Parquet and Arrow all texts at any depth are read, so that SQuAD's files need no conversion. From
 CSV and TSV every field is read, and from plain text every block between blank lines.
@@ -43,12 +43,15 @@ _SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 def load_ngrams(
     files: tuple[EvaluationFile, ...], words: int, engine: Engine | None, tables: RecordSettings = _SETTINGS
 ) -> Ngrams:
-    """Return the n-grams of all texts of the files, loaded once per process.
+    """Collect the n-grams of all texts in the evaluation files. They are loaded once per process.
 
     words: words per n-gram.
     tables: how CSV and TSV are split into rows and fields.
 
-    The source of an n-gram is the number of its file.
+    The source of an n-gram is the index of its file in ``files``.
+
+    Raises InputError if the longest text of a file is shorter than an n-gram, and ChangedInputError if a file
+    has changed since its md5 was computed.
     """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
@@ -66,7 +69,7 @@ def load_ngrams(
 
 
 def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
-    """Yield the texts of a file.
+    """Yield every text in a file of any supported format.
 
     tables: how CSV and TSV are split into rows and fields.
 

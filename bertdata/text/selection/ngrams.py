@@ -11,10 +11,10 @@ from bertdata.text.selection.words import fold_words
 
 
 class SharedNgram(NamedTuple):
-    """N-gram that a text shares with a source.
+    """N-gram that a document has in common with an evaluation text.
 
-    words: its words, separated by blanks.
-    source: number of the first source that contains it.
+    words: words of the n-gram, separated by blanks.
+    source: number of the first source (evaluation file) that contains it.
     """
 
     words: str
@@ -25,7 +25,8 @@ class Ngrams:
     """Set of word n-grams. The search is exact: words are compared, not only hashes.
 
     words: words per n-gram.
-    short_texts: number of added texts that have words, but fewer than an n-gram. They are never found.
+    short_texts: number of added texts that have words, but fewer than an n-gram. Such texts are never
+        found in a document.
     """
 
     def __init__(self, words: int, *, engine: Engine | None = None) -> None:
@@ -42,7 +43,7 @@ class Ngrams:
     def add(self, text: str, source: int) -> int:
         """Add the n-grams of a text, and return the number of its words.
 
-        source: number of the text's source. Sources must be added in ascending order.
+        source: number of the text's source (evaluation file). Numbers must not decrease from call to call.
 
         A text with fewer words than an n-gram adds nothing.
         """

@@ -1,4 +1,4 @@
-"""Records that are left out of the training parts, in the format of removed.jsonl.
+"""Format the list of records that are left out of the training parts, the file removed.jsonl.
 
 ::
 
@@ -16,10 +16,10 @@ from bertdata.text.selection.settings import EvaluationFile
 
 
 class RemovedRecord(NamedTuple):
-    """Record that is left out.
+    """Record that is left out of the training parts.
 
-    number: its number in its piece.
-    more: further entries of its line, except positions.
+    number: number of the record in its piece.
+    more: further keys and values of its JSON line.
     of: position of the first record with the same text.
     """
 
@@ -31,14 +31,14 @@ class RemovedRecord(NamedTuple):
 
 
 def describe_bad_record(record: BadRecord) -> RemovedRecord:
-    """Return the entry of a record without a usable text."""
+    """Return the list entry of a record without a usable text."""
     return RemovedRecord(record.number, record.reason, record.id, {"fault": record.fault})
 
 
 def describe_excluded_record(
     record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]
 ) -> RemovedRecord:
-    """Return the entry of a document that shares an n-gram with an evaluation file."""
+    """Return the list entry of a document that shares an n-gram with an evaluation file."""
     more = {"shares": shared.words, "with": files[shared.source].name}
     return RemovedRecord(record.number, "excluded", record.id, more)
 
@@ -46,11 +46,11 @@ def describe_excluded_record(
 def format_removed_records(
     removed: Iterable[RemovedRecord], file: int, before: int, names: Sequence[str]
 ) -> bytes:
-    """Return the lines about a piece's removed records.
+    """Format a piece's removed records as lines of removed.jsonl, in UTF-8.
 
     file: number of the piece's file.
-    before: number of records of the file before the piece.
-    names: names of all files.
+    before: number of records in the file before the piece.
+    names: names of all input files.
     """
     lines = []
     for one in removed:

@@ -1,6 +1,6 @@
-"""Words of a text, folded for comparison. Twin of _native/text/folded_words.h.
+"""Split a text into words that can be compared: without case, accents and punctuation.
 
-They are the words of BERT's uncased tokeniser without punctuation. Control characters are dropped, white
+Twin of _native/text/folded_words.h. The words are the words of BERT's uncased tokeniser without punctuation. Control characters are dropped, white
 space separates words, and each CJK ideograph is a word. Letters are lower-cased and lose their accents
 (Unicode 11.0).
 """
@@ -11,7 +11,7 @@ from bertdata.unicode import characters
 
 
 def fold_words(text: str) -> list[str]:
-    """Return the words of a text, in order.
+    """Return the words of a text in order, lower-cased and without accents.
 
     >>> folded_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
     ['naive', 'he', 'said', 'it', 's', '3', '5', '\u4e2d', '\u6587']
