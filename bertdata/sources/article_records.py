@@ -1,4 +1,4 @@
-"""Read records from files of articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
+"""Read records from files of articles, which WikiExtractor writes between ``<doc id="...">`` and ``</doc>``.
 
 Each article is one record, with the id of the article. Its text is the lines after the title, as in
 WikiExtractor's JSON output.

@@ -7,9 +7,8 @@
       "text": "Three."
     }
 
-This module only finds where each value starts and ends. The workers parse the values. A file must be read from
-its start, because a bracket inside a string looks like any other bracket.
-from its start.
+This module only finds where each value starts and ends. The workers parse the values. A file must be read
+from its start, because a bracket inside a string looks like any other bracket.
 """
 
 import io

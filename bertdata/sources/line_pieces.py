@@ -1,7 +1,7 @@
 """Divide files of JSON lines into pieces of whole lines.
 
-A plain file is divided into byte ranges, which workers read by themselves. A compressed file must be read from
-its start, so its pieces contain the lines.
+A plain file is divided into byte ranges, which workers read by themselves. A compressed file must be read
+from its start, so its pieces contain the lines.
 
 A line belongs to the range in which it starts. A line longer than ``raw_bytes`` is cut one byte after the
 limit: the reader then sees that the line is too long, and memory stays bounded.

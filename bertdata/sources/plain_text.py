@@ -71,8 +71,8 @@ def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
 
-    A document of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer than
-    any record may be, so it becomes a bad record in any case.
+    A document of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer
+    than any record may be, so it becomes a bad record in any case.
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)

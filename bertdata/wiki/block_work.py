@@ -1,4 +1,4 @@
-"""A worker's task on a block of pages, and the check that its result fits the block before."""
+"""Extract blocks of pages in workers, and check each result against the state after the block before."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -24,9 +24,9 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockArticles:
-    """Return the articles of a block.
+    """Extract the articles of a block of pages. Called in a worker.
 
-    state: state of reading at the start of the block.
+    state: what the extractor carries over from the pages before the block.
     """
     if block.skipped is not None:
         return BlockArticles(b"", [], None, state)
@@ -37,9 +37,9 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
 def find_block_definitions(
     settings: ExtractorSettings, state: BlockState, block: PageBlock
 ) -> BlockDefinitions:
-    """Return the template definitions in a block.
+    """Collect the template definitions in a block of pages. Called in a worker.
 
-    state: state of reading at the start of the block.
+    state: what the extractor carries over from the pages before the block.
     """
     return open_extractor(settings).definitions(block.data, state)
 
@@ -47,7 +47,7 @@ def find_block_definitions(
 def extract_blocks(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState
 ) -> Iterator[tuple[PageBlock, BlockArticles, BlockState]]:
-    """Yield each block with its articles and the state at its start.
+    """Extract blocks in parallel, and yield each block in order with its articles and the state before it.
 
     state: state at the start of the first block.
     """
@@ -64,7 +64,7 @@ def extract_blocks(
 def find_definitions(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
-    """Yield each block with its template definitions.
+    """Collect template definitions in parallel, and yield each block in order with its definitions.
 
     state: state at the start of the first block.
     """
@@ -76,7 +76,7 @@ def find_definitions(
 
 
 class PackagePages:
-    """Extracts pages that the kernel cannot handle, with the package wikiextractor in a separate process.
+    """Fallback for pages that the C++ kernel cannot handle: the package wikiextractor in a separate process.
 
     The process is started for the first such page, and its time and memory are limited.
     """
@@ -87,7 +87,10 @@ class PackagePages:
         self._pool: ProcessPool | None = None
 
     def extract_unknown(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
-        """Return the result with the unknown pages extracted, and the number of these pages."""
+        """Extract the pages that the kernel marked as UNKNOWN, and put their articles into the block's result.
+
+        Returns the completed result, and the number of these pages.
+        """
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
             return found, 0

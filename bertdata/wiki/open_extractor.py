@@ -1,4 +1,4 @@
-"""Open the extractor that fits a program ("3.1.0" or "mlperf") and an engine (kernel or Python)."""
+"""Choose and open an extractor for a program ("3.1.0" or "mlperf") and an engine (C++ kernel or Python)."""
 
 import datetime
 from collections.abc import Iterable
@@ -20,7 +20,10 @@ from bertdata.wiki.template_file import map_file
 
 
 def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
-    """Return the requested engine, or the default engine. Raises an error if it cannot run."""
+    """Return the requested engine, or the default engine if it is None.
+
+    Raises MissingExtraError if the engine needs the package wikiextractor and it is not installed.
+    """
     engine = engine or default_engine()
     if not use_native(engine) and extractor == "3.1.0":
         from bertdata.wiki.wikiextractor.renderer import load_wikiextractor
@@ -31,7 +34,7 @@ def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
 
 @lru_cache(maxsize=2)
 def open_extractor(settings: ExtractorSettings) -> Extractor:
-    """Return the extractor. It is kept between a worker's blocks. Raises the errors of its engine."""
+    """Return the extractor for these settings. A worker keeps it from block to block."""
     if use_native(settings.engine):
         return _NativeExtractor(settings)
     if settings.extractor == "mlperf":
@@ -49,7 +52,7 @@ def forget_extractors() -> None:
 
 
 class _NamedTupleExtractor:
-    """Extractor that turns the plain tuples of another extractor into named tuples."""
+    """Wrapper of an extractor that returns plain tuples, such as a kernel. It returns named tuples."""
 
     def __init__(self, extractor: Any) -> None:
         self._extractor = extractor
@@ -70,7 +73,7 @@ def _name_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
 
 
 class _NativeExtractor(_NamedTupleExtractor):
-    """C++ kernel as an extractor. Several threads may share it."""
+    """Extractor that calls a C++ kernel. Several threads may share it."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
         arguments = _make_arguments(settings)

@@ -18,9 +18,9 @@ MAX_WORK = 1 << 34
 
 
 class PageLimits(NamedTuple):
-    """Limits of the work on one page. Pages of Wikipedia stay far below them.
+    """Limits of the work on one page, which real pages of Wikipedia never come near.
 
-    cpu_seconds: CPU time.
+    cpu_seconds: largest CPU time in seconds.
     memory_bytes: growth of the worker's memory, measured where /proc exists.
     """
 
@@ -32,7 +32,7 @@ LIMITS = PageLimits()
 
 
 class PageRules(NamedTuple):
-    """Rules for each page of a dump.
+    """Rules that apply to the pages of a dump: which to leave out, and limits for all others.
 
     dump: path of the dump, for messages.
     skip_pages: ids of pages to leave out.
@@ -44,7 +44,7 @@ class PageRules(NamedTuple):
 
     @contextmanager
     def limit_page(self, page_id: str, title: str) -> Iterator[None]:
-        """Limit the time of the work on a page, if this is a worker process."""
+        """Context manager that limits the CPU time of the work on a page. It has no effect outside a worker."""
         name = f"{page_id}\t{title}"
         try:
             with work_limits.limited(name, self.limits.cpu_seconds):
@@ -53,7 +53,7 @@ class PageRules(NamedTuple):
             raise self._make_error_with_remedy(name, "took more memory than there is") from None
 
     def make_error(self, death: WorkerDied) -> BertDataError:
-        """Return the error for the death of a worker. It names the page that the worker was working on."""
+        """Make the error to raise when a worker process has died. It names the page that the worker worked on."""
         # A worker that was not working on a page died for another reason, so its error is passed on.
         if not death.work:
             return death
@@ -68,9 +68,9 @@ class PageRules(NamedTuple):
         return WorkerDied(f"{death}; if one dies at {page} again, {remedy} leaves that page out")
 
     def make_limit_error(self, page_id: str, title: str, found: str) -> InputError:
-        """Return the error for a page that exceeds a limit.
+        """Make the error for a page that exceeds a limit.
 
-        found: which limit, in the words that follow "page ...: ".
+        found: what the page did, for example "took more than 600 CPU seconds".
         """
         return self._make_error_with_remedy(f"{page_id}\t{title}", found)
 

@@ -1,4 +1,8 @@
-"""Articles at the start of a dump for any day. Only articles that mention the date are rendered again."""
+"""Extract the first articles of a dump, and render them again as they are on any other day.
+
+This finds the day on which published articles were extracted. Only articles that may mention the date are
+rendered again.
+"""
 
 import datetime
 import re
@@ -27,11 +31,11 @@ _CALLS_A_TEMPLATE = re.compile(rb"\{\{")
 
 @dataclass(kw_only=True)
 class DatedArticles:
-    """Articles at the start of a dump, rendered for one day, and able to be rendered for any other.
+    """First articles of a dump, which can be rendered again for any day.
 
-    articles: the articles for the first day.
-    file_sizes: sizes of the complete files.
-    pages: pages that may change with the day, by index of the article. Without templates these are the pages
+    articles: the articles as they are on ``settings.day``.
+    file_sizes: sizes of the complete files that these articles fill.
+    pages: XML of the pages that may change with the day, by index in ``articles``. Without templates these are the pages
     with a word that starts with ``CURRENT``. With templates these are all pages that call a template.
     """
 
@@ -48,7 +52,7 @@ class DatedArticles:
         return self.settings.day
 
     def on(self, day: datetime.date) -> list[bytes]:
-        """Return all articles as they are on the day."""
+        """Return all articles as they are if dates are frozen at this day."""
         # Render only the pages that may mention the date, and put their articles in place.
         settings = self.settings._replace(day=day)
         articles = list(self.articles)
@@ -63,7 +67,7 @@ class DatedArticles:
         return [read_page_title(page) for page in self.pages.values()]
 
     def add(self, block: PageBlock, found: BlockArticles) -> None:
-        """Add the articles of the next block."""
+        """Add the articles of the next block of pages."""
         names_the_day = _NAMES_THE_DAY if self.settings.templates is None else _CALLS_A_TEMPLATE
         at = 0
         for outcome in found.outcomes:
@@ -94,7 +98,7 @@ def extract_first_articles(
     has_enough: called with the sizes of the complete files. Extraction stops when it returns True. With
     templates the whole dump is still read for the templates.
 
-    Raises the errors of extract_dump.
+    Raises InputError for a damaged dump and for a page that exceeds the limits.
     """
     engine = check_engine(settings.extractor, engine)
     with (
@@ -120,7 +124,10 @@ def extract_first_articles(
 
 
 def cut_into_files(articles: Iterable[bytes]) -> list[bytes]:
-    """Return the contents of the files that hold these articles. The last file may be incomplete."""
+    """Concatenate articles into files of about a megabyte, and return each file's content.
+
+    The last file may be incomplete.
+    """
     files: list[list[bytes]] = [[]]
     size = 0
     for article in articles:

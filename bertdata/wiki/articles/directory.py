@@ -1,4 +1,4 @@
-"""Directory of extracted articles: its plan, how it is recognised when finished, and its manifest."""
+"""Output directory of an extraction: check whether it is finished, and write its manifest."""
 
 from collections.abc import Iterable
 
@@ -19,10 +19,10 @@ from bertdata.wiki.settings import ExtractSettings
 
 
 class ArticlesDirectory:
-    """Directory to be made from a dump. Picklable.
+    """Output directory of an extraction. The object is picklable.
 
     dump, dump_bytes: path or URL of the dump, and its size.
-    day: day at which dates are frozen. None if only the dump's pages tell.
+    day: day at which dates are frozen. None if it is only known when the dump has been read.
     """
 
     def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:
@@ -49,7 +49,7 @@ class ArticlesDirectory:
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
-        """Return a description of the dump, the settings and the state of the directory, for the user.
+        """Return lines that tell the user about the dump, the settings and the state of the directory.
 
         begun: whether complete files of an earlier run are kept.
         """
@@ -71,7 +71,9 @@ class ArticlesDirectory:
     ) -> None:
         """Write MD5SUMS and the manifest.
 
-        left_out: ids of pages that were found and left out. Any other id in the settings' ``skip_pages`` is
+        report: report on all pages, which receives further faults.
+        files: manifest entries of the articles' files.
+        left_out: ids of pages that were found in the dump and left out. Any other id in the settings' ``skip_pages`` is
         reported as a fault.
         release: if True, end the run and remove its unfinished files.
         """

@@ -1,4 +1,4 @@
-"""Report on all pages of a dump: written, or skipped for a reason."""
+"""Report of an extraction: how many pages were written, and how many were skipped for which reason."""
 
 from collections import Counter
 from typing import Any
@@ -84,7 +84,7 @@ class ExtractReport:
             self.faults.append(f"page {name}: skipped: {reason}")
 
     def warnings(self) -> list[str]:
-        """Return a warning if the dump contains page histories."""
+        """Return a warning if pages of the dump have several revisions, else nothing."""
         if not self.several_revisions:
             return []
         number = self.several_revisions
@@ -95,7 +95,7 @@ class ExtractReport:
         ]
 
     def lines(self) -> list[str]:
-        """Return the report for the user: first the faults, then the counts by reason, largest first."""
+        """Return the report as lines for the user: first the faults, then the counts, the most frequent first."""
         reasons = Counter(self.skipped).most_common()
         return [
             *self.faults,

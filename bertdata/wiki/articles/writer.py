@@ -1,4 +1,4 @@
-"""Write the articles of blocks into files, in order. A later run keeps the complete files."""
+"""Write the articles of a dump into files, so that a later run can keep the complete files."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 class PageIsKept(Exception):
-    """Raised if a page to leave out is among the pages that an earlier run has written."""
+    """Error that a page, which is to be left out now, is in a file that an earlier run has written."""
 
 
 class _Progress(NamedTuple):
@@ -28,9 +28,9 @@ class _Progress(NamedTuple):
 
     begin: offset of a block of whole pages in the dump's text.
     taken: number of the block's pages that are written or skipped.
-    namespace, redirect, inside_text, last_id: state of reading at the block's start.
+    namespace, redirect, inside_text, last_id: state at the block's start (see ``BlockState``).
     dump_md5: md5 of the dump, if there was a first pass.
-    skip_pages: ids of pages to leave out.
+    skip_pages: ids of pages that the run was asked to leave out.
     left_out: ids of pages that were found in the dump and left out.
     """
 
@@ -55,7 +55,7 @@ class _Progress(NamedTuple):
 
 
 class ArticleWriter:
-    """Writes the articles of the second pass into files, and updates the report.
+    """Writer that extracts the articles of a dump into files, and counts the pages in a report.
 
     left_out: ids of pages that were left out so far.
     dump_md5: md5 of the dump, if there was a first pass.
@@ -88,9 +88,9 @@ class ArticleWriter:
         return commit.read_note(make_file_name(0)) is not None
 
     def resume(self) -> None:
-        """Keep the complete files of an earlier run, unless one does not match its note.
+        """Keep the complete files of an earlier run if all of them match their notes.
 
-        Raises InputError if the dump has changed since.
+        Raises InputError if the dump has changed since that run.
         """
         try:
             entries, report, progress = self._read_notes()
@@ -131,7 +131,7 @@ class ArticleWriter:
         return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
-        """Extract and write the articles that are not in kept files. Yields the offset reached in the dump.
+        """Extract and write all articles that are not in kept files. Yields the offset reached in the dump.
 
         Raises PageIsKept if the kept files contain a page to leave out now. All files must then be written
         again.
@@ -207,9 +207,12 @@ class ArticleWriter:
 def skip_page(
     report: ExtractReport, left_out: set[str], rules: PageRules, block: PageBlock, outcome: PageOutcome
 ) -> None:
-    """Count a page that is not an article. Raises InputError for a page that exceeds a limit.
+    """Count a page that gave no article in the report.
 
-    left_out: receives the page's id if the user left it out.
+    left_out: set that receives the page's id if the user left the page out.
+    block, outcome: block that contains the page, and the page's result.
+
+    Raises InputError for a page that exceeds a limit.
     """
     reason, name, _, begin, end = outcome
     if reason == LIMIT:
@@ -223,7 +226,7 @@ def skip_page(
 
 
 def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
-    """Return True if the page is an article of several revisions."""
+    """Return True if the page was written as an article and has several revisions in the dump."""
     return not outcome.reason and has_several_revisions(block.data[outcome.begin : outcome.end])
 
 
@@ -236,9 +239,9 @@ def is_empty(article: bytes) -> bool:
 
 
 def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]) -> Iterator[PageBlock]:
-    """Yield the blocks from this offset in the dump's text on.
+    """Skip the pages before an offset in the dump's text, and yield the rest of the blocks.
 
-    Raises PageIsKept if a page with one of the ids is before it.
+    Raises PageIsKept if a skipped page has one of the ids ``new_ids``.
     """
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:

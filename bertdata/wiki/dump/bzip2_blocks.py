@@ -29,7 +29,7 @@ _STREAM_BEGINS = [
 
 
 class Block(NamedTuple):
-    """Bits of one compressed block: ``length`` bits of ``data`` from bit ``shift`` on.
+    """One compressed block of a bzip2 file: ``length`` bits of ``data`` from bit ``shift`` on.
 
     offset, end: first byte of the block in the file, and the byte after it.
     stream_checksum: checksum at the end of the block's stream, if this is the last block of a stream, else
@@ -55,7 +55,7 @@ class Block(NamedTuple):
         return (head >> (8 - self.shift)) & 0xFFFFFFFF
 
     def join_next(self, other: "Block") -> "Block":
-        """Return this block and the next as a single block."""
+        """Return a block with the bits of this block and of the next, which was cut off by chance."""
         length = self.length + other.length
         value = (self.bits << other.length | other.bits) << (-length % 8)
         return Block(
@@ -71,7 +71,7 @@ class Block(NamedTuple):
 def find_blocks(
     file: BinaryIO, name: str, *, start: int = 0, engine: Engine | None = None
 ) -> Iterator[Block]:
-    """Yield the blocks of all streams in order.
+    """Find the compressed blocks of a bzip2 file, and yield them in order.
 
     start: byte at which to start searching. The first block is the first that starts at this byte or later
     (``Block.offset`` >= start), so that the ranges of a file divide its blocks among them.
@@ -129,9 +129,9 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
 
 
 def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | None]:
-    """Yield the blocks of a stream from the block at bit ``start`` on, and return the byte after the stream.
+    """Yield the blocks of a stream from the block at bit ``start`` on.
 
-    Returns None after the last stream of the file if bytes follow that are not bzip2.
+    Returns the byte after the stream, or None after the last stream if bytes follow that are not bzip2.
     """
     while (mark := window.find_next_mark(start + 48)) is not None:
         is_end, bit = mark
@@ -154,12 +154,12 @@ def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | 
 
 
 def _find_stream_end(bit: int) -> int:
-    """Return the byte after a stream whose end mark is at this bit."""
+    """Return the first byte after a stream, from the bit at which its end mark starts."""
     return (bit + 80 + 7) // 8
 
 
 class _Window:
-    """The part of the file that is held in memory, and the marks found in it."""
+    """Part of the file that is held in memory, with the positions of the magic numbers (marks) in it."""
 
     def __init__(self, file: BinaryIO, name: str, start: int = 0, engine: Engine | None = None) -> None:
         self._file = file
@@ -218,9 +218,10 @@ class _Window:
         return self.get_bits(bit, 48)
 
     def find_next_mark(self, bit: int) -> tuple[bool, int] | None:
-        """Return the first mark from this bit on: whether it is an end mark, and its bit.
+        """Find the next mark, from this bit of the file on.
 
-        Returns None at the end of the file, and if the distance is longer than any block.
+        Returns whether it is an end mark, and its bit. Returns None at the end of the file, and if there is
+        no mark within the length of the longest possible block.
         """
         while True:
             # The marks are sorted in descending order, so the last element is the next mark in the file.
@@ -236,7 +237,7 @@ class _Window:
             self._read()
 
     def find_end_before_other_bytes(self, bit: int) -> int | None:
-        """Return the end mark of the file's last stream if bytes that are not bzip2 follow it.
+        """Return the bit of the last stream's end mark, if bytes that are not bzip2 follow it.
 
         Call this method when ``find_next_mark`` has returned None for ``bit``. Returns None if there is no
         such end mark, or if the file ends inside the first bytes of another stream.
@@ -251,7 +252,7 @@ class _Window:
         return not self._may_start_stream(position) and self.find_next_mark(8 * position) is None
 
     def _may_start_stream(self, position: int) -> bool:
-        """Return True if a stream starts at this byte. The file may end within its first bytes."""
+        """Return True if a stream may start at this byte, also if the file ends within its first bytes."""
         found = self.get_bytes(position, _STREAM_BEGIN_BYTES)
         return any(begin.startswith(found) for begin in _STREAM_BEGINS)
 
@@ -315,9 +316,11 @@ def _is_zeros(data: bytes) -> bool:
 
 
 def find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]:
-    """Yield the bit position of each magic number in the data, and whether it is an end mark.
+    """Find the magic numbers of blocks and stream ends in the data.
 
-    start, stop: bytes in which the magic numbers start.
+    Yields the bit position of each, and whether it is an end mark.
+
+    start, stop: only magic numbers that start in these bytes are found.
 
     A magic number at bit k of byte i fills the bytes i+1 to i+5 completely. These five bytes are searched
     for.

@@ -12,10 +12,10 @@ from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, make_damaged_e
 
 @dataclass(frozen=True, slots=True)
 class _TextBlock:
-    """Decompressed block.
+    """Block with its decompressed text.
 
     bit: first bit of the block in the file.
-    text: its text, or NoText.TOO_LONG.
+    text: decompressed text, or NoText.TOO_LONG if it must be decompressed again in pieces.
     """
 
     block: Block
@@ -26,7 +26,7 @@ class _TextBlock:
 class Bzip2Range:
     """Reader of the blocks that start in bytes ``start`` to ``stop`` of a file, and of the blocks after them.
 
-    ``link`` is complete when a block after the range has been read, or all blocks have.
+    ``link`` is complete when the first block after the range has been read, or the file has ended.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Bzip2Range:
 
     @property
     def link(self) -> RangeLink:
-        """Facts that the neighbouring ranges must match."""
+        """Start, end and checksums of the range, to be matched with the neighbouring ranges."""
         head, checksum = self._streams[0] if self._streams else (self._open, None)
         tail = self._open if self._streams else BlockChecksums()
         return RangeLink(
@@ -52,7 +52,10 @@ class Bzip2Range:
         )
 
     def texts(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield the text of each block, whole or in pieces, with its first byte and the byte after it."""
+        """Decompress the blocks, and yield their text whole or in pieces.
+
+        Each piece comes with the first byte of its block in the file, and the byte after the block.
+        """
         for found in self._decompress_blocks():
             if found.block.offset < self._stop:
                 self._add_checksum(found)
@@ -63,7 +66,7 @@ class Bzip2Range:
                 yield text, found.block.offset, found.block.end
 
     def _decompress_blocks(self) -> Iterator[_TextBlock]:
-        """Yield all blocks from the range's first block on. Raises InputError for a damaged block."""
+        """Decompress all blocks from the range's first block on. Raises InputError for a damaged block."""
         # By chance (once in 2^48 bits) the data of a block contain the magic number. There are two cases:
         # 1. The block is cut there. Neither half can be decompressed alone, so the first half waits for the
         #    second (``waiting``).

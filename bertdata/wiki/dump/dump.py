@@ -29,11 +29,12 @@ _PAGE_START = re.compile(rb"<page[\s>]")
 
 
 class PageBlock(NamedTuple):
-    """Whole pages, or a page that cannot be read as a whole.
+    """Block of whole pages, or the note that a page was skipped because it is too large.
 
+    data: XML of the pages, empty for a skipped page.
     begin: offset of the data in the dump's text, counted from the first page.
-    position: offset in the dump's file read so far.
-    skipped: why the page is skipped, or None for whole pages.
+    position: number of bytes of the dump's file that have been read.
+    skipped: reason why the page is skipped, or None for whole pages.
     """
 
     data: bytes
@@ -43,13 +44,13 @@ class PageBlock(NamedTuple):
 
 
 class PageBlocks:
-    """Cuts text into blocks of whole pages.
+    """Cutter of a dump's text into blocks of whole pages.
 
     Iterate ``blocks()`` once, then use ``tail``, the text after the last page.
 
-    texts: pieces of a dump's text with the offset in the file read so far. The first piece is ``rest``.
-    rest: text from the start of a page, read already.
-    position: offset in the file read so far.
+    texts: pieces of a dump's text, each with the number of bytes of the file read so far.
+    rest: text before these pieces that was already read. It begins with the first page.
+    position: number of bytes of the file read so far.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class PageBlocks:
         self.tail = b""
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Yield blocks of whole pages, in order."""
+        """Cut the text into blocks of whole pages, and yield them in order."""
         buffer, begin, searched = b"", 0, 0
         while True:
             # buffer starts at a page. ``searched``: bytes in which no page end starts, so that a long page is
@@ -132,7 +133,7 @@ class PageBlocks:
         return b""
 
     def _cut(self, data: bytes, stop: int, begin: int) -> Iterator[PageBlock]:
-        """Yield the data up to ``stop`` as blocks of about BLOCK_BYTES. One read may bring several blocks."""
+        """Cut the data up to ``stop`` into blocks of about BLOCK_BYTES. One read may bring several blocks."""
         start = 0
         while start < stop:
             end = stop
@@ -159,7 +160,10 @@ class PageBlocks:
 
 
 def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, bytes, int]:
-    """Return everything before the first page, the text read after it, and the offset in the file.
+    """Read the dump up to its first page.
+
+    Returns the text before the page, the text from the page on that was also read, and the number of bytes of
+    the file read so far.
 
     name: path of the dump, for errors.
     """
@@ -178,7 +182,10 @@ def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, byt
 
 
 class Dump:
-    """An opened dump. Use ``site`` first, then iterate ``blocks()`` once, then call ``md5()``."""
+    """Opened dump. Use ``site`` first, then iterate ``blocks()`` once, then call ``md5()``.
+
+    site: site name and namespaces from the dump's <siteinfo>.
+    """
 
     def __init__(
         self,
@@ -200,7 +207,7 @@ class Dump:
         )
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Yield blocks of whole pages, in order.
+        """Read the pages of the dump, and yield them in blocks of whole pages.
 
         Raises InputError if the dump ends without ``</mediawiki>``.
         """
@@ -208,7 +215,7 @@ class Dump:
         self._blocks.check_end()
 
     def md5(self) -> str:
-        """Return the md5 of the whole file, computed while reading. The rest of the file is read now."""
+        """Read the rest of the file, and return the md5 of the whole file, computed while it was read."""
         return self._file.md5()
 
 
@@ -216,7 +223,7 @@ class Dump:
 def open_dump(
     path: str, pool: WorkerPool, extractor: str, *, max_page_bytes: int, engine: Engine | None = None
 ) -> Iterator[Dump]:
-    """Open the dump at a path or URL, and read and check its head.
+    """Open the dump at a path or URL, and read its <siteinfo>.
 
     engine: implementation of the decompression.
     """
@@ -225,7 +232,10 @@ def open_dump(
 
 
 class OpenedOnce:
-    """Dump that is opened at once to read its head. The first ``open()`` continues reading from there."""
+    """Dump that is opened at once to read its <siteinfo>. The first ``open()`` continues reading from there.
+
+    open_: function that opens the dump from its start.
+    """
 
     def __init__(self, open_: Callable[[], AbstractContextManager[Dump]]) -> None:
         self._open = open_

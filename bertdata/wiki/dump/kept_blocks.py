@@ -24,7 +24,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
 
     directory: local directory of the temporary file.
     dump_bytes: size of the compressed dump.
-    complete: whether all blocks have passed and are kept.
+    complete: whether all blocks of the dump are kept.
     """
 
     def __init__(self, directory: str, dump_bytes: int) -> None:
@@ -40,7 +40,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self.complete = False
 
     def keep_all(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
-        """Yield the blocks, and keep each."""
+        """Pass on the blocks, and keep each if there is room."""
         for block in blocks:
             if self._keeping:
                 self._keep(block)
@@ -81,7 +81,10 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
             yield block._replace(data=file.read(size))
 
     def take_back(self) -> Iterator[PageBlock]:
-        """Yield the blocks for the last time, then free them. The workers may still be busy then."""
+        """Yield the blocks for the last time, and free them as soon as the last block is read.
+
+        The workers may still be busy with these blocks then.
+        """
         yield from self
         self.complete = False
         self._give_up()

@@ -1,11 +1,11 @@
-"""Find positions where a block of a dump may end: after a whole page."""
+"""Find the ends of pages in a dump's text, where it may be cut into blocks."""
 
 _CLOSE = b"</page>"
 _INDENT_BYTES = 64
 
 
 class PageEnds:
-    """Finds page ends after ``</page>``. All methods that search return -1 if there is none."""
+    """Search for page ends, the positions after ``</page>``. The searches return -1 if there is none."""
 
     def find_first(self, data: bytes, start: int) -> int:
         """Return the first page end after ``start``."""
@@ -18,12 +18,15 @@ class PageEnds:
         return -1 if at < 0 else at + len(_CLOSE)
 
     def find_searched_end(self, data: bytes) -> int:
-        """Return the offset before which no page end's tag starts, if a search of all the data failed."""
+        """Return where to continue after a search in all the data failed.
+
+        No ``</page>`` starts before this offset, even if more data are appended.
+        """
         return max(0, len(data) - len(_CLOSE) + 1)
 
 
 class LinePageEnds(PageEnds):
-    """Finds page ends for MLPerf's extractor: after a line that starts with ``</page>``.
+    """Search for page ends of MLPerf's extractor, the positions after a line that starts with ``</page>``.
 
     That extractor looks only at the first tag of each line.
     """

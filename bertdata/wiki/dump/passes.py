@@ -1,4 +1,4 @@
-"""Read a dump at most twice: first for its templates and its day, then for its pages."""
+"""Read a dump at most twice: first for its templates and newest revision, then for its articles."""
 
 import datetime
 from collections.abc import Callable, Iterator
@@ -30,13 +30,14 @@ of the dump.
 
 
 class DumpPasses(AbstractContextManager["DumpPasses"]):
-    """A dump and the two passes over it. It is opened at once to read its head.
+    """Dump that is read in two passes. It is opened at once to read its <siteinfo>.
 
     path: path of the dump.
-    identity: identity of its file, to detect changes between the passes.
+    identity: identity (size and time) of its file, to detect changes between the passes.
     day: day at which dates are frozen, if it is known before the dump is read.
     bytes: size of the dump.
-    rules: rules for its pages.
+    rules: pages to leave out, and limits of the work on a page.
+    pools: workers that decompress the dump and extract pages.
 
     Raises InputError if the file is not a dump.
     """
@@ -69,7 +70,11 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._opened.close()
 
     def report_progress(self, stage: str, position: int) -> None:
-        """Report progress."""
+        """Tell the caller's progress function how far the dump is read.
+
+        stage: "templates" or "articles".
+        position: number of bytes of the dump read so far.
+        """
         self._progress(stage, position, self.bytes)
 
     def open(self) -> AbstractContextManager[Dump]:
@@ -79,7 +84,13 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
     def run_first_pass(
         self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
     ) -> tuple[ExtractorSettings, str | None]:
-        """Collect the templates, if wanted. Return the workers' settings and the dump's md5.
+        """Read the dump for its template definitions and its newest revision, as far as they are needed.
+
+        Returns the settings for the workers, and the dump's md5.
+
+        directory: local directory for the template file.
+        kept: receives the blocks of a compressed dump, so that the second pass need not decompress it.
+        report, left_out: receive the number of template pages, and the ids of those that the user left out.
 
         If no day is known, dates are frozen at the day of the newest revision, which this pass finds. If
         neither templates nor a day are needed, the dump is not read, and the md5 is None.
@@ -121,7 +132,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         report: ExtractReport,
         left_out: set[str],
     ) -> Iterator[PageBlock]:
-        """Yield the blocks, and collect their template definitions if templates are wanted."""
+        """Pass on the blocks, and add their template definitions to ``templates`` if templates are wanted."""
         if not self._settings.templates:
             yield from blocks
             return
@@ -133,7 +144,10 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             yield block
 
     def _freeze_day(self, report: ExtractReport, newest: str) -> datetime.date:
-        """Return the day at which dates are frozen, and write it into the report."""
+        """Choose the day at which dates are frozen, and write it into the report.
+
+        newest: day of the newest revision as YYYY-MM-DD, or empty if it was not looked for.
+        """
         day = choose_frozen_day(self.path, self.day, newest)
         report.date = day.isoformat()
         return day

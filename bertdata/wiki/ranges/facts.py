@@ -1,4 +1,4 @@
-"""Read a range of a dump in blocks of pages, and collect the facts by which ranges are joined."""
+"""Read a byte range of a dump in blocks of pages, and collect the facts that are needed to join ranges."""
 
 import zlib
 from collections.abc import Iterator
@@ -21,14 +21,15 @@ from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeFacts:
-    """Facts about the reading of a range. Small, however large the range is.
+    """Small summary of a range, by which the ranges of a dump are checked and joined.
 
-    link: what must fit the neighbouring ranges.
+    number: number of the range, from 0.
+    link: where the range's bzip2 blocks start and end, to check that no block is missed between ranges.
     digest: CRC-32 of the text that belongs to the range.
     blocks: number of blocks of pages.
-    usual_begin: whether the first page states its namespace.
-    first_id: id of the first page that may be an article.
-    exit: state of reading after the range.
+    usual_begin: whether the first page states its namespace, as pages written by MediaWiki do.
+    first_id: id of the first page that may be an article, or None.
+    exit: state to carry over to the next range (see ``BlockState``).
     """
 
     number: int
@@ -40,9 +41,9 @@ class RangeFacts:
     exit: BlockState
 
     def are_valid_after(self, state: BlockState) -> bool:
-        """Return True if the range's results are also right for this state at its start.
+        """Return True if the range's results are right, although it was read as if the dump started there.
 
-        The range was read as if the dump started there.
+        state: true state after the range before.
         """
         # The same test as ``extractor.follows``, from the range's facts instead of its data.
         if self.blocks == 0:
@@ -52,9 +53,9 @@ class RangeFacts:
         return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
 
     def find_state_after(self, state: BlockState) -> BlockState:
-        """Return the state after the range.
+        """Return the state to carry over to the next range.
 
-        state: the state before it. The range must have been read from this state, or must follow it.
+        state: state before the range. The range's results must be right for it (``are_valid_after``).
         """
         if self.blocks == 0:
             return state
@@ -63,9 +64,9 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reader of a range. Iterate ``blocks()`` once and call ``take`` after each block, then use ``facts``.
+    """Reader of a range's pages. Iterate ``blocks()`` once, call ``take`` after each block, then use ``facts``.
 
-    state: state of reading at the start of the range.
+    state: state to start with (see ``BlockState``).
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class RangeBlocks:
         self._link = RangeLink()
 
     def blocks(self) -> Iterator[PageBlock]:
-        """Yield blocks of whole pages.
+        """Yield the pages of the range in blocks of whole pages.
 
         Raises InputError if the dump is damaged or ends too early.
         """
@@ -109,9 +110,9 @@ class RangeBlocks:
             yield text, position
 
     def take(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
-        """Record a block and its result.
+        """Record a block that was read, for the facts about the range.
 
-        found: None if no extractor was used.
+        found: the extractor's result for the block, or None if no extractor was used.
         """
         if not self._blocks:
             self._usual_begin = has_usual_begin(block.data)

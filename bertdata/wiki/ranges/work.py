@@ -1,7 +1,7 @@
-"""A worker's task on a range of a dump: collect template definitions, or extract articles.
+"""Collect template definitions or extract articles from a range of a dump. Each worker does this for a range.
 
-Large results go to a file and small ones are returned. A range is processed as if it were at the start of the
-dump (``START``). Its facts show whether that was right, once the state before the range is known.
+Definitions and articles go to a file. A small summary is returned. A range is processed as if it were at the
+start of the dump. The summary shows whether that was right, once the state after the range before is known.
 """
 
 from array import array
@@ -25,12 +25,13 @@ from bertdata.wiki.worker_pool import WorkerPool, open_pools
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeDefinitions:
-    """Template definitions of a range.
+    """Summary of the template definitions in a range.
 
+    facts: facts about the range, needed to join the ranges.
     path: template file with the definitions, or None if none were wanted.
     pages: number of template pages.
     left_out: ids of template pages that the user left out.
-    newest: day of the newest revision as YYYY-MM-DD, empty if it was not asked for.
+    newest: day of the newest revision as YYYY-MM-DD, empty if it was not looked for.
     """
 
     facts: RangeFacts
@@ -42,10 +43,13 @@ class RangeDefinitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeArticles:
-    """Articles of a range, concatenated in a file.
+    """Summary of the articles in a range.
 
+    facts: facts about the range, needed to join the ranges.
+    path: file that contains the articles, concatenated.
     sizes: bytes of each article.
-    report: report on the range's pages. It counts no files.
+    report: report on the range's pages. Its counts of files and bytes are 0.
+    left_out: ids of pages that the user left out.
     """
 
     facts: RangeFacts
@@ -64,10 +68,11 @@ def collect_definitions(
     days: bool,
     state: BlockState = START,
 ) -> RangeDefinitions:
-    """Write the template definitions of a range.
+    """Collect the template definitions in a range of a dump, and write them to a template file.
 
     path: path of the output, or None if no definitions are wanted.
     days: whether to look for the newest revision.
+    state: state to start with (see ``BlockState``).
     """
     reading = RangeBlocks(ranges, number, settings, state)
     newest, pages, left_out = "", 0, list[str]()
@@ -95,7 +100,11 @@ def collect_definitions(
 def extract_range(
     ranges: DumpRanges, number: int, settings: ExtractorSettings, path: str, *, state: BlockState = START
 ) -> RangeArticles:
-    """Write the articles of a range to a file."""
+    """Extract the articles in a range of a dump, and write them to a file.
+
+    path: path of the output.
+    state: state to start with (see ``BlockState``).
+    """
     reading = RangeBlocks(ranges, number, settings, state)
     sizes = array("Q")
     report, left_out = ExtractReport(), set[str]()
