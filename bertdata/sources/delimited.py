@@ -198,8 +198,8 @@ def find_delimiting(
     kind: "csv" or "tsv".
     quoting, separator: the user's choices. None: determined from ``kind`` and the first bytes.
 
-    If the first line of a .csv file has no comma, the other SEPARATORS are tried. A separator fits if it splits
-    all the first rows into the same number of fields. Raises SettingsError unless exactly one fits.
+    If the first line of a .csv file has no comma, the other SEPARATORS are tried. A separator fits if it
+    splits all the first rows into the same number of fields. Raises SettingsError unless exactly one fits.
     """
     usual, usual_quoting = DEFAULT_DELIMITING[kind]
     chosen: Quoting = "csv" if (quoting or usual_quoting) == "csv" else "none"

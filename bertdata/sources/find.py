@@ -43,8 +43,8 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
     and has no records.
     as_is: accept any bytes as plain text.
 
-    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, MissingInputError if a
-    pattern matches nothing, and DatasetError for a saved dataset with several splits.
+    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, MissingInputError if
+    a pattern matches nothing, and DatasetError for a saved dataset with several splits.
     """
     found = find_files(patterns, kind)
     files = found.files
@@ -131,7 +131,7 @@ def _guess_empty_kind(path: str) -> str:
 
 
 def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
-    """Return the settings with ``text_field`` filled in, if the first file with fields has a single text field.
+    """Fill in ``text_field`` if the user did not name it and the first file with fields has one text field.
 
     Raises SettingsError if several fields hold text, if the named field does not exist, or if a field is
     named but none of the files has fields.

@@ -138,7 +138,9 @@ def _is_plain_integer(value: Any) -> bool:
 
 
 def find_member_source(text: str, name: str) -> str:
-    """Return an object's member as it is written in the JSON. If the name is repeated, the last member counts.
+    """Return the value of an object's member as it is written in the JSON.
+
+    If the name is repeated, the last member counts.
 
     >>> find_member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'

@@ -1,7 +1,8 @@
 """Read records from Parquet files.
 
 A row group is a block of rows in the file. A small row group is a piece, which any worker reads. A large row
-group is read by the main process in batches, so that memory stays bounded. A compressed file is unpacked into a temporary file first, because Parquet's footer is at its end.
+group is read by the main process in batches, so that memory stays bounded. A compressed file is unpacked into
+a temporary file first, because Parquet's footer is at its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -150,8 +151,8 @@ def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) 
 def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) -> int:
     """Return an upper bound for the size of a text that the row group stores once for many rows, or 0.
 
-    A shared text is in a dictionary page, or is stored as the difference to the text before (DELTA_BYTE_ARRAY).
-    pyarrow copies it for each row of a batch, which multiplies the memory.
+    A shared text is in a dictionary page, or is stored as the difference to the text before
+    (DELTA_BYTE_ARRAY). pyarrow copies it for each row of a batch, which multiplies the memory.
     """
     longest = 0
     for column in _find_stored_columns(table, group, names):

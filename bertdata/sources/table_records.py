@@ -70,7 +70,10 @@ def _find_inner_texts(field: Any) -> Iterator[str]:
 
 
 def find_columns_with_texts(schema: Any) -> list[str]:
-    """Return the columns that contain strings, also inside lists and structs, else those that contain bytes."""
+    """Return the columns that contain strings, also inside lists and structs.
+
+    If there are none, return the columns that contain bytes.
+    """
     found = [field.name for field in schema if _holds_type(field.type, _is_text)]
     return found or [field.name for field in schema if _holds_type(field.type, _is_bytes)]
 

@@ -121,8 +121,8 @@ class TextDirectory(Generic[PlanKind]):
         inputs: manifest entries of the input files, in the order of the plan.
         files: manifest entries of the output files.
         release: if False, unfinished files stay, because a runner's late attempts may still write them.
-        in_order: calls a function for each file and returns the results in order. It is used to count withheld
-        texts that also occur in the training text.
+        in_order: calls a function for each file and returns the results in order. It is used to count
+        withheld texts that also occur in the training text.
         unprotected: texts of evaluation sets that are too short to be searched for, or None if not counted.
 
         Raises InputError for an input that differs from the articles' manifest.

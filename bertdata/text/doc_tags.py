@@ -33,9 +33,9 @@ class StrippedText:
 def strip_frame(data: bytes, name: str) -> StrippedText:
     r"""Remove the ``<doc>`` tags and titles from a file, leaving an empty line before each article.
 
-    Lines end at ``\n``, ``\r`` or ``\r\n``. As in MLPerf's program, a line with ``<doc`` anywhere counts as the
-    first line of an article. The line after it is dropped as the title, even if it closes the article. Any
-    line with ``</doc>`` is dropped. Raises InputError if the file has no articles or if an article is not
+    Lines end at ``\n``, ``\r`` or ``\r\n``. As in MLPerf's program, a line with ``<doc`` anywhere counts as
+    the first line of an article. The line after it is dropped as the title, even if it closes the article.
+    Any line with ``</doc>`` is dropped. Raises InputError if the file has no articles or if an article is not
     closed.
     """
     kept: list[bytes] = []

@@ -75,7 +75,7 @@ class GroupedRun:
         keep: bool = True,
         is_whole: Callable[[Note], bool] = lambda note: True,
     ) -> Iterator[Note]:
-        """Process the groups, except groups that an earlier run finished, and yield each group's note in order.
+        """Process the groups that no earlier run finished, and yield the note of every group in order.
 
         step: worker function that processes one numbered file.
         make: writes the output files of a group from its texts, and returns the group's note.

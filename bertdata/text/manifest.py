@@ -124,7 +124,7 @@ class TextManifest:
         return found
 
     def splitting(self) -> dict[str, Any]:
-        """Return how sentences were split (Punkt tables, language, abbreviations), for a dataset's manifest."""
+        """Return how sentences were split: Punkt's tables, language, abbreviations. Datasets store it too."""
         told = {name: self.settings[name] for name in _SPLITTING_SETTINGS if name in self.settings}
         return {"punkt": self.punkt, **told}
 

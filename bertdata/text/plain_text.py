@@ -27,8 +27,8 @@ _LOOKED_AT = 8000  # git calls a file binary if there is a NUL in this many byte
 def find_plain_files(patterns: Iterable[str]) -> InputFiles:
     """Find the named files and every ``*.txt`` below the named directories, in the order of their paths.
 
-    Raises MissingInputError if a pattern matches nothing or a directory has no such file, and SettingsError if a
-    file is named twice.
+    Raises MissingInputError if a pattern matches nothing or a directory has no such file, and SettingsError
+    if a file is named twice.
     """
     return find_named_files(patterns, _NAME, "no text files found, expected *.txt, each one document")
 

@@ -28,8 +28,8 @@ def find_extracted_files(patterns: Iterable[str]) -> InputFiles:
     """Find the named files and every wiki_<nn> below the named directories, in the order of their paths.
 
     Paths are ordered by their characters, whatever the order of the patterns. The order matters, because it
-    determines which articles are withheld for evaluation. Raises MissingInputError for a pattern that matches nothing and for a directory
-    without such files, and SettingsError for a file that is named twice.
+    determines which articles are withheld for evaluation. Raises MissingInputError for a pattern that matches
+    nothing and for a directory without such files, and SettingsError for a file that is named twice.
     """
     missing = "no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
     return find_named_files(patterns, _EXTRACTED_NAME, missing)
@@ -100,8 +100,8 @@ def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: st
     name: regular expression that the whole path of a file in a directory must match.
     missing: error message for a directory without any such file.
 
-    Raises MissingInputError if a pattern matches nothing or a directory has no matching file, and SettingsError
-    if a file is named twice.
+    Raises MissingInputError if a pattern matches nothing or a directory has no matching file, and
+    SettingsError if a file is named twice.
     """
 
     def choose(_: str, names: list[str]) -> Chosen:

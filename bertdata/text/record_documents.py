@@ -88,7 +88,7 @@ class PieceToDocuments:
     def _find_removal(
         self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
     ) -> RemovedRecord | None:
-        """Return the list entry of a record to leave out (evaluation text or duplicate), or None to keep it."""
+        """Return why a record is left out (evaluation text or duplicate), or None if it is kept."""
         selection = self.settings.selection
         if selection.exclude:
             ngrams = load_ngrams(
@@ -101,7 +101,7 @@ class PieceToDocuments:
         return None
 
     def _make_documents(self, bodies: list[bytes], path: str) -> list[bytes]:
-        """Split each record's text into the lines that are written to a part, with an empty line at the end."""
+        """Split each record's text into the lines that a part contains, with an empty line at the end."""
         if self.settings.sentences == "none":
             return [body + b"\n" for body in bodies]
         if self.settings.sentences == "lines":

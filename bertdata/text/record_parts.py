@@ -110,7 +110,7 @@ class RecordParts:
                 self.counts[int(file)].add(SegmentCounts(**counts))
 
     def _add_part(self, entries: Sequence[FileEntry]) -> None:
-        """Add a finished part to the result, and its scratch files to the files that ``write_other_files`` reads."""
+        """Add a finished part to the result, and remember its scratch files for ``write_other_files``."""
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
 

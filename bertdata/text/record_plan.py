@@ -55,9 +55,9 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
     kind: kind of all files. None: each file's bytes determine its kind.
 
-    Raises InputError if a file's kind is unknown or no field holds text. Raises SettingsError if the choice of
-    the text field or of ``--escaped-articles`` is missing or wrong, for text held out of training, and for a
-    file together with its compressed copy.
+    Raises InputError if a file's kind is unknown or no field holds text. Raises SettingsError if the choice
+    of the text field or of ``--escaped-articles`` is missing or wrong, for text held out of training, and for
+    a file together with its compressed copy.
     """
     text = take_training_text(expand(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)

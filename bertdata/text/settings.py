@@ -143,7 +143,8 @@ class SegmentSettings:
 def make_language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
     """Make the entries of a manifest about the language and the abbreviations.
 
-    There are none for English without abbreviations. For another language they include ``between``, the text between two sentences.
+    There are none for English without abbreviations. For another language they include ``between``, the text
+    between two sentences.
     """
     found: dict[str, Any] = {}
     if language != ENGLISH:

@@ -42,7 +42,7 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
 
 
 def list_text_files(directory: str) -> list[str] | None:
-    """Return the text files in a directory that ``bertdata segment`` made, or None for any other directory."""
+    """List the text files in a directory that ``bertdata segment`` made. None for any other directory."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
         return None
@@ -71,7 +71,10 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 
 def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return a message that test shards are left out. There is none for evaluation files like ``eval.txt``."""
+    """Return a message that test shards are left out.
+
+    There is none for evaluation files like ``eval.txt``.
+    """
     pattern = pattern_of_test_shards(left_out)
     if pattern is None:
         return []

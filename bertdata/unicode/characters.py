@@ -125,7 +125,7 @@ def _is_case_ignorable(character: str) -> bool:
 
 
 def lower(token: str) -> str:
-    """Return the token as Python 3.7's ``str.lower()`` does.
+    """Convert to lower case as Python 3.7's ``str.lower()`` does.
 
     A capital sigma that ends a word becomes ``ς``.
     """
@@ -140,16 +140,17 @@ def lower(token: str) -> str:
 
 
 def upper(text: str) -> str:
-    """Return the text as Python 3.7's ``str.upper()`` does. One character may become up to three."""
+    """Convert to upper case as Python 3.7's ``str.upper()`` does. A character may become up to three."""
     if text.isascii():
         return text.upper()
     return "".join(load_unicode11().upper.get(ord(character), character) for character in text)
 
 
 def _is_final(token: str, place: int) -> bool:
-    """Return True if the nearest character before ``place`` is cased and the nearest after it is not.
+    """Return True if the capital sigma at ``place`` ends a word, and so becomes ``ς``.
 
-    Case-ignorable characters are skipped on both sides.
+    Unicode's rule: the nearest character before it is cased and the nearest after it is not. Case-ignorable
+    characters are skipped on both sides.
     """
     return _is_next_cased(reversed(token[:place])) and not _is_next_cased(token[place + 1 :])
 

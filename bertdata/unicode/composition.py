@@ -1,4 +1,4 @@
-"""Canonical composition (NFC) as the library tokenizers does it, with the data of Unicode 9.0.
+"""Canonical composition (NFC) as the package tokenizers does it, with the data of Unicode 9.0.
 
 Python twin of _native/unicode/composition.h.
 """
@@ -14,9 +14,9 @@ _LEADING, _VOWELS, _TRAILING, _SYLLABLES = 0x1100, 0x1161, 0x11A7, 0xAC00
 def compose(text: str) -> tuple[str, list[int]]:
     """Return the text in NFC, and for each of its characters an index into ``text``.
 
-    The indices are the library's offsets. A composed character has the index of the character it starts with.
-    A character added by decomposition has the index of the character it was decomposed from. Combining
-    characters that change places keep counting in their new order.
+    The indices are the offsets that the package tokenizers reports. A composed character has the index of the
+    character it starts with. A character added by decomposition has the index of the character it was
+    decomposed from. Combining characters that change places keep counting in their new order.
     """
     # Each change says how the index moves. If ``added`` is 1, the character gets the index before it. If it
     # is 0, the index moves on by one. If it is -n, the index moves on by 1 + n, because n further characters
@@ -32,14 +32,14 @@ def compose(text: str) -> tuple[str, list[int]]:
 
 
 Change = tuple[str, int]
-"""A character and its number of added characters, as the library counts them.
+"""A character, and how it changes the length of the text, as the package tokenizers counts it.
 
 1: added by decomposition. 0: replaces one character. -n: also replaces n following characters.
 """
 
 
 def _decompose(text: str) -> list[Change]:
-    """Return the canonical decomposition, with runs of combining characters in canonical order."""
+    """Decompose the text canonically, and bring runs of combining characters into canonical order."""
     ordered: list[Change] = []
     run: list[Change] = []
     for character in text:
@@ -79,7 +79,7 @@ def _compose(changes: list[Change]) -> list[Change]:
 
 
 def compose_pair(first: str, second: str) -> str | None:
-    """Return the composite of two characters, or None."""
+    """Return the character that two characters compose to, or None."""
     # Hangul syllables are computed: leading consonant + vowel, then syllable + trailing consonant.
     leading, vowel, trailing = ord(first) - _LEADING, ord(second) - _VOWELS, ord(second) - _TRAILING
     if 0 <= leading < 19 and 0 <= vowel < 21:
@@ -101,14 +101,14 @@ def _get_change_class(change: Change) -> int:
 
 @cache
 def _load_combining_classes() -> dict[int, int]:
-    """Return the combining classes of Unicode 11.0 for the characters that exist in Unicode 9.0."""
+    """Return the canonical combining class of each combining character in Unicode 9.0, by code point."""
     newer = {point for first, last in load_library_classes().newer_mark for point in range(first, last + 1)}
     return {point: value for point, value in load_unicode11().combining.items() if point not in newer}
 
 
 @cache
 def _load_composites() -> dict[str, str]:
-    """Return the composite of each pair of characters."""
+    """Return the character that each pair of characters composes to."""
     never = {
         point for first, last in load_library_classes().never_composed for point in range(first, last + 1)
     }

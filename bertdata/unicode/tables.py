@@ -80,7 +80,7 @@ class LibraryClasses:
 
 @cache
 def load_unicode11() -> Unicode11:
-    """Return the tables of Unicode 11.0."""
+    """Load the tables of Unicode 11.0, once per process."""
     found: dict[str, Any] = {}
     for name, pairs in _read("unicode11.json").items():
         found[name] = dict(pairs) if name in _MAPPINGS else _convert_ranges(pairs)
@@ -89,13 +89,13 @@ def load_unicode11() -> Unicode11:
 
 @cache
 def load_library_classes() -> LibraryClasses:
-    """Return the character classes of the package tokenizers."""
+    """Load the character classes of the package tokenizers, once per process."""
     return LibraryClasses(**{name: _convert_ranges(pairs) for name, pairs in _read("library.json").items()})
 
 
 @cache
 def load_bert_normalizer_differences() -> Ranges:
-    """Return the code points that BertNormalizer or BertPreTokenizer handles unlike Unicode 11.0."""
+    """Load the code points that tokenizers' BertNormalizer or BertPreTokenizer treats unlike Unicode 11.0."""
     return _convert_ranges(_read("bert_normalizer.json")["different"])
 
 

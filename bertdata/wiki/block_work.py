@@ -87,7 +87,7 @@ class PackagePages:
         self._pool: ProcessPool | None = None
 
     def extract_unknown(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
-        """Extract the pages that the kernel marked as UNKNOWN, and put their articles into the block's result.
+        """Extract the pages that the kernel marked as UNKNOWN, and add their articles to the block's result.
 
         Returns the completed result, and the number of these pages.
         """

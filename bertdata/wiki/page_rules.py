@@ -44,7 +44,10 @@ class PageRules(NamedTuple):
 
     @contextmanager
     def limit_page(self, page_id: str, title: str) -> Iterator[None]:
-        """Context manager that limits the CPU time of the work on a page. It has no effect outside a worker."""
+        """Context manager that limits the CPU time of the work on a page.
+
+        It has no effect outside a worker.
+        """
         name = f"{page_id}\t{title}"
         try:
             with work_limits.limited(name, self.limits.cpu_seconds):
@@ -53,7 +56,10 @@ class PageRules(NamedTuple):
             raise self._make_error_with_remedy(name, "took more memory than there is") from None
 
     def make_error(self, death: WorkerDied) -> BertDataError:
-        """Make the error to raise when a worker process has died. It names the page that the worker worked on."""
+        """Make the error to raise when a worker process has died.
+
+        It names the page that the worker worked on.
+        """
         # A worker that was not working on a page died for another reason, so its error is passed on.
         if not death.work:
             return death

@@ -55,7 +55,10 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._numbers[kind] += 1
 
     def write(self, file: BinaryIO) -> None:
-        """Write all collected definitions to the template file. This must be fast: the workers wait for it."""
+        """Write all collected definitions to the template file.
+
+        This must be fast: the workers wait for it.
+        """
         file.write(MAGIC + _COUNTS.pack(self._numbers[TEMPLATE], self._numbers[REDIRECT]))
         for kind in (TEMPLATE, REDIRECT):
             file.write(

@@ -35,7 +35,8 @@ class Patterns:
         follows the mark.
     closing: matches closing quotes and brackets, which belong to the sentence before, and white space after.
     separator: matches the white space between words, to find the word that an end mark belongs to.
-    counts_first_mark: whether an end mark at the start of a word counts, although another follows in the word.
+    counts_first_mark: whether an end mark at the start of a word counts, although another follows in the
+    word.
     word: matches a word within a line.
     is_letter: returns whether a character is a letter. A letter with a period is an initial.
     """

@@ -35,8 +35,9 @@ class DatedArticles:
 
     articles: the articles as they are on ``settings.day``.
     file_sizes: sizes of the complete files that these articles fill.
-    pages: XML of the pages that may change with the day, by index in ``articles``. Without templates these are the pages
-    with a word that starts with ``CURRENT``. With templates these are all pages that call a template.
+    pages: XML of the pages that may change with the day, by index in ``articles``. Without templates these
+    are the pages with a word that starts with ``CURRENT``. With templates these are all pages that call a
+    template.
     """
 
     settings: ExtractorSettings

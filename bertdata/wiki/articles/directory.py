@@ -73,8 +73,8 @@ class ArticlesDirectory:
 
         report: report on all pages, which receives further faults.
         files: manifest entries of the articles' files.
-        left_out: ids of pages that were found in the dump and left out. Any other id in the settings' ``skip_pages`` is
-        reported as a fault.
+        left_out: ids of pages that were found in the dump and left out. Any other id in the settings'
+        ``skip_pages`` is reported as a fault.
         release: if True, end the run and remove its unfinished files.
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]

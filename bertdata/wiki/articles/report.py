@@ -95,7 +95,7 @@ class ExtractReport:
         ]
 
     def lines(self) -> list[str]:
-        """Return the report as lines for the user: first the faults, then the counts, the most frequent first."""
+        """Format the report for the user: first a line per fault, then the counts, largest first."""
         reasons = Counter(self.skipped).most_common()
         return [
             *self.faults,

@@ -20,7 +20,7 @@ _CHECKED_BYTES = 64 << 20
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Store of consecutive blocks. It can be iterated any number of times, until ``take_back`` is called.
+    """Store of a dump's blocks of pages. It can be iterated any number of times before ``take_back``.
 
     directory: local directory of the temporary file.
     dump_bytes: size of the compressed dump.

@@ -16,7 +16,10 @@ _TIMESTAMP = rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>"
 
 
 def count_revisions(data: bytes, engine: Engine) -> int:
-    """Count the tags ``<revision>`` in the data. Text in a dump is escaped, so every such tag is a revision."""
+    """Count the tags ``<revision>`` in the data.
+
+    Text in a dump is escaped, so every such tag is a revision.
+    """
     if use_native(engine):
         found: int = kernels.count_revisions(data)
         return found

@@ -72,8 +72,8 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
 def _parse_xml(head: bytes, name: str) -> SiteInfo:
     """Parse the <siteinfo> as wikiextractor 3.1.0 does, and check that it is XML of MediaWiki.
 
-    The XML parser sees only the text before the first page, and refuses a document type, which every entity declaration needs. So
-    neither an entity bomb nor an external entity is ever read.
+    The XML parser sees only the text before the first page, and refuses a document type, which every entity
+    declaration needs. So neither an entity bomb nor an external entity is ever read.
     """
     parser = expat.ParserCreate()
     root: list[str] = []

@@ -68,7 +68,10 @@ class _NamedInput(io.RawIOBase):
 
 
 class HashedFile:
-    """File object that computes the md5 of the file while it is read. Bytes that are read again do not count."""
+    """File object that computes the md5 of the file while it is read.
+
+    Bytes that are read again do not count.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

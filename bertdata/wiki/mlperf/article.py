@@ -1,4 +1,4 @@
-"""Turn wikitext into the lines of an article, with the original's steps in its order."""
+"""Turn wikitext into the lines of an article, in the same steps as the original WikiExtractor."""
 
 import re
 
@@ -20,11 +20,11 @@ _SWITCH = re.compile(
 
 
 _STEPS = 8
-"""Number of steps before cleaning that the work budget charges for, without the steps for elements."""
+"""Number of passes over the text in ``_strip_markup``, each of which is charged to the page's work budget."""
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
-    """Return the lines of the article's body.
+    """Render a page's wikitext into the lines of the article's body.
 
     text: wikitext, escaped as in the dump's XML.
     """
@@ -32,9 +32,9 @@ def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
 
 
 def _strip_markup(text: str, work: Work) -> str:
-    """Apply the steps that work on escaped text.
+    """Remove calls, tables, quotes, links and switches such as ``__TOC__``.
 
-    No tag is visible yet, and the only ``"`` are those that these steps insert.
+    The text is still escaped, so it contains no tags yet. It contains ``"`` only where these steps insert it.
     """
     # Calls and tables that are still there are removed. Then follow quotes and links, in the original's
     # order.
@@ -47,7 +47,7 @@ def _strip_markup(text: str, work: Work) -> str:
 
 
 def _clean(text: str, work: Work) -> str:
-    """Unescape the text and apply the steps that work on tags."""
+    """Unescape the text, and remove or replace its tags and elements."""
     for step in (unescape_article, drop_tags):
         text = step(text)
     text = unescape(drop_elements(text, work))
@@ -57,9 +57,11 @@ def _clean(text: str, work: Work) -> str:
 
 
 def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:
-    """Return the article as it is written.
+    """Format an article with its ``<doc>`` tags and title, as it is written to a file.
 
-    Id and title stay escaped as in the dump. The body is plain text.
+    page_id, title: escaped as in the dump.
+    lines: body of the article, plain text.
+    url_base: start of the URL in the ``<doc>`` tag.
     """
     begin = f'<doc id="{page_id}" url="{url_base}?curid={page_id}" title="{title}">\n{title}\n\n'
     return begin + "".join(f"{line}\n" for line in lines) + "\n</doc>\n"

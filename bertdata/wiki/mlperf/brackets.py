@@ -1,16 +1,18 @@
-"""Remove everything between pairs of marks: braces, tables, elements."""
+"""Remove text that is enclosed in pairs of marks: calls in braces, tables, elements."""
 
 from collections.abc import Callable
 
 Mark = tuple[int, int]
-"""Start and end of an opener or closer."""
+"""Start and end position of an opening or closing mark."""
 
 Search = Callable[[int], Mark | None]
 """Function that returns the first mark from a position on, or None."""
 
 
 def cut_enclosed(text: str, opener: Search, closer: Search) -> str:
-    """Return the text without everything between an opener and its closer, including nested pairs.
+    """Remove everything from an opening mark to its closing mark, including nested pairs.
+
+    opener, closer: functions that search for the next opening or closing mark.
 
     If openers and closers do not match, the original's counting goes wrong and removes whole paragraphs. This
     function removes the same paragraphs.
@@ -59,7 +61,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
 
 
 def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
-    """Skip one closer per nested pair. Return the last closer, or the last one available."""
+    """Skip one closing mark per nested pair. Returns the last of them, or the last that exists."""
     for _ in range(depth):
         further = closer(close[1])
         if further is None:
@@ -69,7 +71,7 @@ def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
 
 
 def make_literal_search(text: str, mark: str) -> Search:
-    """Return a search for a fixed string."""
+    """Make a function that searches the text for a fixed string."""
 
     def search(begin: int) -> Mark | None:
         found = text.find(mark, begin)

@@ -1,4 +1,4 @@
-r"""Character classes for regular expressions, and parsing of numbers, by Unicode 11.0.
+r"""Match word characters and parse numbers as Python 3.7 does, which has Unicode 11.0.
 
 ``\w`` and ``int`` follow the Unicode version of the running Python. The functions here follow Python 3.7.
 White space (``\s``, ``str.strip``) is the same in all versions.
@@ -14,11 +14,11 @@ WORD = "".join(
 """Word characters, for use inside brackets: categories L* and N*, and the underscore."""
 
 EDGE = f"(?![{WORD}])"
-"""Matches at the end of the text and before any character that is not a word character."""
+"""Regular expression that matches (without consuming) unless a word character follows."""
 
 
 def parse_integer(text: str, base: int = 10) -> int:
-    """Return what Python 3.7's ``int`` returns, for digits of any script.
+    """Parse an integer as Python 3.7's ``int`` does, with digits of any script.
 
     Raises ValueError if the text is not an integer.
     """
@@ -26,12 +26,12 @@ def parse_integer(text: str, base: int = 10) -> int:
 
 
 def parse_float(text: str) -> float:
-    """Return what Python 3.7's ``float`` returns. Raises ValueError if the text is not a number."""
+    """Parse a number as Python 3.7's ``float`` does. Raises ValueError if the text is not a number."""
     return float(_convert_digits(text))
 
 
 def _convert_digits(text: str) -> str:
-    """Return the text with the decimal digits of all scripts as ASCII digits.
+    """Replace the decimal digits of all scripts by ASCII digits.
 
     Raises ValueError for a character that no number contains.
     """

@@ -1,4 +1,4 @@
-"""Functions that both engines leave to Python: arithmetic and regular expressions, with limits."""
+"""Evaluate arithmetic and regular expressions in wikitext, with limits. The C++ kernel calls this too."""
 
 import re
 import warnings
@@ -15,13 +15,13 @@ _CHOICE = re.compile(r"[*+?{|]")
 
 
 def compute(function: str, arguments: list[str]) -> str:
-    """Return the value of a function.
+    """Call one of three functions and return its value.
 
-    expr (text): value of the expression. If it is not valid, the text (altered) in an error element. find
-    (source, pattern): empty if the regular expression matches somewhere in the source, else ``0``. replace
-    (source, pattern, replacement, count): the source with ``count`` matches replaced (0: all).
+    expr(text): value of the arithmetic expression. If it is not valid, an error element with the text.
+    find(source, pattern): empty if the regular expression matches somewhere in the source, else ``0``.
+    replace(source, pattern, replacement, count): source with the first ``count`` matches replaced (0: all).
 
-    The result is empty for a regular expression that Python refuses or that may take long: one that repeats a
+    The value is empty for a regular expression that Python refuses or that may take long: one that repeats a
     group, is longer than MAX_PATTERN, or has so many choices for the length of the source that a search may
     take MAX_STEPS.
     """

@@ -1,4 +1,4 @@
-"""Definitions of templates: the text that a template page defines, and the title that a call looks up."""
+"""Read the definition on a template's page, and find the title of the template that a call refers to."""
 
 import re
 
@@ -10,7 +10,9 @@ _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
 
 def read_definition(escaped: str) -> str:
-    """Return the text that calls of the template insert, before parameters are filled in. Empty: not defined.
+    """Return the text that a call of the template inserts, with its parameters not yet filled in.
+
+    Empty if the page defines nothing.
 
     escaped: wikitext of the template page, escaped as in the dump's XML.
     """
@@ -54,10 +56,11 @@ def _find_elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]
 
 
 def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
-    """Return the title that a call looks up.
+    """Return the title of the page whose definition a call inserts.
 
-    name: name in the call.
-    prefix: template namespace with its colon.
+    name: name in the call, such as ``Infobox`` in ``{{Infobox|a}}``.
+    prefix: name of the template namespace with a colon.
+    namespaces: names of all namespaces.
     """
     if name.startswith(":"):
         return name[1:]
@@ -68,7 +71,7 @@ def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) ->
 
 
 def split_nowiki(text: str) -> list[tuple[str, str]]:
-    """Return the text as pairs: a part to expand, and the ``nowiki`` element after it.
+    """Split the text into pairs: a part to expand, and the ``nowiki`` element after it, which stays.
 
     Like the original, this only recognises an element whose tags are on the same line.
     """

@@ -1,4 +1,4 @@
-"""Character references: ``&nbsp;``, ``&#65;``, ``&#x41;``."""
+"""Replace character references such as ``&nbsp;``, ``&#65;`` and ``&#x41;`` by their characters."""
 
 import re
 from html.entities import name2codepoint  # HTML 4's 252 names
@@ -10,7 +10,7 @@ _HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syn
 
 
 def unescape(text: str) -> str:
-    """Replace each known reference by its character, once. Unknown references stay."""
+    """Replace each character reference by its character, once. Unknown references stay as they are."""
     return _REFERENCE.sub(_resolve_reference, text) if "&" in text else text
 
 

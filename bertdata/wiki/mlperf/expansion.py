@@ -24,14 +24,14 @@ _SUBSTITUTION = re.compile("(?:safe)?subst:", re.IGNORECASE)
 
 
 class Templates(Protocol):
-    """Template definitions by title."""
+    """Mapping from the title of a template to its definition."""
 
     def get(self, title: str) -> str | None: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """Facts of the dump.
+    """What the expansion of a page needs to know about the dump.
 
     namespaces: names of the namespaces.
     template_prefix: template namespace with its colon.
@@ -44,10 +44,10 @@ class Site:
 
 
 class Expander:
-    """Expands the texts of one page.
+    """Expander of the calls in one page's wikitext.
 
-    words: values of the magic words.
-    work: budget of the page.
+    words: value of each magic word, such as ``PAGENAME``.
+    work: budget of the work on the page.
     """
 
     def __init__(self, site: Site, words: Mapping[str, str], work: Work) -> None:
@@ -57,13 +57,13 @@ class Expander:
         self._callers: list[tuple[str, Arguments]] = []
 
     def transform(self, text: str) -> str:
-        """Return the text expanded, except ``nowiki`` elements, which stay as they are."""
+        """Expand all calls in the text, except inside ``nowiki`` elements, which stay as they are."""
         with self._work.enter_frames():
             pieces = [self.expand(plain) + nowiki for plain, nowiki in split_nowiki(text)]
             return "".join(pieces)
 
     def expand(self, text: str) -> str:
-        """Return the text with each call replaced by its value. Braces in a value are not expanded again."""
+        """Replace each call in double braces by its value. Braces in a value are not expanded again."""
         # A template that calls itself ends here: the original gives an empty text from this depth on.
         if len(self._callers) >= MAX_DEPTH:
             return ""
@@ -107,11 +107,11 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Return the value of a function that both engines leave to Python."""
+        """Evaluate an arithmetic or regular expression (see ``compute.compute``), charged to the page's budget."""
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
-        """Return the value of a module's function.
+        """Call a function of a Lua module, as ``{{#invoke:...}}`` does, and return its value.
 
         A call without arguments takes the arguments of the innermost template call with the module's name.
         """
@@ -143,7 +143,10 @@ class Expander:
             return _name_arguments(parts if plain else [self.transform(part) for part in parts])
 
     def _fill_parameters(self, text: str, arguments: Arguments, level: int) -> str:
-        """Return the text with its parameters filled in. Parameters nested too deeply become empty."""
+        """Replace the parameters (``{{{name}}}``) in a definition by the arguments of a call.
+
+        level: how many parameters this text is nested in. Too deeply nested parameters become empty.
+        """
         size = count_bytes(text)
         with self._work.enter_frames(waiting=size):
             if level > MAX_PARAMETER_LEVEL:
@@ -173,9 +176,9 @@ class Expander:
 
 
 def _name_arguments(parts: list[str]) -> Arguments:
-    """Return the values by name.
+    """Turn the parts of a call into arguments: values by name.
 
-    Parts without ``=`` are numbered from 1. A value is stripped unless it contains ``]]``, as in the
+    Parts without ``=`` are named by numbers from 1. A value is stripped unless it contains ``]]``, as in the
     original.
     """
     # ["a", "x = b ", "c"] -> {"1": "a", "x": "b", "2": "c"}

@@ -19,7 +19,7 @@ MAX_DIGITS = 400
 
 
 class ExpressionError(Exception):
-    """The text is not an expression, or exceeds a limit."""
+    """Error that a text is not an arithmetic expression, or exceeds a limit."""
 
 
 def _round(number: Any, digits: Any = None) -> Any:
@@ -67,7 +67,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(text: str) -> str:
-    """Return the expression's value as ``str`` prints it.
+    """Evaluate an arithmetic expression, and return its value as text.
 
     Raises ExpressionError if the text is not an expression or exceeds a limit.
     """
@@ -143,7 +143,7 @@ def _check_result_size(op: ast.operator, left: int, right: int) -> None:
 
 
 def _evaluate_boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any:
-    """Evaluate ``and`` (wanted is True) or ``or`` (wanted is False): the first value that decides."""
+    """Evaluate ``and`` (wanted is True) or ``or`` (wanted is False). Stops at the value that decides."""
     value: Any = wanted
     for node in values:
         value = _evaluate_node(node, nesting + 1)

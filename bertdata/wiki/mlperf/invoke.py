@@ -1,4 +1,4 @@
-"""Functions of Lua modules that the original implements: ``{{#invoke:String|len|...}}``."""
+"""Functions of Lua modules that the original implements in Python, such as ``{{#invoke:String|len|...}}``."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ _FIRST_COUNT, _LAST_COUNT = -(1 << 63), (1 << 63) - 1
 
 
 def invoke_function(module: str, function: str, arguments: Arguments, work: Work) -> str:
-    """Return the function's value, empty if the function is unknown.
+    """Call a module's function and return its value. It is empty if the function is unknown.
 
     Raises ValueError or IndexError for bad arguments.
     """
@@ -33,7 +33,7 @@ def invoke_function(module: str, function: str, arguments: Arguments, work: Work
 
 
 def _take_arguments(names: tuple[str, ...], arguments: Arguments) -> list[str]:
-    """Return the value of each name. A missing name takes the next unnamed value, or is empty."""
+    """Return the argument for each parameter name, else the next unnamed argument, else an empty text."""
     # names ("s", "i", "j"), call "sub|abc|i=2|3" -> arguments {"1": "abc", "i": "2", "2": "3"}
     # -> s = "abc" (first unnamed value), i = "2", j = "3" (second unnamed value)
     taken = []

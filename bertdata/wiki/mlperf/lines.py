@@ -1,8 +1,8 @@
-"""Select the lines of an article: headings, lists and remains of tables are dropped."""
+"""Drop the lines of an article that are no running text: headings, lists, remains of tables."""
 
 
 def keep_lines(text: str) -> list[str]:
-    """Return the lines of the article's body. For each line, the first matching rule decides."""
+    """Split the text into lines and drop headings, lists and remains of tables. The first match decides."""
     kept: list[str] = []
     in_list = heading_pending = False
     for line in text.split("\n"):

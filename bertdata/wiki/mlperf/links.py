@@ -33,7 +33,10 @@ def _find_links(text: str) -> list[tuple[int, int]]:
 
 
 def _choose_label(inside: str) -> str:
-    """Return the text that replaces a link: its label, or nothing if a title prefix removes the link."""
+    """Return the text that replaces a link: its label, or nothing if its title has a prefix like ``File:``.
+
+    inside: text between the brackets of the link.
+    """
     # "Title|option|label with [[nested|link]]" -> "label with [[nested|link]]": bars before a nested link
     # separate options. Without a nested link the label starts after the first bar.
     bar = inside.find("|")

@@ -1,4 +1,4 @@
-"""Turn blocks of a dump into articles and definitions as MLPerf's pinned WikiExtractor does."""
+"""Turn blocks of pages into articles and template definitions, as MLPerf's pinned WikiExtractor does."""
 
 import datetime
 import sys
@@ -27,9 +27,14 @@ Definition = tuple[str, bytes, bytes]
 
 
 class MlperfExtractor:
-    """The pinned extractor for one dump.
+    """Readable twin of the WikiExtractor that MLPerf pins, set up for one dump.
 
-    templates: content of a template file, or None.
+    url_base: start of the articles' URLs.
+    namespaces: name and number of each namespace.
+    day: day at which dates are frozen, as YYYY-MM-DD.
+    templates: content of a template file (see ``template_file``), or None.
+    skip_pages: ids of pages to leave out.
+    max_work: budget of the work on a page (see ``work``).
     """
 
     def __init__(
@@ -60,9 +65,10 @@ class MlperfExtractor:
     def extract(
         self, data: bytes, state: State
     ) -> tuple[bytes, list[Outcome], str | None, tuple[str, bool, bool, str | None]]:
-        """Extract a block.
+        """Extract the articles of a block of pages.
 
-        Returns its articles, the outcome of each page, the first id, and the state after the block.
+        Returns the concatenated articles, the outcome of each page, the id of the first page that may be an
+        article, and the state to carry over to the next block.
         """
         reader = PageReader(state)
         articles: list[bytes] = []
@@ -76,7 +82,10 @@ class MlperfExtractor:
         return b"".join(articles), outcomes, reader.first_id, reader.state
 
     def _extract_page(self, page: PageFields, data: bytes) -> tuple[str, str, bytes]:
-        """Return reason, detail and article of a page."""
+        """Extract a page.
+
+        Returns the reason for skipping it (or empty), details, and the article (or empty).
+        """
         reason = self._find_skip_reason(page, data)
         if reason:
             return reason, page.page_id if reason == LEFT_OUT_PAGE else "", b""
@@ -94,7 +103,7 @@ class MlperfExtractor:
             return FAILED, "a lone surrogate in its text", b""
 
     def _find_skip_reason(self, page: PageFields, data: bytes) -> str:
-        """Return the reason why the page is not an article, empty if it is an article."""
+        """Return the reason why a page is skipped, or an empty text if it is an article."""
         # The order matters: the first reason that applies is reported and counted.
         if page.page_id in self._skip_pages:
             return LEFT_OUT_PAGE
@@ -119,10 +128,10 @@ class MlperfExtractor:
     def definitions(
         self, data: bytes, state: State
     ) -> tuple[list[Definition], int, list[str], str | None, tuple[str, bool, bool, str | None]]:
-        """Collect the template definitions of a block.
+        """Collect the template definitions in a block of pages.
 
-        Returns the definitions, the number of template pages, the ids of template pages left out, the first
-        id, and the state after the block.
+        Returns the definitions, the number of template pages, the ids of template pages that the user left
+        out, the id of the first page that may be an article, and the state to carry over to the next block.
         """
         reader = PageReader(state)
         found: list[Definition] = []

@@ -1,4 +1,4 @@
-"""Parser functions: ``{{#if: ...}}``, ``{{lc: ...}}`` and so on."""
+"""Evaluate parser functions such as ``{{#if: ...}}`` and ``{{lc: ...}}``."""
 
 import re
 from collections.abc import Callable
@@ -30,9 +30,12 @@ Its arguments are the page, the first argument (expanded), and the other argumen
 
 
 def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:
-    """Return the function's value.
+    """Call a parser function and return its value.
 
-    It is empty for an unknown function, too few arguments, bad arguments, and too deep nesting.
+    name: name of the function, such as ``#if``.
+    first, others: first argument, expanded, and the other arguments, not expanded.
+
+    The value is empty for an unknown function, too few arguments, bad arguments, and too deep nesting.
     """
     function = _FUNCTIONS.get(name)
     if function is None:
@@ -45,9 +48,10 @@ def call_function(page: PageExpansion, work: Work, name: str, first: str, others
 
 
 def _expand_argument(page: PageExpansion, arguments: list[str], number: int) -> str:
-    """Return an argument, expanded. Empty if there is none.
+    """Expand one of the arguments and return it. Empty if the call has fewer arguments.
 
-    number: index in ``arguments``, which do not include the function's first argument.
+    arguments: arguments of the call except the first.
+    number: index in ``arguments``.
     """
     return page.expand(arguments[number].strip()) if number < len(arguments) else ""
 
@@ -94,7 +98,7 @@ def _evaluate_switch(page: PageExpansion, first: str, others: list[str]) -> str:
 
 
 def _evaluate_ifexist(page: PageExpansion, first: str, others: list[str]) -> str:
-    """Return the third argument: no page exists here."""
+    """Return the value of ``#ifexist`` for a missing page, because the extractor knows of no pages."""
     return page.expand(others[1]) if len(others) == 2 else ""
 
 

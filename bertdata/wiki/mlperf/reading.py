@@ -1,4 +1,4 @@
-"""Find the pages of a block, line by line, as the original does.
+"""Read the pages of a block line by line, as the original does.
 
 Only the first tag of a line counts, whatever element it is in. A field that a page lacks keeps the value of
 the page before, in the same cases as in the original.
@@ -14,7 +14,9 @@ _TAG = re.compile(f"<(/?[{WORD}]+)[^>]*>")
 _CLOSER = re.compile("<[^>]*>")
 
 State = tuple[str, bool, bool, str | None]
-"""Namespace, redirect, whether inside a text, id of the page emitted last."""
+"""Values that carry over from page to page: last ``<ns>``, whether a ``<redirect>`` was seen, whether inside
+``<text>``, and the id of the last page that was emitted.
+"""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -37,14 +39,14 @@ class PageFields:
 
     @property
     def emitted(self) -> bool:
-        """True if the original passes the page on."""
+        """True if the original passes the page on to be extracted."""
         return self.closed and not self.redirect and not self.repeated
 
 
 class PageReader:
     """Line-by-line reader of pages. Its ``state`` carries over from block to block.
 
-    first_id: id of the first page that is not a redirect, whether emitted or skipped for its repeated id.
+    first_id: id of the first page that is not a redirect, or None.
     """
 
     def __init__(self, state: State) -> None:
@@ -55,7 +57,7 @@ class PageReader:
 
     @property
     def state(self) -> State:
-        """State after the data read so far."""
+        """Values to carry over to the next block."""
         return self._namespace, self._redirect, self._inside_text, self._last_id
 
     def read(self, data: bytes) -> Iterator[PageFields]:
@@ -139,7 +141,7 @@ def _measure_line(text: str) -> int:
 
 
 def _split_lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines. Only a line feed ends a line."""
+    """Split the data into lines at line feeds only, and keep the line feeds."""
     begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin) + 1 or len(data)

@@ -54,7 +54,7 @@ _IGNORED_CLOSER = re.compile(rf"</\s*(?:{'|'.join(_IGNORED)})>", re.IGNORECASE)
 
 
 def drop_tags(text: str) -> str:
-    """Return the text without comments, self-closing tags and formatting tags. Their content stays."""
+    """Remove comments, self-closing tags and formatting tags such as ``<b>``. The formatted text stays."""
     if "<" not in text:
         return text
     kept: list[str] = []
@@ -74,7 +74,7 @@ def drop_tags(text: str) -> str:
 
 
 def _find_comments(text: str) -> Iterator[Mark]:
-    """Yield the comments. A comment that starts inside a tag still hides the comments inside it."""
+    """Yield the position of each comment."""
     begin = text.find("<!--")
     while begin >= 0 and (end := text.find("-->", begin + 4)) >= 0:
         yield begin, end + 3
@@ -111,7 +111,7 @@ def _ends_with_slash(text: str, begin: int, end: int) -> bool:
 
 
 def make_next_search(text: str, characters: str) -> Callable[[int], int]:
-    """Return a search for the next of the characters, which returns -1 if there is none.
+    """Make a function that returns the next position of any of the characters, or -1.
 
     The start positions of successive searches must not decrease. Results are remembered, so that all searches
     together read the text once.
@@ -129,7 +129,7 @@ def make_next_search(text: str, characters: str) -> Callable[[int], int]:
 
 
 def drop_elements(text: str, work: Work) -> str:
-    """Return the text without tables, references, lists and similar elements, including their content."""
+    """Remove tables, references, lists and similar elements together with their content."""
     for tag in _DROPPED:
         if "<" not in text:
             return text
@@ -140,12 +140,12 @@ def drop_elements(text: str, work: Work) -> str:
 
 
 def _is_present(text: str, tag: str) -> bool:
-    """Return True if the text contains the start of an opening tag and the start of a closing tag."""
+    """Return True if the text contains an opening tag of the element and a closing tag."""
     return all(re.search(rf"<\s*{slash}{tag}{EDGE}", text, re.IGNORECASE) for slash in ("", r"/\s*"))
 
 
 def _make_opener_search(text: str, tag: str) -> Search:
-    """Return a search for opening tags of the element.
+    """Make a function that searches for the next opening tag of an element.
 
     A tag with a slash inside, such as ``<ref name="a/b">``, does not count.
     """
@@ -194,7 +194,10 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
 
 
 def _number_in_one_pass(text: str, marks: list[Mark], placeholder: str) -> str:
-    """Number the elements in one pass. Correct if no element contains an opening tag."""
+    """Replace the elements by numbered placeholders in one pass. No element may contain an opening tag.
+
+    marks: positions of the elements.
+    """
     first: dict[str, int] = {}
     pieces, behind = [], 0
     for number, (begin, end) in enumerate(marks, start=1):

@@ -10,7 +10,7 @@ _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
 def tidy_typography(text: str) -> str:
-    """Apply the original's typographic rules."""
+    """Tidy the text by the original's rules, for example join spaces and shorten rows of dots."""
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)
     text = _DOTS.sub("...", text)

@@ -1,4 +1,4 @@
-"""Limits of the work on one page: the original's limits, and a budget for everything else."""
+"""Limits of the work on one page: nesting as in the original, and a budget of bytes handled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,18 +40,18 @@ PYTHON_BYTE_WORK: per byte of such an argument.
 
 
 class LimitError(Exception):
-    """A page exceeds its budget. The message completes the sentence "page X: ..."."""
+    """Error that a page exceeds its budget. The message completes the sentence "page X: ..."."""
 
 
 class TooDeepError(Exception):
-    """Calls are nested more deeply than MAX_FRAMES.
+    """Error that calls are nested more deeply than MAX_FRAMES.
 
-    The page fails, or the parser function around the calls becomes empty.
+    A parser function around the calls catches it and becomes empty. Otherwise the page fails.
     """
 
 
 class Work:
-    """Budget of one page in bytes of UTF-8 handled, and its number of nested frames.
+    """Counter of the work on one page: bytes handled, and depth of nesting.
 
     Both engines charge the same work for a page, whatever shortcuts they take.
     """
@@ -63,13 +63,13 @@ class Work:
         self._waiting = 0
 
     def spend(self, amount: int) -> None:
-        """Charge this many bytes. Raises LimitError if fewer are left."""
+        """Subtract bytes that are about to be handled from the budget. Raises LimitError if it is used up."""
         self._left -= amount
         if self._left < 0:
             raise LimitError(f"took more than {self._max_work} bytes of work")
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Charge for a function that both engines leave to Python, and call it."""
+        """Charge for an arithmetic or regular expression, and evaluate it with ``compute.compute``."""
         for argument in arguments:
             self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))
         value = compute(function, arguments)
@@ -78,7 +78,9 @@ class Work:
 
     @contextmanager
     def enter_frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
-        """Enter ``number`` more frames while an outer text of ``waiting`` bytes waits.
+        """Context manager that counts ``number`` more levels of nesting while it is active.
+
+        waiting: bytes of the outer text that stays in memory meanwhile.
 
         Raises TooDeepError beyond MAX_FRAMES.
         """
@@ -98,11 +100,11 @@ class Work:
 
 
 def count_bytes(text: str) -> int:
-    """Return the bytes of the text in UTF-8. A lone surrogate counts three."""
+    """Return the size of the text in bytes of UTF-8. A lone surrogate counts three bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def check_text_size(size: int) -> None:
-    """Raise LimitError if a text would become this large."""
+    """Raise LimitError if a text of ``size`` bytes would be larger than MAX_TEXT."""
     if size > MAX_TEXT:
         raise LimitError(f"grew beyond {MAX_TEXT >> 20} MiB of text")

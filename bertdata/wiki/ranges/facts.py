@@ -64,7 +64,9 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reader of a range's pages. Iterate ``blocks()`` once, call ``take`` after each block, then use ``facts``.
+    """Reader of a range's pages.
+
+    Iterate ``blocks()`` once, call ``take`` after each block, then use ``facts``.
 
     state: state to start with (see ``BlockState``).
     """

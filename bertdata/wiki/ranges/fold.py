@@ -1,4 +1,4 @@
-"""Join the results of a dump's ranges: check that they fit, add up reports, distribute articles over files."""
+"""Join the results of a dump's ranges: check that they fit, add up reports, distribute the articles."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class ArticlePiece:
 
 
 def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
-    """Distribute the articles of all ranges over output files, and yield the pieces that make up each file."""
+    """Distribute the articles of all ranges over output files, and yield the pieces of each file."""
     # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over
     # the same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
     # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece.

@@ -2,8 +2,8 @@
 
 A worker sees only its range. It does not know whether the range before ended where its first bzip2 block
 starts. It also cannot check the checksum of a stream that spans several ranges. That checksum is computed
-block by block: rotate left by one bit, then xor the block's checksum. Each range reports its part of this computation,
-and the parts are combined here.
+block by block: rotate left by one bit, then xor the block's checksum. Each range reports its part of this
+computation, and the parts are combined here.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,10 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
 
 
 def make_damaged_error(name: str, offset: int) -> InputError:
-    """Make the error for a bzip2 block that cannot be decompressed. ``offset`` is its first byte in the file."""
+    """Make the error for a bzip2 block that cannot be decompressed.
+
+    ``offset`` is its first byte in the file.
+    """
     return InputError(
         f"{name}: byte {offset}: the bzip2 block that starts here is damaged; "
         "compare the file's md5 with the published one and download it again"

@@ -28,8 +28,8 @@ class SharedTemplates:
 def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> SharedTemplates:
     """Join the template files of the ranges, in order, and write the result.
 
-    make_path: function that returns the path of the output for an md5. Every worker keeps the file mapped into
-    memory until the worker ends, so different contents need different names.
+    make_path: function that returns the path of the output for an md5. Every worker keeps the file mapped
+    into memory until the worker ends, so different contents need different names.
     """
     with TemplateFileWriter() as templates:
         for path in paths:

@@ -1,4 +1,4 @@
-"""Extractor that calls wikiextractor 3.1.0 itself: the Python engine, and the twin of the kernel.
+"""Extractor that calls the package wikiextractor 3.1.0: the Python engine, and the twin of the kernel.
 
 The package may take hours or all memory for some small pages. Pages are therefore processed with limits in a
 separate process (``page_rules``). The templates are stored in the package's compact format, in three files
@@ -85,7 +85,10 @@ class PackageExtractor:
         return read_page(raw, self._namespace)
 
     def _render_page(self, page: Page, last_id: str | None) -> tuple[str, str, bytes]:
-        """Return reason, detail and article of a page."""
+        """Render a page.
+
+        Returns the reason for skipping it (or empty), details, and the article (or empty).
+        """
         if page.page_id == last_id:
             return DUPLICATE, "", b""
         rules = self._settings.rules
@@ -136,7 +139,10 @@ def _run_in_new_thread(function: Callable[[], Result]) -> Result:
 
 
 def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
-    """Yield the whole pages that contain the mark. Takes linear time even if there are many marks."""
+    """Yield each whole page that contains the bytes ``mark``.
+
+    Takes linear time even if there are many marks.
+    """
     # Search for the mark first and then for the page around it, because few pages are templates. ``behind``
     # is the end of the text already searched: looking back beyond it again would take quadratic time.
     behind = 0
@@ -153,7 +159,7 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
-    """Return title and text of a page, or None if it is unreadable. The second pass reports such pages."""
+    """Return title and text of a page. None if the page is unreadable, which the second pass reports."""
     try:
         content = page.decode()
     except UnicodeDecodeError:
@@ -188,7 +194,10 @@ def write_package_files(template_file: str) -> None:
 
 
 def _map_templates(template_file: str, kind: str) -> Any:
-    """Return a read-only mapping from title to template (or redirect)."""
+    """Open a read-only mapping from title to template or redirect, in files mapped into memory.
+
+    kind: TEMPLATE or REDIRECT.
+    """
     blobs = [map_file(str(_make_blob_path(template_file, kind, name))) for name in _BLOBS]
     return load_wikiextractor().CompactedTemplates(*blobs, records_len=len(blobs[0]))
 

@@ -28,10 +28,10 @@ _TEXT = re.compile(r"<text\b[^>]*>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPage:
-    """Bytes of a page, from its opening tag to its closing tag, or to where they end too early.
+    """XML of a page, from ``<page>`` to ``</page>``, or a part of it if one of the tags is missing.
 
     whole: whether both tags are there.
-    begin: position in the data.
+    begin: position of the page in its block.
     """
 
     data: bytes
@@ -41,7 +41,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Article as it is in the dump."""
+    """Page of the dump that is an article. Its fields are escaped as in the dump."""
 
     page_id: str
     title: str
@@ -49,7 +49,7 @@ class Page:
 
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
-    """Yield the pages in the data. A page with a missing tag is marked as not whole."""
+    """Split a block into its pages. A page with a missing tag is marked as not whole."""
     # start: position of the open page, or None. behind: end of the last tag.
     # A closing tag without an opening tag, and an opening tag inside a page, both give an incomplete page.
     start: int | None = None
@@ -69,7 +69,7 @@ def split_pages(data: bytes) -> Iterator[RawPage]:
 
 
 def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
-    """Return the article, or why the page is skipped.
+    """Read the fields of a page. Returns the reason to skip it if it is not an article.
 
     Articles are pages of namespace 0 that are not redirects and whose title does not start with the name of
     the template namespace. As in wikiextractor, "Template engine" is therefore not an article.
@@ -104,7 +104,7 @@ def _cut_head(content: str) -> str:
 
 
 def read_page_text(content: str) -> str | None:
-    """Return the text elements of a page, joined. Empty if there is none, None if one is not closed."""
+    """Return the text of a page, joined if it has several revisions. None if ``</text>`` is missing."""
     texts = []
     end = 0
     while (tag := _TEXT.search(content, end)) is not None:
