@@ -28,10 +28,10 @@ from bertdata.sources.table_records import (
 from bertdata.sources.unpacking import BLOCK_BYTES, detect_packing, open_seekable
 
 _LARGE_GROUP_BYTES = 1 << 25
-"""Uncompressed size of a row group's columns from which on the row group counts as large."""
+"""A row group counts as large if its columns take more bytes than this when they are uncompressed."""
 _SHARED_BYTES = 1 << 21
-"""Size of a dictionary from which on its row group counts as large. Writers usually keep dictionaries below 1
-MiB.
+"""A row group also counts as large if it may store a longer text than this once for many rows, because
+pyarrow copies such a text for every row. Writers usually keep dictionaries of shared texts below 1 MiB.
 """
 _MOST_GROUP_CHARACTERS = 1 << 29
 _PAGE_HEAD_BYTES = 16

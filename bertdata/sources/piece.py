@@ -15,7 +15,8 @@ Found = list[Record | BadRecord]
 class ReadPiece(NamedTuple):
     """Records of one piece, numbered from 1.
 
-    numbers: how many record numbers the piece uses up. Blank lines of JSON lines use up a number too.
+    numbers: number of records in the piece. For JSON lines, blank lines count too, as records are numbered by
+    line.
     """
 
     records: Found

@@ -65,7 +65,7 @@ TAG_RULES = (
         b"<mapframe ",
         rb"<mapframe ([^/\\]*)/>",
         b"",
-        "an empty map; the original's bracket holds a backslash too",
+        "an empty map; MLPerf's bracket holds a backslash too",
     ),
     Rule(b"<mapframe", rb"<mapframe([^>]*)>", b"", "a map opens"),
     _make_removal_rule(b"</mapframe>", "a map closes"),

@@ -11,7 +11,7 @@ class FormattedText:
 
     articles: the lines. An article without text is an empty line.
     outside: number of lines with text between ``</doc>`` and the next ``<doc id=``. They are dropped, as in
-    the original program.
+    NVIDIA's program.
     """
 
     articles: list[str]
@@ -31,8 +31,8 @@ def format_articles(data: bytes, name: str) -> FormattedText:
     is_open = False
     outside = 0
     for number, line in enumerate(data.decode().split("\n"), 1):
-        # As in the original, "<doc id=" and "</doc>" count anywhere in a line. The first line after the tag
-        # is the title, which is dropped when the article is closed.
+        # As in NVIDIA's program, "<doc id=" and "</doc>" count anywhere in a line. The first line after the
+        # tag is the title, which is dropped when the article is closed.
         if "<doc id=" in line:
             watch.note_opening(line.encode(), number)
             is_open = True

@@ -35,7 +35,7 @@ def distribute_articles(
     test_fraction: approximate share of all sentences that goes to the test shards.
 
     Raises InputError if there are fewer articles than shards, and for an article without sentences: no shard
-    would ever take it, and the original program would loop forever.
+    would ever take it, and NVIDIA's program would loop forever.
     """
     _check_articles(sentences, training_shards + test_shards)
     total = sum(sentences)
@@ -52,7 +52,7 @@ def distribute_articles(
         for kind in (training, test):
             kind.place_round(stacks)
         history.append(stacks.unplaced)
-        # Like the original program, this does not wait for four rounds at the start: after the first round
+        # Like NVIDIA's program, this does not wait for four rounds at the start: after the first round
         # the history has a single entry, so the nominal size grows at once.
         if len(set(history)) == 1:
             training.nominal += 1

@@ -13,7 +13,7 @@ from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input
 from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
-# Does not match wiki_00.1, which the original program leaves in the same directory.
+# Does not match wiki_00.1, which MLPerf's program leaves in the same directory.
 _EXTRACTED_NAME = re.compile(rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?")
 
 

@@ -42,7 +42,7 @@ class PieceText(NamedTuple):
     """Documents made from a piece of a source file, and what happened to all its records.
 
     training, withheld: documents to train on, and documents held out for evaluation.
-    numbers: how many record numbers the piece uses up.
+    numbers: number of records in the piece. For JSON lines, blank lines count too.
     removed: records that are not in the training text, in order.
     counts: counts over all records of the piece.
     first_bad: first unusable record of the piece, or None.

@@ -45,7 +45,7 @@ class NextDocument(NamedTuple):
     """Position at which a later run must resume: the first document that is in no finished part.
 
     file, piece, document: number of the file, of its piece, and of the document in the piece, all from 0.
-    numbers: how many record numbers the file's earlier pieces used up.
+    numbers: number of records in the file before this piece. For JSON lines, blank lines count too.
     """
 
     file: int = 0

@@ -89,7 +89,7 @@ def _make_bad_record(record: Record, reason: Reason, fault: str) -> BadRecord:
 def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
     """Return the error for an unusable record of a file.
 
-    numbers: how many record numbers the file's earlier pieces used up.
+    numbers: number of records in the file before this piece. For JSON lines, blank lines count too.
     """
     identity = "" if bad.id is None else f" (id {bad.id})"
     return InputError(

@@ -170,7 +170,7 @@ class SegmentCounts:
 
     withheld: articles in eval.txt (mlperf), or documents held out (records).
     empty: articles or records without text.
-    lines_outside: lines with text outside of articles (nvidia, dropped as in the original program).
+    lines_outside: lines with text outside of articles (recipe nvidia, dropped as in NVIDIA's program).
     unescaped: number of files of articles whose escapes such as ``&amp;`` were undone.
     malformed, too_long, other_language, excluded, duplicate: records that are left out, by reason.
 

@@ -104,7 +104,7 @@ class ExtractorSettings(NamedTuple):
     """Everything that a worker needs to extract pages.
 
     site: site name and namespaces from the dump's <siteinfo>.
-    day: day at which dates in articles are frozen, or None if it does not matter yet.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if it is not known or needed yet.
     templates: path of the template file (see ``template_file``), or None.
     max_page_bytes: a page with more bytes of XML is skipped.
     rules: pages to leave out, and limits of the work on a page.

@@ -79,7 +79,7 @@ class ExtractSettings(_Fields):
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:
         """Return the settings as a manifest stores them.
 
-        day: day at which dates are frozen. None if it is only known when the dump has been read.
+        day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
         """
         skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
         return {
@@ -95,7 +95,7 @@ class ExtractSettings(_Fields):
         return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
     def find_day(self, dump: str) -> datetime.date | None:
-        """Return the day at which dates are frozen, from the settings or the dump's file name.
+        """Return the day for ``{{CURRENTDAY}}`` and similar words, from the settings or the dump's file name.
 
         Returns None if neither has a date. The dump's newest revision then determines the day.
         """

@@ -43,7 +43,7 @@ class PieceHashes(NamedTuple):
     """Hash entries of a piece's records.
 
     entries: the entries (see HASHED), concatenated.
-    taken: how many record numbers the piece uses up.
+    taken: number of records in the piece. For JSON lines, blank lines count too.
     first_bad: first unusable record of the piece, or None.
     """
 
@@ -80,8 +80,8 @@ def match_duplicates(
     """Find the records with equal hashes, and yield file number, piece number and Duplicate for each.
 
     hashed: hash entries in sorted order.
-    before: function of file number and piece number that returns how many record numbers the file's earlier
-    pieces used up.
+    before: function of file number and piece number that returns the number of records in the file before
+    the piece.
     """
     # Entries with the same hash are adjacent, ordered by file, piece and record (big-endian numbers sort as
     # bytes).
@@ -176,7 +176,7 @@ def _hash_records(
 ) -> Sequence[Sequence[int]]:
     """Add the hash entries of all records to ``hashed``.
 
-    Returns, for each piece of each file, how many record numbers the file's earlier pieces used up.
+    Returns for each piece of each file the number of records in the file before the piece.
     """
     before: list[array[int]] = []
     taken = 0

@@ -1,4 +1,4 @@
-"""Word n-grams of evaluation texts, and the search for them in another text.
+"""Set of all word n-grams of evaluation texts, in which the n-grams of a document are looked up.
 
 Twin of _native/text/ngram_set.h.
 """

@@ -53,7 +53,7 @@ class DatedArticles:
         return self.settings.day
 
     def on(self, day: datetime.date) -> list[bytes]:
-        """Return all articles as they are if dates are frozen at this day."""
+        """Return all articles as they are if ``{{CURRENTDAY}}`` and similar words expand to this day."""
         # Render only the pages that may mention the date, and put their articles in place.
         settings = self.settings._replace(day=day)
         articles = list(self.articles)

@@ -22,7 +22,7 @@ class ArticlesDirectory:
     """Output directory of an extraction. The object is picklable.
 
     dump, dump_bytes: path or URL of the dump, and its size.
-    day: day at which dates are frozen. None if it is only known when the dump has been read.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
     """
 
     def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:

@@ -17,7 +17,8 @@ class ExtractReport:
     files, bytes: size of the output.
     several_revisions: articles joined from the texts of several revisions.
     by_package: pages that the kernel left to the package wikiextractor.
-    date: day at which dates are frozen.
+    date: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
+    template_pages: number of pages whose templates were collected.
     """
 
     date: str

@@ -276,7 +276,7 @@ class _Window:
         return False
 
     def _skip_zeros(self) -> None:
-        """Read to the end of the file. Raises InputError for a byte that is not zero."""
+        """Read the rest of the file, which must contain only zeros. Raises InputError for any other byte."""
         at = self.end
         while more := self._file.read(_READ_BYTES):
             if not _is_zeros(more):

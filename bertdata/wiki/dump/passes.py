@@ -34,7 +34,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
 
     path: path of the dump.
     identity: identity (size and time) of its file, to detect changes between the passes.
-    day: day at which dates are frozen, if it is known before the dump is read.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
     bytes: size of the dump.
     rules: pages to leave out, and limits of the work on a page.
     pools: workers that decompress the dump and extract pages.
@@ -144,7 +144,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             yield block
 
     def _freeze_day(self, report: ExtractReport, newest: str) -> datetime.date:
-        """Choose the day at which dates are frozen, and write it into the report.
+        """Choose the day that ``{{CURRENTDAY}}`` and similar words expand to, and write it into the report.
 
         newest: day of the newest revision as YYYY-MM-DD, or empty if it was not looked for.
         """

@@ -45,7 +45,7 @@ def parse_timestamp(day: str) -> date | None:
 
 
 def choose_frozen_day(dump: str, known: date | None, newest: str) -> date:
-    """Choose the day at which dates in articles are frozen.
+    """Choose the day that ``{{CURRENTDAY}}`` and similar words in articles expand to.
 
     known: day from the settings or the dump's file name, which takes precedence, or None.
     newest: day of the newest revision as YYYY-MM-DD, or empty.

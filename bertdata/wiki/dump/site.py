@@ -50,7 +50,7 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
             break
         if tag[1] == "base":
             slash = tag[2].rfind("/")
-            base = tag[2][:slash]  # without a slash (-1) the last character is lost, as in the original
+            base = tag[2][:slash]  # without a slash (-1) the last character is lost, as in WikiExtractor
         elif tag[1] == "namespace":
             key = re.search(_KEY, tag[0])
             namespaces.append((tag[2], key[1] if key else ""))

@@ -1,4 +1,4 @@
-"""Turn wikitext into the lines of an article, in the same steps as the original WikiExtractor."""
+"""Turn wikitext into the lines of an article, in the same steps as WikiExtractor."""
 
 import re
 
@@ -36,7 +36,7 @@ def _strip_markup(text: str, work: Work) -> str:
 
     The text is still escaped, so it contains no tags yet. It contains ``"`` only where these steps insert it.
     """
-    # Calls and tables that are still there are removed. Then follow quotes and links, in the original's
+    # Calls and tables that are still there are removed. Then follow quotes and links, in WikiExtractor's
     # order.
     work.spend(_STEPS * count_bytes(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):

@@ -14,8 +14,8 @@ def cut_enclosed(text: str, opener: Search, closer: Search) -> str:
 
     opener, closer: functions that search for the next opening or closing mark.
 
-    If openers and closers do not match, the original's counting goes wrong and removes whole paragraphs. This
-    function removes the same paragraphs.
+    If openers and closers do not match, WikiExtractor's counting goes wrong and removes whole paragraphs.
+    This function removes the same paragraphs.
     """
     kept: list[str] = []
     end = 0
@@ -43,7 +43,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
         while close[1] < last[0]:
             # The closer comes before the next opener: "{ } {".
             if depth:
-                # It closes a nested pair, so look for another closer. Without one the original gives up: it
+                # It closes a nested pair, so look for another closer. Without one WikiExtractor gives up: it
                 # forgets all cuts and removes everything from the first cut's start to the last closer.
                 depth -= 1
                 further = closer(close[1])

@@ -11,10 +11,10 @@ WORD = "".join(
     f"\\U{first:08X}-\\U{last:08X}"
     for first, last in (*load_unicode11().letter_like, *load_unicode11().decimal)
 )
-"""Word characters, for use inside brackets: categories L* and N*, and the underscore."""
+"""All letters, numbers and the underscore, as ranges for the brackets of a regular expression."""
 
 EDGE = f"(?![{WORD}])"
-"""Regular expression that matches (without consuming) unless a word character follows."""
+"""End of a word, for a regular expression: no word character may follow here."""
 
 
 def parse_integer(text: str, base: int = 10) -> int:

@@ -56,7 +56,7 @@ def _replace_pattern(source: str, pattern: str, replacement: str, count: str) ->
 
 
 def _compile_pattern(pattern: str, source: str) -> "re.Pattern[str] | None":
-    """Return the compiled pattern, or None if Python refuses it or a search in the source may take long."""
+    """Compile a regular expression. None if Python refuses it, or a search in the source might take long."""
     # Backtracking takes at most about length ** (choices + 1) steps: "a*b*c" has two choices.
     choices = len(_CHOICE.findall(pattern))
     if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):

@@ -64,7 +64,7 @@ def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) ->
     """
     if name.startswith(":"):
         return name[1:]
-    # Quirk of the original, kept: a namespace is only recognised if its name is a single character.
+    # Quirk of WikiExtractor, kept: a namespace is only recognised if its name is a single character.
     if name[1:2] == ":" and name[0] in namespaces:
         return name
     return prefix + upper(name[:1]) + name[1:]
@@ -73,7 +73,7 @@ def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) ->
 def split_nowiki(text: str) -> list[tuple[str, str]]:
     """Split the text into pairs: a part to expand, and the ``nowiki`` element after it, which stays.
 
-    Like the original, this only recognises an element whose tags are on the same line.
+    Like WikiExtractor, this only recognises an element whose tags are on the same line.
     """
     if "<nowiki>" not in text:
         return [(text, "")]

@@ -26,7 +26,8 @@ def _resolve_reference(reference: re.Match[str]) -> str:
 
 def unescape_article(text: str) -> str:
     """Unescape the text except the contents of ``syntaxhighlight`` elements, whose tags are removed."""
-    # The tags themselves are still escaped here: "&lt;syntaxhighlight lang="c"&gt;a &amp;lt; b&lt;/..."
+    # Search for the element by its escaped tags, since nothing is unescaped yet:
+    # "&lt;syntaxhighlight lang="c"&gt;a &amp;lt; b&lt;/syntaxhighlight&gt;"
     pieces: list[str] = []
     end = 0
     while (begin := text.find(_HIGHLIGHT, end)) >= 0:

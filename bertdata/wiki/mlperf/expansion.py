@@ -64,7 +64,7 @@ class Expander:
 
     def expand(self, text: str) -> str:
         """Replace each call in double braces by its value. Braces in a value are not expanded again."""
-        # A template that calls itself ends here: the original gives an empty text from this depth on.
+        # A template that calls itself ends here: WikiExtractor gives an empty text from this depth on.
         if len(self._callers) >= MAX_DEPTH:
             return ""
         # Charge for the text before looking at it, so that both engines charge the same and stop at the same
@@ -107,7 +107,7 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Evaluate an arithmetic or regular expression (see ``compute.compute``), charged to the page's budget."""
+        """Evaluate an arithmetic or regular expression with ``compute.compute``, at the page's expense."""
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Evaluate the arithmetic of ``#expr``, with limits. The original passes it to Python's ``eval``.
+"""Evaluate the arithmetic of ``#expr``, with limits. WikiExtractor passes it to Python's ``eval``.
 
 Supported are numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names
 below. Everything else that Python would evaluate (strings, attributes, other names) is an error. So are

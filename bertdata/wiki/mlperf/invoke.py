@@ -1,4 +1,4 @@
-"""Functions of Lua modules that the original implements in Python, such as ``{{#invoke:String|len|...}}``."""
+"""Functions of Lua modules, called as ``{{#invoke:String|len|...}}``, that WikiExtractor implements."""
 
 from collections.abc import Callable
 
@@ -98,7 +98,7 @@ def _replace_text(work: Work, source: str, pattern: str, replacement: str, count
 
 
 def _repeat(work: Work, text: str, count: str) -> str:
-    """Return an empty text. The original fails here, because it multiplies a string by a string."""
+    """Return an empty text. WikiExtractor fails here, because it multiplies a string by a string."""
     return ""
 
 

@@ -31,7 +31,7 @@ class MlperfExtractor:
 
     url_base: start of the articles' URLs.
     namespaces: name and number of each namespace.
-    day: day at which dates are frozen, as YYYY-MM-DD.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
     templates: content of a template file (see ``template_file``), or None.
     skip_pages: ids of pages to leave out.
     max_work: budget of the work on a page (see ``work``).

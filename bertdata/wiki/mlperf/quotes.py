@@ -1,4 +1,4 @@
-"""Replace the apostrophes that mark bold and italic text, as the original does."""
+"""Replace the apostrophes that mark bold and italic text, as WikiExtractor does."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""Read the pages of a block line by line, as the original does.
+"""Read the pages of a block line by line, as WikiExtractor does.
 
 Only the first tag of a line counts, whatever element it is in. A field that a page lacks keeps the value of
-the page before, in the same cases as in the original.
+the page before, in the same cases as in WikiExtractor.
 """
 
 import re
@@ -39,7 +39,7 @@ class PageFields:
 
     @property
     def emitted(self) -> bool:
-        """True if the original passes the page on to be extracted."""
+        """True if WikiExtractor passes the page on to be extracted."""
         return self.closed and not self.redirect and not self.repeated
 
 
@@ -68,7 +68,7 @@ class PageReader:
         place = 0
         for raw in _split_lines(data):
             line = raw.decode("utf-8", "surrogateescape")
-            # Only the first tag counts, as in the original. In a line "<title>A</title><ns>1</ns>" the
+            # Only the first tag counts, as in WikiExtractor. In a line "<title>A</title><ns>1</ns>" the
             # namespace is not seen.
             tag = _TAG.search(line)
             if tag is None:
@@ -118,7 +118,7 @@ class PageReader:
     def _close_page(self, end: int) -> PageFields:
         page = self._page
         # The namespace is kept in the reader, not in the page, and is only reset when a page is emitted. So a
-        # page without <ns> after a redirect has the redirect's namespace, as in the original.
+        # page without <ns> after a redirect has the redirect's namespace, as in WikiExtractor.
         page.end, page.namespace, page.redirect = end, self._namespace, self._redirect
         if not page.redirect:
             if self.first_id is None:

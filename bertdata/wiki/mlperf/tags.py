@@ -182,7 +182,7 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
     marks = _find_elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
     opening = re.compile(rf"<\s*{tag}", re.IGNORECASE)
-    # The original replaces one element after the other in the whole text, which takes quadratic time. If no
+    # WikiExtractor replaces one element after the other in the whole text, which takes quadratic time. If no
     # element contains another opening tag, every occurrence of an element's text is itself one of the
     # elements, and one pass gives the same result.
     if not any(opening.search(element, 1) for element in elements):

@@ -10,11 +10,11 @@ _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
 def tidy_typography(text: str) -> str:
-    """Tidy the text by the original's rules, for example join spaces and shorten rows of dots."""
+    """Tidy the text by WikiExtractor's rules, for example join spaces and shorten rows of dots."""
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)
     text = _DOTS.sub("...", text)
-    # The original means any of these characters, but replaces the literal strings, which hardly ever occur.
+    # WikiExtractor means any of these characters, but replaces the literal strings, which hardly ever occur.
     text = text.replace(" ,:.)]»", ",:.)]»").replace("[(« ", "[(«")
     text = _LINE_WITHOUT_WORDS.sub("\n", text)
     return text.replace(",,", ",").replace(",.", ".")

@@ -1,4 +1,4 @@
-"""Limits of the work on one page: nesting as in the original, and a budget of bytes handled."""
+"""Limits of the work on one page: nesting as in WikiExtractor, and a budget of bytes handled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +17,9 @@ MAX_PARAMETER_LEVEL = 10
 MAX_FRAMES = 977
 """Limit of nested frames, which reproduces Python's default recursion limit of 1000.
 
-One frame each is taken by: expansion of a text that contains ``{{``, a call, a transformation, a
-substitution, and the arguments of a template. A parser function takes two. So 488 calls can be nested in
-names in an article, or 244 branches of ``#if``.
+A frame is entered to expand a text that contains ``{{``, to evaluate a call, to transform a text, to fill in
+parameters, and to evaluate the arguments of a template. A parser function enters two. So 488 calls can be
+nested in names in an article, or 244 branches of ``#if``.
 """
 
 FUNCTION_FRAMES = 2
@@ -84,8 +84,8 @@ class Work:
 
         Raises TooDeepError beyond MAX_FRAMES.
         """
-        # The original recurses in Python and fails at the interpreter's limit. Counting frames here gives the
-        # same limit in both engines, without depending on the stack of the process.
+        # WikiExtractor recurses in Python and fails at the interpreter's limit. Counting frames here gives
+        # the same limit in the C++ kernel and in Python, without depending on the stack of the process.
         if self._frames + number > MAX_FRAMES:
             self.spend(TOO_DEEP_WORK)
             raise TooDeepError("calls are nested too deep")

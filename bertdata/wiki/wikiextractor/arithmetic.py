@@ -25,7 +25,7 @@ _refusal = _Refusal()
 
 
 def bound_arithmetic(extract: ModuleType) -> None:
-    """Replace the functions for powers and rounding in the package's module ``extract`` by limited functions."""
+    """Replace the functions for powers and rounding in the package's module ``extract`` by limited ones."""
     vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _raise_to_limited_power
     vars(extract)["round"] = _round_with_limit
 

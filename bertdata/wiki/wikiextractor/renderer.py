@@ -90,7 +90,7 @@ class FrozenClock:
 class Renderer:
     """Renderer of articles that gives the same output as wikiextractor's command with default options.
 
-    day: day at which dates are frozen.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to.
     templates, redirects: mappings by title in the package's format, or None to expand no templates.
     """
 
