@@ -14,7 +14,7 @@ from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 
-FRAME = b"<doc id="
+ARTICLE_START = b"<doc id="
 """The first bytes of an article."""
 
 _BOM = b"\xef\xbb\xbf"

@@ -15,7 +15,7 @@ from bertdata.io.file_kind import BOM, HEAD_BYTES, find_kind
 from bertdata.io.remedies import unpack_in_place
 from bertdata.io.signatures import FileKind
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
-from bertdata.sources.article_records import FRAME
+from bertdata.sources.article_records import ARTICLE_START
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, strip_packing_ending
 from bertdata.sources.unpacking import detect_packing, open_unpacked
@@ -83,7 +83,7 @@ def recognise_kind(begin: Beginning) -> str | None:
         return "parquet"
     if head.startswith(FILE_MAGIC) or (head.startswith(STREAM_MARK) and head[4:8] != b"\0\0\0\0"):
         return "arrow"
-    if begin.text.lstrip().startswith(FRAME):
+    if begin.text.lstrip().startswith(ARTICLE_START):
         return ARTICLES
     if _is_json_lines(begin.text):
         return "jsonl"
@@ -93,13 +93,13 @@ def recognise_kind(begin: Beginning) -> str | None:
     name = strip_packing_ending(begin.path)
     if name.endswith((".csv", ".tsv")):
         return name[-3:]
-    is_plain = not is_binary(head) and not begin.is_empty and not holds_frame(begin)
+    is_plain = not is_binary(head) and not begin.is_empty and not has_article_start(begin)
     return BLOCKS if name.endswith(".txt") and is_plain else None
 
 
-def holds_frame(begin: Beginning) -> bool:
+def has_article_start(begin: Beginning) -> bool:
     """Return True if a line in the first bytes starts like an article of WikiExtractor."""
-    return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
+    return begin.text.startswith(ARTICLE_START) or b"\n" + ARTICLE_START in begin.text
 
 
 def recognise_other_kind(begin: Beginning) -> FileKind | None:

@@ -15,7 +15,7 @@ from bertdata.errors import InputError
 from bertdata.io.foreign_text import universal_newlines
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="?([^"\s>]*)')
-_WHOLE_FRAME = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
+_WHOLE_OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
 """The complete first line of an article, as every version of WikiExtractor writes it."""
 
 
@@ -30,7 +30,7 @@ class StrippedText:
     articles: int
 
 
-def strip_frame(data: bytes, name: str) -> StrippedText:
+def strip_doc_tags(data: bytes, name: str) -> StrippedText:
     r"""Remove the ``<doc>`` tags and titles from a file, leaving an empty line before each article.
 
     Lines end at ``\n``, ``\r`` or ``\r\n``. As in MLPerf's program, a line with ``<doc`` anywhere counts as
@@ -39,7 +39,7 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
     closed.
     """
     kept: list[bytes] = []
-    watch = FrameWatch(name)
+    watch = ArticleCounter(name)
     title_due = False
     for number, line in enumerate(universal_newlines(data).split(b"\n"), 1):
         if title_due:
@@ -62,7 +62,7 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
     return StrippedText(text=b"\n".join(kept), articles=watch.articles)
 
 
-class FrameWatch:
+class ArticleCounter:
     """Counter of articles that detects a missing ``</doc>`` while the lines of a file are read.
 
     Only a line that starts like WikiExtractor's first line opens an article here, because an article about
@@ -87,7 +87,7 @@ class FrameWatch:
         opening = _OPENING.match(line)
         if opening is None:
             return
-        is_whole = _WHOLE_FRAME.match(line) is not None
+        is_whole = _WHOLE_OPENING.match(line) is not None
         if self._opened_at and self._opened_whole and not is_whole:
             return
         if self._opened_at:

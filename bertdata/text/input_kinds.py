@@ -16,7 +16,7 @@ from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
 from bertdata.text.cleaning import clean_lines
-from bertdata.text.doc_tags import StrippedText, strip_frame
+from bertdata.text.doc_tags import StrippedText, strip_doc_tags
 from bertdata.text.nvidia_format import FormattedText, format_articles
 from bertdata.text.reading import (
     check_articles_beginning,
@@ -66,7 +66,7 @@ def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
 def _strip_articles(data: bytes, name: str) -> StrippedText:
     data = unpack_articles(data, name)
     check_articles_text(data, name)
-    return strip_frame(data, name)
+    return strip_doc_tags(data, name)
 
 
 def _format_articles(data: bytes, name: str) -> FormattedText:

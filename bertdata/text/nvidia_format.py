@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bertdata.text.doc_tags import FrameWatch
+from bertdata.text.doc_tags import ArticleCounter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +25,7 @@ def format_articles(data: bytes, name: str) -> FormattedText:
     Lines end at ``\n`` only. White space is what str.rstrip removes. Raises InputError if the file has no
     articles or if an article is not closed.
     """
-    watch = FrameWatch(name)
+    watch = ArticleCounter(name)
     articles: list[str] = []
     lines: list[str] = []
     is_open = False

@@ -16,7 +16,7 @@ from bertdata._native import Engine
 from bertdata.sources.records import BadRecord, Record
 from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.record_text import hash_text, is_held_out, make_bodies
+from bertdata.text.record_text import hash_text, is_held_out, normalise_texts
 from bertdata.text.selection.evaluation_texts import load_ngrams
 from bertdata.text.selection.removed import RemovedRecord, describe_bad_record, describe_excluded_record
 from bertdata.text.settings import SegmentCounts
@@ -73,7 +73,7 @@ class PieceToDocuments:
         bodies: list[bytes] = []
         removed: list[RemovedRecord] = []
         duplicates = dict(work.duplicates)
-        usable, faults = make_bodies(read.records, self.settings)
+        usable, faults = normalise_texts(read.records, self.settings)
         for record, body in usable:
             if (found := self._find_removal(record, body, duplicates)) is not None:
                 removed.append(found)

@@ -32,7 +32,7 @@ def is_held_out(text_hash: bytes, limit: int) -> bool:
     return int.from_bytes(text_hash[:8], "big") < limit
 
 
-def make_bodies(
+def normalise_texts(
     records: Iterable[Record | BadRecord], settings: PartSettings
 ) -> tuple[list[tuple[Record, bytes]], list[BadRecord]]:
     """Normalise the texts of records.
@@ -42,7 +42,7 @@ def make_bodies(
     good: list[tuple[Record, bytes]] = []
     bad: list[BadRecord] = []
     for record in records:
-        body = record if isinstance(record, BadRecord) else _make_body(record, settings)
+        body = record if isinstance(record, BadRecord) else _normalise_text(record, settings)
         if isinstance(body, BadRecord):
             bad.append(body)
         elif isinstance(record, Record):
@@ -50,7 +50,7 @@ def make_bodies(
     return good, bad
 
 
-def _make_body(record: Record, settings: PartSettings) -> bytes | BadRecord:
+def _normalise_text(record: Record, settings: PartSettings) -> bytes | BadRecord:
     limit = settings.records.max_record_bytes
     if record.language is not None and not _is_of_language(record.language, settings.language):
         fault = f"is of language {record.language!r}, expected {settings.language}"

@@ -26,7 +26,7 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_pieces
-from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, make_bodies
+from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, normalise_texts
 
 NAME = "sorted/duplicates"
 """Name of the scratch file of duplicates. It contains a slash, which names of parts never do."""
@@ -60,7 +60,7 @@ class PieceToHashes:
 
     def __call__(self, work: NumberedPiece) -> PieceHashes:
         read = work.piece.read(self.settings.records)
-        usable, bad = make_bodies(read.records, self.settings)
+        usable, bad = normalise_texts(read.records, self.settings)
         entries = [
             HASHED.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
         ]

@@ -23,7 +23,7 @@ class PageIsKept(Exception):
     """Error that a page, which is to be left out now, is in a file that an earlier run has written."""
 
 
-class _Progress(NamedTuple):
+class _ProgressNote(NamedTuple):
     """Position in the dump at the end of a complete file.
 
     begin: offset of a block of whole pages in the dump's text.
@@ -45,7 +45,7 @@ class _Progress(NamedTuple):
     left_out: list[str]
 
     @classmethod
-    def at(cls, begin: int, state: BlockState) -> "_Progress":
+    def at(cls, begin: int, state: BlockState) -> "_ProgressNote":
         """Return the progress at the start of a block."""
         return cls(begin=begin, taken=0, **state._asdict(), dump_md5=None, skip_pages=[], left_out=[])
 
@@ -77,7 +77,7 @@ class ArticleWriter:
         self._commit = commit
         self._identity = identity
         self._settings = settings
-        self._resumed = _Progress.at(0, START)
+        self._resumed = _ProgressNote.at(0, START)
         self._begin, self._entered, self._taken = 0, START, 0  # current block: offset, state, pages done
         self._new_ids: frozenset[str] = frozenset()  # pages to leave out that an earlier run did not
         self._files: list[FileEntry] = []
@@ -114,7 +114,7 @@ class ArticleWriter:
         self.report, self._resumed, self._files, self._new_ids = report, progress, entries, new_ids
         self.left_out |= set(progress.left_out)
 
-    def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
+    def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _ProgressNote | None]:
         """Read the notes of an earlier run.
 
         Returns its complete files, and the report and progress at the end of the last file. The progress is
@@ -127,7 +127,7 @@ class ArticleWriter:
                 raise ManifestError("a note of another version")
             entries.append(parse_entry(FileEntry, note["file"]))
             report = parse_entry(ExtractReport, note["report"])
-            progress = parse_entry(_Progress, note["progress"])
+            progress = parse_entry(_ProgressNote, note["progress"])
         return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
@@ -137,7 +137,7 @@ class ArticleWriter:
         again.
         """
         begun = self._resumed
-        blocks = _from_offset(blocks, begun.begin, self._new_ids)
+        blocks = _skip_before_offset(blocks, begun.begin, self._new_ids)
         taken = begun.taken
         with (
             ArticleFiles(self._commit, self._files, self._note_file) as files,
@@ -194,7 +194,7 @@ class ArticleWriter:
         self._identity.check()
         self.report.files += 1
         self.report.bytes += entry.bytes
-        progress = _Progress.at(self._begin, self._entered)._replace(
+        progress = _ProgressNote.at(self._begin, self._entered)._replace(
             taken=self._taken,
             dump_md5=self.dump_md5,
             skip_pages=list(self._settings.rules.skip_pages),
@@ -238,7 +238,9 @@ def is_empty(article: bytes) -> bool:
     return not article.split(b"\n", 2)[2].removesuffix(b"</doc>\n").strip()
 
 
-def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]) -> Iterator[PageBlock]:
+def _skip_before_offset(
+    blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]
+) -> Iterator[PageBlock]:
     """Skip the pages before an offset in the dump's text, and yield the rest of the blocks.
 
     Raises PageIsKept if a skipped page has one of the ids ``new_ids``.
