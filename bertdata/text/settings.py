@@ -127,7 +127,7 @@ class SegmentSettings:
         names = ("recipe", *_RECIPE_SETTINGS[self.recipe])
         return {name: getattr(self, name) for name in names} | self._make_language_entries()
 
-    def by_name(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return all settings by name, with the language's settings as a manifest stores them."""
         others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
         return {name: getattr(self, name) for name in others} | self._make_language_entries()

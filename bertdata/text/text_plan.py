@@ -45,7 +45,7 @@ class TextPlan:
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
         """Return lines that tell the user what the run would read and write."""
-        given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
+        given = ", ".join(f"{name} {value}" for name, value in self.settings.as_dict().items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
         told = "" if describe_kinds(self.kinds) is None else f", input kinds {describe_kinds(self.kinds)}"

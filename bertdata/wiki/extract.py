@@ -165,7 +165,7 @@ class _Extraction:
             self._write(kept.take_back(), writer)
             return
         with self._passes.open() as dump:
-            self._write(dump.blocks(), writer)
+            self._write(dump.read_blocks(), writer)
             writer.dump_md5 = writer.dump_md5 or dump.md5()
 
     def _write(self, blocks: Iterable[PageBlock], writer: ArticleWriter) -> None:

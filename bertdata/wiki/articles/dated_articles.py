@@ -112,7 +112,7 @@ def extract_first_articles(
         with PackagePages(found) as package:
             articles = DatedArticles(settings=found, package=package)
             with passes.open() as opened:
-                blocks = iter(kept) if kept.complete else opened.blocks()
+                blocks = iter(kept) if kept.complete else opened.read_blocks()
                 for block, result, _ in extract_blocks(blocks, found, pools.work, START):
                     articles.add(block, package.extract_unknown(block, result)[0])
                     passes.report_progress("articles", block.position)

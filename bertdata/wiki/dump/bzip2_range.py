@@ -51,7 +51,7 @@ class Bzip2Range:
             first=self._first, reached=self._reached, head=head, head_checksum=checksum, tail=tail
         )
 
-    def texts(self) -> Iterator[tuple[bytes, int, int]]:
+    def read_texts(self) -> Iterator[tuple[bytes, int, int]]:
         """Decompress the blocks, and yield their text whole or in pieces.
 
         Each piece comes with the first byte of its block in the file, and the byte after the block.

@@ -46,7 +46,7 @@ class PageBlock(NamedTuple):
 class PageBlocks:
     """Cutter of a dump's text into blocks of whole pages.
 
-    Iterate ``blocks()`` once, then use ``tail``, the text after the last page.
+    Iterate ``read_blocks()`` once, then use ``tail``, the text after the last page.
 
     texts: pieces of a dump's text, each with the number of bytes of the file read so far.
     rest: text before these pieces that was already read. It begins with the first page.
@@ -71,7 +71,7 @@ class PageBlocks:
         self._position = position
         self.tail = b""
 
-    def blocks(self) -> Iterator[PageBlock]:
+    def read_blocks(self) -> Iterator[PageBlock]:
         """Cut the text into blocks of whole pages, and yield them in order."""
         buffer, begin, searched = b"", 0, 0
         while True:
@@ -182,7 +182,7 @@ def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, byt
 
 
 class Dump:
-    """Opened dump. Use ``site`` first, then iterate ``blocks()`` once, then call ``md5()``.
+    """Opened dump. Use ``site`` first, then iterate ``read_blocks()`` once, then call ``md5()``.
 
     site: site name and namespaces from the dump's <siteinfo>.
     """
@@ -206,12 +206,12 @@ class Dump:
             texts, name, extractor, max_page_bytes=max_page_bytes, rest=rest, position=position
         )
 
-    def blocks(self) -> Iterator[PageBlock]:
+    def read_blocks(self) -> Iterator[PageBlock]:
         """Read the pages of the dump, and yield them in blocks of whole pages.
 
         Raises InputError if the dump ends without ``</mediawiki>``.
         """
-        yield from self._blocks.blocks()
+        yield from self._blocks.read_blocks()
         self._blocks.check_end()
 
     def md5(self) -> str:

@@ -111,7 +111,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         with self._opened.open() as dump, TemplateFileWriter() as templates:
             # Decompression is the slowest part of reading, so the blocks of a compressed dump are kept for
             # the second pass. A plain dump is simply read again.
-            blocks = kept.keep_all(dump.blocks()) if dump.compressed else dump.blocks()
+            blocks = kept.keep_all(dump.read_blocks()) if dump.compressed else dump.read_blocks()
             for block in self._collect_definitions(blocks, settings, templates, report, left_out):
                 if self.day is None:
                     newest = max(newest, find_newest_day(block.data))

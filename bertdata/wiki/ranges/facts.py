@@ -66,7 +66,7 @@ class RangeFacts:
 class RangeBlocks:
     """Reader of a range's pages.
 
-    Iterate ``blocks()`` once, call ``take`` after each block, then use ``facts``.
+    Iterate ``read_blocks()`` once, call ``take`` after each block, then use ``facts``.
 
     state: state to start with (see ``BlockState``).
     """
@@ -83,7 +83,7 @@ class RangeBlocks:
         self._state = state
         self._link = RangeLink()
 
-    def blocks(self) -> Iterator[PageBlock]:
+    def read_blocks(self) -> Iterator[PageBlock]:
         """Yield the pages of the range in blocks of whole pages.
 
         Raises InputError if the dump is damaged or ends too early.
@@ -91,7 +91,7 @@ class RangeBlocks:
         path = self._ranges.path
         with open_file(path) as file:
             reader = RangeReader(self._ranges, self._number, file, self._settings.engine)
-            texts = self._update_digest(reader.texts())
+            texts = self._update_digest(reader.read_texts())
             head = read_head(texts, path) if self._number == 0 else (b"", b"", 0)
             pages = PageBlocks(
                 texts,
@@ -101,7 +101,7 @@ class RangeBlocks:
                 rest=head[1],
                 position=head[2],
             )
-            yield from pages.blocks()
+            yield from pages.read_blocks()
         if reader.owns_end:
             pages.check_end()
         self._link = reader.link

@@ -89,7 +89,7 @@ class _Piece(NamedTuple):
 
 
 class RangeReader:
-    """Reader of one range's text. Iterate ``texts()`` once, then use ``link`` and ``owns_end``.
+    """Reader of one range's text. Iterate ``read_texts()`` once, then use ``link`` and ``owns_end``.
 
     owns_end: whether the range's text includes the end of the dump.
     """
@@ -111,7 +111,7 @@ class RangeReader:
         """Start, end and checksums of the range, to be matched with the neighbouring ranges."""
         return RangeLink() if self._blocks is None else self._blocks.link
 
-    def texts(self) -> Iterator[tuple[bytes, int]]:
+    def read_texts(self) -> Iterator[tuple[bytes, int]]:
         """Yield the text that belongs to the range (see the module) in pieces.
 
         Each piece comes with the number of bytes of the file that have been read.
@@ -143,7 +143,7 @@ class RangeReader:
     def _read_pieces(self) -> Iterator[_Piece]:
         """Yield the decompressed text from the range's first byte on. No piece spans two ranges."""
         if self._blocks is not None:
-            for text, offset, end in self._blocks.texts():
+            for text, offset, end in self._blocks.read_texts():
                 yield _Piece(self._ranges.number_at(offset), text, end)
         elif self._ranges.kind == "gzip":
             for text, position in read_gzip(self._file, self._ranges.path):

@@ -78,12 +78,12 @@ def collect_definitions(
     newest, pages, left_out = "", 0, list[str]()
     with TemplateFileWriter() as templates:
         if path is None:
-            for block in reading.blocks():
+            for block in reading.read_blocks():
                 reading.take(block)
                 newest = max(newest, find_newest_day(block.data))
         else:
             with _open_pool(settings) as pool:
-                for block, found in find_definitions(reading.blocks(), settings, pool, state):
+                for block, found in find_definitions(reading.read_blocks(), settings, pool, state):
                     reading.take(block, found)
                     for definition in found.definitions:
                         templates.add(*definition)
@@ -115,7 +115,7 @@ def extract_range(
     ):
         # The articles of all files are concatenated here. Where the output files start is only known when the
         # sizes of all articles of all ranges are known (``fold.deal_out_articles``).
-        for block, found, _ in extract_blocks(reading.blocks(), settings, pool, state):
+        for block, found, _ in extract_blocks(reading.read_blocks(), settings, pool, state):
             reading.take(block, found)
             if block.skipped is not None:
                 report.skip(*block.skipped)

@@ -25,7 +25,7 @@ def read_ranges(data: bytes, range_bytes: int) -> tuple[list[bytes], list[RangeL
     owned, links, ends = [], [], []
     for number in range(len(ranges)):
         reader = RangeReader(ranges, number, BytesIO(data))
-        owned.append(b"".join(text for text, _ in reader.texts()))
+        owned.append(b"".join(text for text, _ in reader.read_texts()))
         links.append(reader.link)
         ends.append(reader.owns_end)
     assert sum(ends) == 1
