@@ -77,7 +77,7 @@ def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:
 
 
 def _is_word(word: str) -> bool:
-    """Return True if every variant of Punkt sees exactly one word in the text, and more than periods."""
+    """Return True if every variant of Punkt reads the text as a single word that is not only periods."""
     return word.strip(".-") != "" and all(
         make_patterns(variant).word.findall(word) == [word] for variant in VARIANTS
     )

@@ -145,7 +145,7 @@ class GroupedRun:
         try:
             inputs = parse_entry_list(TextInput, note.get("inputs"))
             files = parse_entry_list(FileEntry, note.get("files"))
-        except ManifestError:  # a note of another version
+        except ManifestError:  # the note was written by another version of the program
             return False
         names = [self.text.plan.inputs[number] for number in group.numbers]
         return (

@@ -106,7 +106,7 @@ def _is_complete_note(note: Note) -> bool:
     """Return True if an earlier run's note has the length and sentence count of each article in its file."""
     try:
         lengths, sentences = parse_numbers(note.get("lengths")), parse_numbers(note.get("sentences"))
-    except ManifestError:  # a note of another version
+    except ManifestError:  # the note was written by another version of the program
         return False
     return (
         len(lengths) == len(sentences)

@@ -26,13 +26,13 @@ def _is_in_ranges(ranges: Ranges, character: str) -> bool:
 
 @cache
 def is_space(character: str) -> bool:
-    """Return True for category Zs, tab, line feed and carriage return."""
+    """Return True for white space: category Zs (space separators), tab, line feed, carriage return."""
     return character in "\t\n\r" or _is_in_ranges(load_unicode11().space, character)
 
 
 @cache
 def is_control(character: str) -> bool:
-    """Return True for categories Cc and Cf, except tab, line feed and carriage return."""
+    """Return True for control and format characters (Cc, Cf), except tab, line feed and carriage return."""
     return character not in "\t\n\r" and _is_in_ranges(load_unicode11().control, character)
 
 
@@ -44,7 +44,7 @@ def is_unassigned(character: str) -> bool:
 
 @cache
 def is_punctuation(character: str) -> bool:
-    """Return True for category P* and every printable ASCII character except letters, digits and space."""
+    """Return True for punctuation (P*), and for all ASCII symbols such as ``$``, as in BERT's tokeniser."""
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
     return _is_in_ranges(load_unicode11().punctuation, character)
@@ -52,7 +52,7 @@ def is_punctuation(character: str) -> bool:
 
 @cache
 def is_mark(character: str) -> bool:
-    """Return True for category Mn. After decomposition, these are the accents."""
+    """Return True for nonspacing marks (category Mn). After decomposition, these are the accents."""
     return _is_in_ranges(load_unicode11().nonspacing_mark, character)
 
 
@@ -76,7 +76,7 @@ def is_lower(character: str) -> bool:
 
 @cache
 def is_decimal(character: str) -> bool:
-    r"""Return True for category Nd, which ``\d`` matches."""
+    r"""Return True for a decimal digit of any script (category Nd), which ``\d`` matches."""
     return _is_in_ranges(load_unicode11().decimal, character)
 
 
@@ -163,7 +163,7 @@ def _is_next_cased(characters: Iterable[str]) -> bool:
 
 
 def decompose(token: str) -> str:
-    """Return the token in NFD: canonically decomposed, runs of combining characters in canonical order."""
+    """Decompose the text canonically (NFD), and bring runs of combining characters into canonical order."""
     if token.isascii():
         return token
     ordered: list[str] = []
@@ -184,7 +184,7 @@ def _get_combining_class(character: str) -> int:
 
 @cache
 def decompose_character(character: str) -> str:
-    """Return the canonical decomposition of one character."""
+    """Return the canonical decomposition of one character, or the character itself if it has none."""
     if ord(character) in _HANGUL:
         index = ord(character) - _HANGUL.start
         leading, vowel, trailing = index // 588, index % 588 // 28, index % 28

@@ -52,8 +52,8 @@ def extract_blocks(
     state: state at the start of the first block.
     """
     # Blocks are extracted in parallel, so the state at a block's start is not known. All are extracted as if
-    # they were at the start of the dump. That is nearly always right; otherwise the block is extracted again
-    # from the state after the block before.
+    # they were at the start of the dump. That is nearly always right. Where it is wrong, the block is
+    # extracted again from the state after the block before.
     for block, found in pool.in_order(partial(extract_block, settings, START), blocks):
         if not is_result_valid(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])

@@ -137,7 +137,9 @@ class _Extraction:
         if not storage.is_remote(self._commit.unfinished):
             yield self._commit.unfinished
             return
-        from tempfile import TemporaryDirectory  # slow to import
+        from tempfile import TemporaryDirectory  # imported here, because it is slow to import and rarely
+
+        needed
 
         with TemporaryDirectory() as directory:
             yield directory

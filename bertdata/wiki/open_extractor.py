@@ -84,7 +84,7 @@ class _NativeExtractor(_NamedTupleExtractor):
 
 
 def _compute(function: str, arguments: list[str]) -> str:
-    """Evaluate a rare parser function in Python, on behalf of the kernel."""
+    """Evaluate ``#expr`` or a regular expression in Python. The C++ kernel calls this function."""
     from bertdata.wiki.mlperf.compute import compute
 
     return compute(function, arguments)

@@ -93,7 +93,7 @@ def _format_page(name: str) -> str:
 
 
 def _format_skip_flag(name: str) -> str:
-    import shlex  # slow to import
+    import shlex  # imported here, because it is slow to import and rarely needed
 
     page_id, _, _ = name.partition("\t")
     return f"--skip-page {shlex.quote(page_id)}"

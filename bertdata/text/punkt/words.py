@@ -1,4 +1,4 @@
-"""Decide from the words around a candidate whether a sentence ends (Kiss and Strunk 2006, section 4)."""
+"""Decide from the words around an end mark whether a sentence ends (Kiss and Strunk 2006, section 4)."""
 
 import re
 from collections.abc import Iterator

@@ -79,7 +79,10 @@ class SelectionSettings:
 
 
 def _parse_share(given: str) -> str:
-    """Return the share in its shortest form. Raises SettingsError unless it is between 0% and 100%."""
+    """Check a percentage and return its shortest form, for example ``1.5%`` for ``1.50%``.
+
+    Raises SettingsError unless it is between 0% and 100%.
+    """
     try:
         percent = Decimal(given.removesuffix("%").strip())
         if given.endswith("%") and 0 < percent < 100:

@@ -94,7 +94,7 @@ class ArticleWriter:
         """
         try:
             entries, report, progress = self._read_notes()
-        except ManifestError:  # a note of another version
+        except ManifestError:  # the note was written by another version of the program
             return
         if progress is None:
             return
@@ -233,7 +233,7 @@ def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
 def is_empty(article: bytes) -> bool:
     """Return True if a rendered article contains only its title."""
     body = article.find(b"\n\n") + 2
-    if article[body : body + 1].isalnum():  # fast test that decides nearly all articles
+    if article[body : body + 1].isalnum():  # fast: nearly every text starts with a letter or digit
         return False
     return not article.split(b"\n", 2)[2].removesuffix(b"</doc>\n").strip()
 

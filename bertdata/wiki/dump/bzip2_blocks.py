@@ -167,7 +167,7 @@ class _Window:
         self._find_marks = kernels.find_bzip2_marks if use_native(engine or default_engine()) else find_marks
         self._data = b""
         self._start = start  # offset of _data in the file
-        self._marks: list[tuple[int, bool]] = []  # bit positions in the file, descending
+        self._marks: list[tuple[int, bool]] = []  # (bit in the file, is end mark), descending
         self._scanned = start  # marks that start before this byte are known
         self.at_end = False
         self._zeros_from: int | None = None  # from this byte on, only zeros follow; they are not kept

@@ -33,7 +33,10 @@ def invoke_function(module: str, function: str, arguments: Arguments, work: Work
 
 
 def _take_arguments(names: tuple[str, ...], arguments: Arguments) -> list[str]:
-    """Return the argument for each parameter name, else the next unnamed argument, else an empty text."""
+    """Pick the argument for each parameter name.
+
+    A parameter without a named argument takes the next unnamed argument, or else an empty text.
+    """
     # names ("s", "i", "j"), call "sub|abc|i=2|3" -> arguments {"1": "abc", "i": "2", "2": "3"}
     # -> s = "abc" (first unnamed value), i = "2", j = "3" (second unnamed value)
     taken = []

@@ -1,4 +1,4 @@
-"""Magic words, which calls such as ``{{PAGENAME}}`` replace by the page's title, parts of it, or the date."""
+"""Values of magic words: ``{{PAGENAME}}`` and so on give the page's title, parts of it, or the date."""
 
 import datetime
 

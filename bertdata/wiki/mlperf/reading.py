@@ -132,7 +132,7 @@ class PageReader:
 
 
 def _get_text_after(line: str, tag: re.Match[str]) -> str:
-    """Return the text between the tag and the next tag, with the line feed if it is included."""
+    """Return the text after a tag, up to the next tag or to the end of the line (with its line feed)."""
     return line[tag.end() :].partition("<")[0]
 
 

@@ -9,10 +9,10 @@ MAX_TEXT = 256 << 20
 """Largest text of a page in bytes of UTF-8, including outer texts that wait for inner calls."""
 
 MAX_DEPTH = 30
-"""Limit of templates within templates. From this depth on, expansion gives an empty text."""
+"""How deep templates may call templates. A call at this depth gives an empty text."""
 
 MAX_PARAMETER_LEVEL = 10
-"""Limit of parameters within parameters. A parameter nested more deeply is empty."""
+"""How deep parameters may be nested in each other. A parameter nested more deeply is empty."""
 
 MAX_FRAMES = 977
 """Limit of nested frames, which reproduces Python's default recursion limit of 1000.

@@ -21,7 +21,7 @@ from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeFacts:
-    """Small summary of a range, by which the ranges of a dump are checked and joined.
+    """Small summary of a range, which is needed to check and join the ranges of a dump.
 
     number: number of the range, from 0.
     link: where the range's bzip2 blocks start and end, to check that no block is missed between ranges.
@@ -125,7 +125,7 @@ class RangeBlocks:
 
     @property
     def facts(self) -> RangeFacts:
-        """Facts about the range, complete after the last block."""
+        """Summary of the range. It is complete when the last block has been taken."""
         return RangeFacts(
             number=self._number,
             link=self._link,
