@@ -19,7 +19,7 @@ _BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 def split_text_lines(text: str) -> list[str]:
     r"""Split a text at ``\n``, ``\r\n`` and ``\r`` into lines, without lines of white space.
 
-    >>> text_lines("A b.\r\n\n \nC d.")
+    >>> split_text_lines("A b.\r\n\n \nC d.")
     ['A b.', 'C d.']
     """
     if "\r" in text:

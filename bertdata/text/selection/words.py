@@ -13,7 +13,7 @@ from bertdata.unicode import characters
 def fold_words(text: str) -> list[str]:
     """Return the words of a text in order, lower-cased and without accents.
 
-    >>> folded_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
+    >>> fold_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
     ['naive', 'he', 'said', 'it', 's', '3', '5', '\u4e2d', '\u6587']
     """
     spaced = "".join(map(_clean_character, text))
