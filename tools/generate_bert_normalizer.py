@@ -19,10 +19,10 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bertdata.tokens.basic import clean_text
 from bertdata.unicode import characters
-from bertdata.unicode.tables import unicode11
+from bertdata.unicode.tables import load_unicode11
 
 TABLE = Path(__file__).resolve().parent.parent / "bertdata" / "unicode" / "bert_normalizer.json"
-MARKS = {kind: chr(mark) for mark, kind in sorted(unicode11().combining.items(), reverse=True)}
+MARKS = {kind: chr(mark) for mark, kind in sorted(load_unicode11().combining.items(), reverse=True)}
 """A representative character for each combining class, by class."""
 FIRST, LAST = MARKS[min(MARKS)], MARKS[max(MARKS)]
 

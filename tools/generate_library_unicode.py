@@ -20,7 +20,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, ROOT)
 
 from bertdata.unicode import characters  # noqa: E402
-from bertdata.unicode.tables import unicode11  # noqa: E402
+from bertdata.unicode.tables import load_unicode11  # noqa: E402
 
 VERSION = "0.23.3"
 POINTS = [cp for cp in range(sys.maxunicode + 1) if not 0xD800 <= cp < 0xE000]
@@ -94,20 +94,22 @@ def newer_marks() -> set[int]:
     order = normalizers.NFD().normalize_str
     for point in POINTS:
         character = chr(point)
-        if point not in unicode11().combining:
+        if point not in load_unicode11().combining:
             # U+0345 has the highest combining class: any mark the library knew would move before it.
             assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
 
     def moves(character: str) -> bool:
         return order(f"\u0345{character}")[0] == character or order(f"{character}\u0334")[0] == "\u0334"
 
-    return {point for point in unicode11().combining if not moves(chr(point))}
+    return {point for point in load_unicode11().combining if not moves(chr(point))}
 
 
 def never_composed() -> set[int]:
     """Return the composed characters of Unicode 11.0 that the normaliser's NFC does not keep."""
     compose = normalizers.NFC().normalize_str
-    composites = [point for point, decomposed in unicode11().decomposition.items() if len(decomposed) > 1]
+    composites = [
+        point for point, decomposed in load_unicode11().decomposition.items() if len(decomposed) > 1
+    ]
     return {point for point in composites if compose(chr(point)) != chr(point)}
 
 

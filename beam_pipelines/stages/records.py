@@ -242,7 +242,7 @@ def _list_ranges(
     first: position of the documents' text in the piece's text.
     """
     ends = [0, *texts.ends]
-    for run in cuts.runs(texts.sizes):
+    for run in cuts.assign_documents(texts.sizes):
         yield name(run.part), first + ends[run.start], first + ends[run.stop]
 
 

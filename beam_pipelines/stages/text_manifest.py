@@ -13,7 +13,7 @@ from bertdata.text.directory import count_warnings
 from bertdata.text.manifest import TextInput, TextManifest, make_text_input
 from bertdata.text.mlperf import MlperfText
 from bertdata.text.nvidia import NvidiaText
-from bertdata.text.settings import OF_RUN
+from bertdata.text.settings import RUN_COUNTERS
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
 def tell_counts(directory: str, manifest: TextManifest) -> None:
     """Add the counts that concern the whole run to the counters, and print warnings about them."""
     counts = manifest.counts
-    count({f"text_{name}": getattr(counts, name) or 0 for name in OF_RUN})
+    count({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
     for warning in count_warnings(directory, counts):
         _LOGGER.warning("%s", warning)
 

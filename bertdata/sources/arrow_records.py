@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from bertdata.errors import InputError
 from bertdata.sources.fields import TextFields
-from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
+from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, number_records
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     check_columns,
@@ -26,13 +26,16 @@ _SLICE_ROWS = 256
 
 
 def find_arrow_columns(path: str, settings: RecordSettings) -> TextFields:
-    """Return the columns that hold text."""
+    """Return the names of the columns of an Arrow file that hold text."""
     with _open(path) as (schema, _):
         return find_text_columns(schema)
 
 
 def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """Divide an Arrow file into pieces (see ``bertdata.sources.piece``)."""
+    """Read the records of an Arrow file, and yield them in pieces (see ``bertdata.sources.piece``).
+
+    Raises InputError if the file is damaged or lacks a column that the settings name.
+    """
     with _open(path) as (schema, batches):
         check_columns(schema, settings, path)
         found: Found = []
@@ -44,13 +47,13 @@ def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
                     found += records
                     held += sum(len(getattr(record, "text", "")) for record in records)
                     if held >= PIECE_BYTES:
-                        yield RowsPiece(numbered(found), held)
+                        yield RowsPiece(number_records(found), held)
                         found, held = [], 0
-        yield RowsPiece(numbered(found), held)
+        yield RowsPiece(number_records(found), held)
 
 
 def read_arrow_texts(path: str) -> Iterator[str]:
-    """Yield all texts in all columns of a file, at any depth."""
+    """Yield every text in an Arrow file: in all columns, also inside lists and structs."""
     with _open(path) as (schema, batches):
         names = find_columns_with_texts(schema)
         for batch in batches:
@@ -70,7 +73,11 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
         head = unpacked.read(len(FILE_MAGIC) + len(STREAM_MARK))
         by_footer = head.startswith(FILE_MAGIC) and not head.endswith(STREAM_MARK)
         try:
-            with _by_footer(path, pyarrow) if by_footer else _as_stream(head, unpacked, pyarrow) as opened:
+            with (
+                _open_file_format(path, pyarrow)
+                if by_footer
+                else _open_stream_format(head, unpacked, pyarrow) as opened
+            ):
                 yield opened
         except (pyarrow.ArrowException, OSError, EOFError, MemoryError) as error:
             first = str(error).partition("\n")[0]
@@ -78,22 +85,23 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 @contextmanager
-def _as_stream(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+def _open_stream_format(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
     file = _WatchedFile(head.removeprefix(FILE_MAGIC), unpacked)
     with pyarrow.ipc.open_stream(pyarrow.PythonFile(file, mode="r")) as stream:
-        yield stream.schema, _until_end(stream, file)
+        yield stream.schema, _read_until_end(stream, file)
 
 
 @contextmanager
-def _by_footer(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
     with open_seekable(path) as file, pyarrow.ipc.open_file(pyarrow.PythonFile(file, mode="r")) as table:
         yield table.schema, map(table.get_batch, range(table.num_record_batches))
 
 
 class _WatchedFile:
-    """File object that passes reads on and remembers the last bytes that were read.
+    """File object that remembers the last bytes that were read, to see whether the stream has its end mark.
 
-    waiting: first bytes of the stream, already read from the file.
+    waiting: first bytes of the stream, which were already read from the file.
+    last: the last bytes read.
     """
 
     closed = False
@@ -113,11 +121,11 @@ class _WatchedFile:
         """Do nothing. The caller that opened the file closes it."""
 
 
-def _until_end(stream: Any, file: _WatchedFile) -> Iterator[Any]:
+def _read_until_end(stream: Any, file: _WatchedFile) -> Iterator[Any]:
     """Yield the batches of a stream.
 
-    Raises EOFError if the end mark is missing. pyarrow accepts a stream without it, so a truncated file would
-    pass for a whole file.
+    Raises EOFError if the stream has no end mark. pyarrow accepts such a stream, so without this check a
+    truncated file would seem complete.
     """
     yield from stream
     if file.last != _END:

@@ -1,7 +1,7 @@
-"""Records from articles between ``<doc id="...">`` and ``</doc>``, as WikiExtractor writes them.
+"""Read records from files of articles, which WikiExtractor writes between ``<doc id="...">`` and ``</doc>``.
 
-Each article is one record: the lines after the title, as in WikiExtractor's JSON output, with the article's
-id.
+Each article is one record, with the id of the article. Its text is the lines after the title, as in
+WikiExtractor's JSON output.
 """
 
 import re
@@ -14,7 +14,7 @@ from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 
-FRAME = b"<doc id="
+ARTICLE_START = b"<doc id="
 """The first bytes of an article."""
 
 _BOM = b"\xef\xbb\xbf"
@@ -28,7 +28,7 @@ _WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" t
 
 @dataclass(frozen=True, slots=True)
 class ArticlesPiece:
-    """Whole articles of a file.
+    """Piece of a file of articles: consecutive whole articles.
 
     escaped: whether the extractor escaped ``&``, ``<`` and ``>`` in the text.
     """
@@ -40,20 +40,21 @@ class ArticlesPiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         *closed, rest = _CLOSING.split(self.data.replace(b"\r\n", b"\n"))
         found: Found = [
-            _record(number, data, settings, self.escaped) for number, data in enumerate(closed, 1)
+            _make_article_record(number, data, settings, self.escaped)
+            for number, data in enumerate(closed, 1)
         ]
         if rest.strip():
-            found.append(_open_record(len(found) + 1, rest, settings))
+            found.append(_make_unclosed_record(len(found) + 1, rest, settings))
         return ReadPiece(found, len(found))
 
 
 def split_articles_file(
     path: str, settings: RecordSettings, *, escaped: bool = False
 ) -> Iterator[ArticlesPiece]:
-    """Divide a file of articles into pieces (see ``bertdata.sources.piece``).
+    """Divide a file of articles into pieces of whole articles (see ``bertdata.sources.piece``).
 
-    An article without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
-    is counted as too long.
+    An article of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer
+    than any record may be, so it becomes a bad record in any case.
     """
     with open_unpacked(path) as file:
         rest, looked_at = b"", 0
@@ -75,8 +76,10 @@ def split_articles_file(
             yield ArticlesPiece(rest, len(rest), escaped)
 
 
-def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = False) -> Record | BadRecord:
-    """Return the record of an article, whose closing line is already removed."""
+def _make_article_record(
+    number: int, data: bytes, settings: RecordSettings, escaped: bool = False
+) -> Record | BadRecord:
+    """Parse an article, without its line ``</doc>``, into a record. A faulty article gives a BadRecord."""
     head = _HEAD.match(data)
     if head is None:
         return BadRecord(number, "malformed", 'begins with no <doc id="...">')
@@ -95,9 +98,9 @@ def _record(number: int, data: bytes, settings: RecordSettings, escaped: bool = 
         return BadRecord(number, "malformed", fault, identity)
 
 
-def _open_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
-    """Return the record of the text after the last ``</doc>`` of the file."""
-    found = _record(number, data, settings)
+def _make_unclosed_record(number: int, data: bytes, settings: RecordSettings) -> BadRecord:
+    """Return the bad record for an article at the end of the file that is not closed by ``</doc>``."""
+    found = _make_article_record(number, data, settings)
     if isinstance(found, BadRecord):
         return found
     return BadRecord(number, "malformed", "is not closed by </doc> before the file ends", found.id)

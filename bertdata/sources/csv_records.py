@@ -1,4 +1,4 @@
-"""Records from CSV and TSV files, with a line of column names or with columns numbered from 0."""
+"""Read records from CSV and TSV files, with a line of column names or with columns numbered from 0."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.sources.delimited import Delimiting, Row, RowReader, find_delimiting
 from bertdata.sources.fields import TextFields
 from bertdata.sources.json_lines import make_record
-from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, numbered
+from bertdata.sources.piece import PIECE_BYTES, Found, RowsPiece, number_records
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
@@ -18,16 +18,16 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？", "।")
 
 
 def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
-    """Return the names of the columns.
+    """Return the names of a file's columns, each of which may hold the text.
 
-    Raises InputError if the file has no line of names, and SettingsError for a single column whose name reads
-    like a record: then the file probably has no line of names.
+    Raises InputError if the file has no line of names, and SettingsError if the only name reads like a
+    record, since the file then probably has no line of names.
     """
-    names = _names(path, settings, kind)
+    names = _read_names(path, settings, kind)
     # Without a heading, the first record would be taken for a name and be lost. With several columns this
     # shows at once, since the text field must be chosen among the names.
     is_sure = settings.no_heading or settings.text_field is not None or len(names) > 1
-    if not is_sure and _reads_like_a_record(names[0]):
+    if not is_sure and _is_like_record(names[0]):
         raise SettingsError(
             f"{path}: its first line is {names[0][:60]!r}, which reads like a record, not like the name of a "
             "column; take it as a record: --no-heading, or as a name: --text-field with that name"
@@ -35,22 +35,22 @@ def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextF
     return TextFields(names, [], [])
 
 
-def _reads_like_a_record(name: str) -> bool:
-    """Return True for a number, a sentence, or many words."""
+def _is_like_record(name: str) -> bool:
+    """Return True if a column's name looks like a record: a number, a sentence, or many words."""
     if name.isdecimal() or len(name) > _LONGEST_NAME or len(name.split()) > _MOST_WORDS:
         return True
     return name.rstrip("\"' ").endswith(_ENDS)
 
 
-def _names(path: str, settings: RecordSettings, kind: str) -> list[str]:
+def _read_names(path: str, settings: RecordSettings, kind: str) -> list[str]:
     with open_unpacked(path) as file:
-        row = next(iter(RowReader(file, _delimiting(path, settings, kind), settings.raw_bytes)), None)
+        row = next(iter(RowReader(file, _detect_delimiting(path, settings, kind), settings.raw_bytes)), None)
     if settings.no_heading:
         return [] if row is None else [str(place) for place in range(len(row.fields))]
-    return _checked_names(row, path, settings)
+    return _check_names(row, path, settings)
 
 
-def _checked_names(row: Row | None, path: str, settings: RecordSettings) -> list[str]:
+def _check_names(row: Row | None, path: str, settings: RecordSettings) -> list[str]:
     if row is not None and row.fault:
         raise InputError(f"{path}: record 0: the line of names {row.fault}")
     if row is None or not any(row.fields):
@@ -61,15 +61,15 @@ def _checked_names(row: Row | None, path: str, settings: RecordSettings) -> list
     return row.fields
 
 
-def _delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
+def _detect_delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
     with open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
     return find_delimiting(head, path, kind, quoting=settings.quoting, separator=settings.separator)
 
 
 def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
-    """Divide a CSV or TSV file into pieces (see ``bertdata.sources.piece``). An empty file has none."""
-    delimiting = _delimiting(path, settings, kind)
+    """Read the records of a CSV or TSV file, and yield them in pieces (see ``bertdata.sources.piece``)."""
+    delimiting = _detect_delimiting(path, settings, kind)
     with open_unpacked(path) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)
         each = iter(rows)
@@ -79,19 +79,19 @@ def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[Row
         found: Found = []
         if settings.no_heading:
             names = [str(place) for place in range(len(first.fields))]
-            found.append(_record(first, names, delimiting, settings))
+            found.append(_make_csv_record(first, names, delimiting, settings))
         else:
-            names = _checked_names(first, path, settings)
+            names = _check_names(first, path, settings)
         told = 0
         for row in each:
-            found.append(_record(row, names, delimiting, settings))
+            found.append(_make_csv_record(row, names, delimiting, settings))
             if rows.read - told >= PIECE_BYTES:
-                yield RowsPiece(numbered(found), rows.read - told)
+                yield RowsPiece(number_records(found), rows.read - told)
                 found, told = [], rows.read
-        yield RowsPiece(numbered(found), rows.read - told)
+        yield RowsPiece(number_records(found), rows.read - told)
 
 
-def _record(
+def _make_csv_record(
     row: Row, names: list[str], delimiting: Delimiting, settings: RecordSettings
 ) -> Record | BadRecord:
     if row.is_too_long:

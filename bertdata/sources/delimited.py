@@ -23,7 +23,7 @@ from bertdata.io.file_kind import BOM, HEAD_BYTES
 Quoting = Literal["csv", "none"]
 QUOTING: tuple[Quoting, ...] = get_args(Quoting)
 
-USUAL: dict[str, tuple[str, Quoting]] = {"csv": (",", "csv"), "tsv": ("\t", "none")}
+DEFAULT_DELIMITING: dict[str, tuple[str, Quoting]] = {"csv": (",", "csv"), "tsv": ("\t", "none")}
 """Default separator and quoting per file kind."""
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -39,6 +39,8 @@ _LINES_LOOKED_AT = 100
 class Delimiting:
     """How a file is split into rows and fields.
 
+    separator: character between two fields.
+    quoting: "csv" or "none", described above.
     passed: how many lines before the first row are skipped.
     """
 
@@ -61,12 +63,12 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Reader of a file's rows, for a single pass.
+    """Iterable over the rows of a file, which can be iterated once.
 
     Bytes that are not UTF-8 become lone surrogates (the error handler "surrogateescape").
 
-    raw_bytes: longest row in bytes. Of a longer row, only this much is held in memory.
-    read: bytes read so far.
+    raw_bytes: longest accepted row in bytes. A longer row is skipped and yielded with a fault.
+    read: number of bytes read so far.
     """
 
     def __init__(self, file: BinaryIO, delimiting: Delimiting, raw_bytes: int) -> None:
@@ -81,28 +83,28 @@ class RowReader:
     def __iter__(self) -> Iterator[Row]:
         """Yield each row that is not empty."""
         for _ in range(self._delimiting.passed):
-            self._lines.begin()
+            self._lines.begin_row()
             next(self._lines, None)
-        for row in self._quoted_rows() if self._delimiting.quoting == "csv" else self._plain_rows():
+        for row in self._read_quoted_rows() if self._delimiting.quoting == "csv" else self._read_plain_rows():
             if self._lines.is_too_long:
                 yield Row(row.line, [], f"a row of more than {self._raw_bytes} bytes", is_too_long=True)
             elif row.fields or row.fault:
                 yield row
 
-    def _plain_rows(self) -> Iterator[Row]:
+    def _read_plain_rows(self) -> Iterator[Row]:
         while True:
-            self._lines.begin()
+            self._lines.begin_row()
             line = next(self._lines, None)
             if line is None:
                 return
             text = line.removesuffix("\n").removesuffix("\r")
             yield Row(self._lines.number, text.split(self._delimiting.separator) if text else [])
 
-    def _quoted_rows(self) -> Iterator[Row]:
+    def _read_quoted_rows(self) -> Iterator[Row]:
         rows = csv.reader(self._lines, delimiter=self._delimiting.separator, strict=True)
-        allow_fields_of(self._raw_bytes)
+        raise_field_limit(self._raw_bytes)
         while True:
-            self._lines.begin()
+            self._lines.begin_row()
             try:
                 fields = next(rows, None)
             except csv.Error as error:
@@ -114,9 +116,9 @@ class RowReader:
 
 
 class _Lines:
-    """Iterator over the lines of a file as text, without a byte-order mark.
+    """Iterator over the lines of a file as text, without a byte-order mark, for ``csv.reader``.
 
-    When a row is too long, its remaining lines are skipped and ``is_too_long`` is set.
+    If a row is longer than ``raw_bytes``, its remaining lines are skipped and ``is_too_long`` is set.
     """
 
     def __init__(self, file: BinaryIO, raw_bytes: int, *, is_quoting: bool) -> None:
@@ -128,8 +130,8 @@ class _Lines:
         self.read = 0
         self.number = 0
 
-    def begin(self) -> None:
-        """Note that the next line starts a row."""
+    def begin_row(self) -> None:
+        """Tell the iterator that the next line starts a new row, so that the row's length is counted anew."""
         self._held, self.is_too_long = 0, False
 
     def __iter__(self) -> "_Lines":
@@ -149,11 +151,11 @@ class _Lines:
         if self._held <= self._raw_bytes:
             return line.decode(errors="surrogateescape")
         self.is_too_long = True
-        self._pass_row(line, is_quoted)
+        self._skip_row(line, is_quoted)
         # Give csv.reader an end of the row that it accepts. RowReader replaces the row by a fault.
         return '"\n' if is_quoted else "\n"
 
-    def _pass_row(self, line: bytes, is_quoted: bool) -> None:
+    def _skip_row(self, line: bytes, is_quoted: bool) -> None:
         is_quoted ^= self._has_odd_quotes(line)
         while is_quoted or not line.endswith(b"\n"):
             line = self._file.readline(_PASSED_BYTES)
@@ -166,7 +168,7 @@ class _Lines:
         return self._is_quoting and line.count(b'"') % 2 == 1
 
 
-def allow_fields_of(size: int) -> None:
+def raise_field_limit(size: int) -> None:
     """Raise the csv module's field limit to at least ``size`` characters.
 
     The limit belongs to the process (131,072 by default). It is never lowered, because another file may be
@@ -176,7 +178,7 @@ def allow_fields_of(size: int) -> None:
 
 
 def parse_separator(given: str) -> str:
-    """Return the separator that a flag's value names, for example a tab for ``tab``.
+    """Return the separator that the user chose, for example a tab character for ``tab``.
 
     Raises SettingsError if the value is not a single usable character.
     """
@@ -189,15 +191,17 @@ def parse_separator(given: str) -> str:
 def find_delimiting(
     head: bytes, path: str, kind: str, *, quoting: str | None = None, separator: str | None = None
 ) -> Delimiting:
-    """Return how to split a file of this kind into rows and fields.
+    """Find out how a CSV or TSV file is split into rows and fields.
 
     head: first bytes of the file.
-    quoting, separator: choice of the user. None: determined from kind and file.
+    path: path of the file, for errors.
+    kind: "csv" or "tsv".
+    quoting, separator: the user's choices. None: determined from ``kind`` and the first bytes.
 
-    A .csv file without a comma in its first line is split at another mark, provided that this mark splits all
-    the first rows into the same number of fields. Raises SettingsError if several marks do, or none.
+    If the first line of a .csv file has no comma, the other SEPARATORS are tried. A separator fits if it
+    splits all the first rows into the same number of fields. Raises SettingsError unless exactly one fits.
     """
-    usual, usual_quoting = USUAL[kind]
+    usual, usual_quoting = DEFAULT_DELIMITING[kind]
     chosen: Quoting = "csv" if (quoting or usual_quoting) == "csv" else "none"
     if separator is not None:
         return Delimiting(parse_separator(separator), chosen)
@@ -210,7 +214,7 @@ def find_delimiting(
         return Delimiting(chr(first[4]), chosen, passed=1)
     # Try all marks on the first rows.
     # "a;b\n1;2\n" -> widths {",": [1, 1], ";": [2, 2], "\t": [1, 1], "|": [1, 1]} -> only ";" is possible
-    widths = {mark: _widths(head, Delimiting(mark, chosen)) for mark in (usual, *SEPARATORS)}
+    widths = {mark: _count_fields(head, Delimiting(mark, chosen)) for mark in (usual, *SEPARATORS)}
     others = [mark for mark, found in widths.items() if found and found[0] > 1]
     if not others or usual in others:
         return Delimiting(usual, chosen)
@@ -220,19 +224,19 @@ def find_delimiting(
     shown = first[:60].decode(errors="replace")
     raise SettingsError(
         f"{path}: its first line is {shown!r}, which may be several columns or one; say where it is cut: "
-        f"--separator {_word(others[0])}, or --separator {_word(usual)} for one column"
+        f"--separator {_quote_separator(others[0])}, or --separator {_quote_separator(usual)} for one column"
     )
 
 
-def _word(separator: str) -> str:
-    """Return the separator as it is typed in a shell."""
+def _quote_separator(separator: str) -> str:
+    """Return the separator as the user would type it in a shell, for an error message."""
     return "tab" if separator == "\t" else f"'{separator}'"
 
 
-def _widths(head: bytes, delimiting: Delimiting) -> list[int]:
-    """Return the number of fields of each of the first rows, 0 for a faulty row.
+def _count_fields(head: bytes, delimiting: Delimiting) -> list[int]:
+    """Count the fields of each row in the first bytes of a file, 0 for a faulty row.
 
-    The last row is left out if the head may have cut it.
+    The last row is left out if it is faulty and ``head`` may end in the middle of it.
     """
     whole = head.rpartition(b"\n")[0] + b"\n" if head.count(b"\n") > 1 else head
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""Undo the escapes that an extractor writes for ``&``, ``<`` and ``>``.
+"""Undo the escapes (``&amp;`` and so on) that an extractor of Wikipedia articles writes.
 
 wikiextractor 3.1.0 writes ``R&amp;D`` where the page shows ``R&D``. Older versions have an option that also
 escapes quotation marks. Each escape is undone once, in one pass from left to right: a page that shows the

@@ -17,7 +17,7 @@ MISSING = object()
 
 
 class TextFields(NamedTuple):
-    """Names of the fields of a file that hold text.
+    """Names of the fields (or columns) of a file that hold text.
 
     texts: fields that hold strings.
     paragraphs: fields that hold lists of strings, or bytes. The text field is chosen from these only if
@@ -30,20 +30,20 @@ class TextFields(NamedTuple):
     inner: list[str]
 
 
-def value_at(fields: Mapping[str, Any], name: str) -> Any:
-    """Return the value of the field ``name``, or MISSING.
+def get_value(fields: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a field, or MISSING if the record lacks it.
 
-    A field whose name contains dots takes precedence over a field inside another field.
+    name: name of the field. ``a.b`` means the field ``b`` inside ``a``, unless a field is itself named "a.b".
     """
     if name in fields:
         return fields[name]
     first, dot, rest = name.partition(".")
     inner = fields.get(first)
-    return value_at(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
+    return get_value(inner, rest) if dot and isinstance(inner, Mapping) else MISSING
 
 
 def read_text_value(value: Any) -> str | None:
-    """Return the text in a field's value, or None if the value is not a text.
+    """Convert a field's value to a text, or return None if it is not a text (see the module).
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
@@ -57,7 +57,7 @@ def read_text_value(value: Any) -> str | None:
 
 
 def find_texts(value: Any) -> Iterator[str]:
-    """Yield all texts within a value, at any depth, in order. Bytes that are not UTF-8 are skipped."""
+    """Yield every text inside a value of nested lists and dicts, in order. Skips bytes that are not UTF-8."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

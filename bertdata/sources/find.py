@@ -1,4 +1,4 @@
-"""Find the files of a run's sources, determine their kinds, and choose the text field."""
+"""Find the input files that a user names, determine their formats, and choose the field with the text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from bertdata.io import storage
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
-from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, plain_name
+from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, strip_packing_ending
 from bertdata.sources.recognise import check_kind, make_unknown_kind_error, read_beginning, recognise_kind
 from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
 from bertdata.sources.settings import RecordSettings
@@ -22,10 +22,10 @@ _OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """Files of a run's sources.
+    """Input files of a run.
 
-    files: paths, in order.
-    kinds: kind of each file.
+    files: paths, in the order of reading.
+    kinds: kind of each file, a key of ``kinds.SOURCE_KINDS``.
     empty: how many of the files are empty.
     notes: messages about files that were left out.
     """
@@ -43,12 +43,12 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
     and has no records.
     as_is: accept any bytes as plain text.
 
-    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, and the errors of
-    find_files.
+    Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, MissingInputError if
+    a pattern matches nothing, and DatasetError for a saved dataset with several splits.
     """
     found = find_files(patterns, kind)
     files = found.files
-    looks = storage.each(files, partial(_look_at, kind=kind, as_is=as_is))
+    looks = storage.each(files, partial(_determine_kind, kind=kind, as_is=as_is))
     empty = sum(one is None for one in looks)
     if kind is not None:
         return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=found.notes)
@@ -57,14 +57,14 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
         raise InputError(
             f"{files[0]}: is empty{others}: no bytes tell its kind; name it: --input-kind jsonl, or another"
         )
-    kinds = [one or _kind_of_empty(path) for path, one in zip(files, looks, strict=True)]
+    kinds = [one or _guess_empty_kind(path) for path, one in zip(files, looks, strict=True)]
     return Sources(files=files, kinds=kinds, empty=empty, notes=found.notes)
 
 
-def _look_at(path: str, *, kind: str | None, as_is: bool) -> str | None:
-    """Return the kind of a file, or None for an empty file.
+def _determine_kind(path: str, *, kind: str | None, as_is: bool) -> str | None:
+    """Return the kind of a file according to its first bytes, or None for an empty file.
 
-    kind: kind that the user chose, which is checked, or None to recognise it.
+    kind: kind that the user chose. It is checked against the bytes. None: the bytes determine the kind.
     """
     begin = read_beginning(path)
     if begin.is_empty:
@@ -84,12 +84,15 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     A directory is searched recursively, without hidden files, for names that fit ``kind`` (or any kind if
     None). In a directory saved by ``datasets``, only the data files that its ``state.json`` lists are taken.
 
-    Raises the errors of find_input_files, and DatasetError for a saved dataset with several splits.
+    kind: kind of all files, or None.
+
+    Raises MissingInputError if a pattern matches nothing or a directory has no such file, SettingsError for a
+    file that is named twice, and DatasetError for a saved dataset with several splits.
     """
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
     def choose(directory: str, names: list[str]) -> Chosen:
-        wanted, others = choose_named(names, lambda name: _is_data(name, kinds))
+        wanted, others = choose_named(names, lambda name: _is_data_file(name, kinds))
         for reason in list(others):
             others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
             if not others[reason]:
@@ -110,16 +113,16 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     return found
 
 
-def _is_data(name: str, kinds: Sequence[SourceKind]) -> bool:
-    return storage.base_name(name) not in _OF_DATASETS and any(kind.has(name) for kind in kinds)
+def _is_data_file(name: str, kinds: Sequence[SourceKind]) -> bool:
+    return storage.base_name(name) not in _OF_DATASETS and any(kind.has_file_name(name) for kind in kinds)
 
 
-def _kind_of_empty(path: str) -> str:
-    """Return the kind of an empty file, according to its name.
+def _guess_empty_kind(path: str) -> str:
+    """Guess the kind of an empty file from its name.
 
     Raises InputError for Parquet and Arrow, whose files are never empty.
     """
-    name = plain_name(path)
+    name = strip_packing_ending(path)
     if name.endswith((".parquet", ".arrow")):
         raise InputError(f"{path}: is empty, expected {name.rpartition('.')[2]}; fetch or make it again")
     if name.endswith((".csv", ".tsv")):
@@ -128,7 +131,7 @@ def _kind_of_empty(path: str) -> str:
 
 
 def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
-    """Return the settings with the text field filled in from the first file that has fields.
+    """Fill in ``text_field`` if the user did not name it and the first file with fields has one text field.
 
     Raises SettingsError if several fields hold text, if the named field does not exist, or if a field is
     named but none of the files has fields.
@@ -141,9 +144,9 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
         if found is None:  # the records are bare texts without fields
             return settings
         if settings.text_field is not None:
-            _check_field(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
+            _check_field_exists(settings.text_field, [*found.texts, *found.paragraphs, *found.inner], path)
             return settings
-        return replace(settings, text_field=_only_field(found, settings, path))
+        return replace(settings, text_field=_choose_only_field(found, settings, path))
     if any(SOURCE_KINDS[kind].columns for kind in kinds):
         return settings
     for name in ("text_field", "id_field", "language_field"):
@@ -154,15 +157,18 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
     return settings
 
 
-def _check_field(name: str, found: Sequence[str], path: str) -> None:
+def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:
     if found and name not in found:
         raise SettingsError(
             f"{path}: has no field {name!r} of texts, expected one of {', '.join(map(repr, found))}"
         )
 
 
-def _only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
-    """Return the only field of strings, or the only field of lists of strings if no field holds strings."""
+def _choose_only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
+    """Return the only field that holds strings. Without any, return the only field of lists of strings.
+
+    Raises SettingsError if there are several such fields, and InputError if there is none.
+    """
     taken = (settings.id_field, settings.language_field)
     names = [name for name in found.texts if name not in taken]
     names = names or [name for name in found.paragraphs if name not in taken]

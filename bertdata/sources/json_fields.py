@@ -1,4 +1,4 @@
-"""Find the fields that hold text in the first objects of a JSON file."""
+"""Find out which fields of a JSON file hold text, from its first objects."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from bertdata.sources.fields import TextFields
 
 
 def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
-    """Return the text fields of these objects, in the order in which they occur."""
+    """Return the names of the fields that hold text in any of these objects, in order of occurrence."""
     texts: dict[str, None] = {}
     paragraphs: dict[str, None] = {}
     inner: dict[str, None] = {}
@@ -21,7 +21,7 @@ def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
             elif _is_list_of_texts(item):
                 paragraphs[name] = None
             elif isinstance(item, dict):
-                inner |= dict.fromkeys(_inner_fields(item, f"{name}."))
+                inner |= dict.fromkeys(_find_inner_fields(item, f"{name}."))
     return TextFields(list(texts), [name for name in paragraphs if name not in texts], list(inner))
 
 
@@ -29,24 +29,32 @@ def _is_list_of_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
-def _inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
-    """Yield the names of text fields inside an object, as ``a.b``."""
+def _find_inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
+    """Yield the names of text fields inside an object, such as ``a.b``.
+
+    before: name of the object and a dot, such as ``a.``.
+    """
     for name, item in value.items():
         if isinstance(item, str) or _is_list_of_texts(item):
             yield before + name
         elif isinstance(item, dict):
-            yield from _inner_fields(item, f"{before}{name}.")
+            yield from _find_inner_fields(item, f"{before}{name}.")
 
 
 def find_text_fields_in_head(head: bytes) -> TextFields:
-    """Return the string fields of the first object, when ``head`` holds only the start of that object."""
+    """Return the names of the string fields in an object of which ``head`` contains only the start."""
     found = [(depth, name) for depth, name in json_members(head)]
     least = min((depth for depth, _ in found), default=0)
     return TextFields(list(dict.fromkeys(name for depth, name in found if depth == least)), [], [])
 
 
 def refuse_inner_records(head: bytes, path: str) -> None:
-    """Raise InputError if ``head`` starts an object that contains a list of objects."""
+    """Raise InputError if a file seems to be one object that contains a list of objects.
+
+    The objects in the list are then probably the records.
+
+    head: first bytes of the file.
+    """
     if re.search(rb"\[\s*\{", head) is None:
         return
     kind = find_kind(head, path, whole=len(head) < HEAD_BYTES)

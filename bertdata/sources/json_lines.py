@@ -1,4 +1,4 @@
-"""Parse JSON values into records. JSON lines, JSON files and the rows of tables share these functions."""
+"""Turn JSON values into records, for JSON lines, JSON files and the rows of tables."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.io.foreign_text import MOST_NESTED, TOO_DEEP
 from bertdata.io.json_text import parse_json_text
-from bertdata.sources.fields import MISSING, read_text_value, value_at
+from bertdata.sources.fields import MISSING, get_value, read_text_value
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
 
@@ -19,14 +19,13 @@ except ImportError:
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
 _MOST_BITS = 63
-"""Size of integers that all parsers return unchanged. orjson turns integers of more than 64 bits into floats.
-"""
+"""Bits of an integer that every parser returns unchanged. orjson turns larger integers into floats."""
 
 _OF_ANY_LENGTH = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def parse_line(line: bytes) -> Any:
-    """Return the JSON value of a line.
+    """Parse a line of JSON.
 
     Raises ValueError with an explanation if the line is not JSON or is nested too deeply.
 
@@ -34,7 +33,7 @@ def parse_line(line: bytes) -> Any:
     {'text': 'A b.'}
     """
     # Counting brackets is cheap and excludes nearly all lines, so that the exact depth is rarely needed.
-    if line.count(b"[") + line.count(b"{") > MOST_NESTED and _depth(line) > MOST_NESTED:
+    if line.count(b"[") + line.count(b"{") > MOST_NESTED and _measure_depth(line) > MOST_NESTED:
         raise ValueError(TOO_DEEP)
     if orjson is not None:
         try:
@@ -44,8 +43,8 @@ def parse_line(line: bytes) -> Any:
     return parse_json_text(line.decode(), any_number=True)
 
 
-def _depth(line: bytes) -> int:
-    """Return the largest number of brackets that are open at once."""
+def _measure_depth(line: bytes) -> int:
+    """Return how deeply the JSON value is nested: the most brackets and braces that are open at once."""
     depth = most = 0
     for found in _BRACKETS.finditer(line):
         mark = found[0]
@@ -56,14 +55,17 @@ def _depth(line: bytes) -> int:
 
 
 def read_line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
-    """Yield the records of whole lines, numbered by line. Blank lines have no record."""
+    """Yield the record of each JSON line in ``data``, numbered by line from 1. Blank lines have none."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
             yield parse_record(number, line, settings)
 
 
 def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
-    """Return the record of a JSON value: an object, or a bare string if no text field is named."""
+    """Parse a JSON value into a record. A faulty value gives a BadRecord.
+
+    line: the value: an object, or a bare string if the settings name no text field.
+    """
     if len(line) > settings.raw_bytes:
         return BadRecord(number, "too_long", f"a line of more than {settings.raw_bytes} bytes")
     try:
@@ -75,23 +77,23 @@ def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record |
     if isinstance(value, str) and settings.text_field is None:
         return Record(number, value)
     if not isinstance(value, dict):
-        return BadRecord(number, "malformed", f"is JSON, but no object: {_shown_source(line.decode())}")
+        return BadRecord(number, "malformed", f"is JSON, but no object: {_quote_source(line.decode())}")
     return make_record(number, value, settings, line)
 
 
 def make_record(
     number: int, fields: dict[str, Any], settings: RecordSettings, line: bytes | None = None
 ) -> Record | BadRecord:
-    """Return the record with these fields.
+    """Make a record from the fields of an object or row. Missing or wrong fields give a BadRecord.
 
-    line: the JSON that the fields were parsed from, or None for a table. Ids and error messages quote a value
-    that is not a string as the JSON has it, so that they do not depend on the parser.
+    line: JSON that the fields were parsed from, or None for a table. Ids and error messages quote numbers as
+    they are written in the JSON, so that they do not depend on the parser.
     """
     name = settings.text_field or ""
     identity = None
     if settings.id_field is not None:
-        identity = _identity(value_at(fields, settings.id_field), settings.id_field, line)
-    value = value_at(fields, name)
+        identity = _format_id(get_value(fields, settings.id_field), settings.id_field, line)
+    value = get_value(fields, name)
     if value is MISSING:
         return BadRecord(number, "malformed", f"has no field {name!r}", identity)
     if value is None:
@@ -102,20 +104,24 @@ def make_record(
         fault = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)
     if text is None:
-        fault = f"its field {name!r} is {_shown(value, name, line)}, expected a text"
+        fault = f"its field {name!r} is {_quote_value(value, name, line)}, expected a text"
         return BadRecord(number, "malformed", fault, identity)
     language = None
     if settings.language_field is not None:
-        language = value_at(fields, settings.language_field)
+        language = get_value(fields, settings.language_field)
         if not isinstance(language, str):
-            found = _shown(language, settings.language_field, line)
+            found = _quote_value(language, settings.language_field, line)
             fault = f"its field {settings.language_field!r} is {found}, expected a language"
             return BadRecord(number, "malformed", fault, identity)
     return Record(number, text, identity, language)
 
 
-def _identity(value: Any, name: str, line: bytes | None) -> str | None:
-    """Return the id of a record as its source writes it, or None."""
+def _format_id(value: Any, name: str, line: bytes | None) -> str | None:
+    """Return a record's id as text, written as in its source file, or None if the record has no id.
+
+    name: name of the id field.
+    line: JSON of the record, or None for a table.
+    """
     if value is MISSING or value is None:
         return None
     if isinstance(value, bytes):
@@ -132,52 +138,54 @@ def _is_plain_integer(value: Any) -> bool:
 
 
 def find_member_source(text: str, name: str) -> str:
-    """Return the value of an object's member as the JSON writes it, the last one if the name is repeated.
+    """Return the value of an object's member as it is written in the JSON.
+
+    If the name is repeated, the last member counts.
 
     >>> find_member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'
     """
-    members = _members(text)
+    members = _split_members(text)
     if name in members:
         return members[name]
     first, _, rest = name.partition(".")
     return find_member_source(members[first], rest)
 
 
-def _members(text: str) -> dict[str, str]:
-    """Return the members of a JSON object as they are written, by name. The text must be a valid object."""
+def _split_members(text: str) -> dict[str, str]:
+    """Split a valid JSON object into its members: the source text of each value, by name."""
     # Scan '{"id": 1.50, "of": {}}' member by member: raw_decode finds where a name or value ends, and the
     # value is cut out of the text as it is written.
     members: dict[str, str] = {}
-    at = _behind_blanks(text, 0) + 1
-    while text[at := _behind_blanks(text, at)] != "}":
+    at = _skip_blanks(text, 0) + 1
+    while text[at := _skip_blanks(text, at)] != "}":
         name, at = _OF_ANY_LENGTH.raw_decode(text, at)
-        start = _behind_blanks(text, _behind_blanks(text, at) + 1)  # skip the colon
+        start = _skip_blanks(text, _skip_blanks(text, at) + 1)  # skip the colon
         at = _OF_ANY_LENGTH.raw_decode(text, start)[1]
         members[name] = text[start:at]
-        at = _behind_blanks(text, at)
+        at = _skip_blanks(text, at)
         at += text[at] == ","
     return members
 
 
-def _behind_blanks(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     while text[at] in " \t\n\r":
         at += 1
     return at
 
 
-def _shown(value: Any, name: str, line: bytes | None) -> str:
-    """Return a field's value for an error message, shortened."""
+def _quote_value(value: Any, name: str, line: bytes | None) -> str:
+    """Quote the value of a field for an error message, shortened."""
     if value is MISSING or value is None:
         return "missing or null"
     if line is None or isinstance(value, str):
-        return _cut(repr(value))
-    return _cut(find_member_source(line.decode(), name))
+        return _shorten(repr(value))
+    return _shorten(find_member_source(line.decode(), name))
 
 
-def _shown_source(text: str) -> str:
-    return _cut(text.strip())
+def _quote_source(text: str) -> str:
+    return _shorten(text.strip())
 
 
-def _cut(words: str) -> str:
+def _shorten(words: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."

@@ -8,7 +8,7 @@
     }
 
 This module only finds where each value starts and ends. The workers parse the values. A file must be read
-from its start.
+from its start, because a bracket inside a string looks like any other bracket.
 """
 
 import io
@@ -37,7 +37,10 @@ _BEHIND_WORD = re.compile(rb"[\s,\]]")
 
 @dataclass(frozen=True, slots=True)
 class ValuesPiece:
-    """JSON values as they are written in the file, with None for a value that is too long."""
+    """Piece of a JSON file: the source text of consecutive values.
+
+    values: source text of each value, or None for a value that is too long.
+    """
 
     values: list[bytes | None]
     bytes: int
@@ -52,7 +55,7 @@ class ValuesPiece:
 
 
 def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
-    """Divide a JSON file into pieces (see ``bertdata.sources.piece``).
+    """Divide a JSON file into pieces of whole values (see ``bertdata.sources.piece``).
 
     Raises InputError if the file is cut short or has anything unexpected between its values.
     """
@@ -60,7 +63,7 @@ def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPie
     held = before = 0
     with open_unpacked(path) as file:
         try:
-            for value in json_values(file, settings.raw_bytes):
+            for value in read_json_values(file, settings.raw_bytes):
                 values.append(value)
                 held += len(value or b"")
                 if held >= PIECE_BYTES:
@@ -74,7 +77,7 @@ def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPie
 
 
 def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | None:
-    """Return the text fields of the first objects, or None if the values are bare texts.
+    """Return the names of the text fields in a JSON file, or None if its values are bare strings.
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects:
     the items of that list are probably the records.
@@ -83,7 +86,7 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
         head = file.read(HEAD_BYTES)
     values = []
     try:
-        for value in islice(json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
+        for value in islice(read_json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
             values.append(parse_line(value or b""))
     except ValueError:  # the head ends in the middle of a value
         pass
@@ -96,8 +99,10 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
     return find_text_fields(objects) if objects else find_text_fields_in_head(head)
 
 
-def json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
-    """Yield the values of a list, or a sequence of values, as they are written. A long value becomes None.
+def read_json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
+    """Yield the source text of each item of a list, or of each value in a sequence.
+
+    A value that is too long gives None.
 
     longest: longest accepted value in bytes.
 
@@ -144,7 +149,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     """
     # Collect the value over as many blocks as it spans. Once it is too long, its bytes are dropped and only
     # its end is searched for, so memory stays bounded.
-    end = _Word() if data[at : at + 1] not in b'{["' else _ValueEnd()
+    end = _WordEnd() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0
     while (stop := end.find(data, at)) < 0:
@@ -152,7 +157,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
         parts = [*parts, data[at:]] if held <= longest else []
         data, at = file.read(PIECE_BYTES), 0
         if not data:
-            if isinstance(end, _Word):
+            if isinstance(end, _WordEnd):
                 return b"".join(parts), b"", 0
             raise ValueError("its last value is cut short")
     held += stop - at
@@ -160,17 +165,17 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     return value, data, stop
 
 
-class _Word:
-    """Finder for the end of a number, ``true``, ``false`` or ``null``."""
+class _WordEnd:
+    """Search for the end of a value without brackets or quotes: a number, ``true``, ``false`` or ``null``."""
 
     def find(self, data: bytes, at: int) -> int:
-        """Return the position after the word, or -1 if the next block continues it."""
+        """Return the position after the value, or -1 if the value may continue in the next block of data."""
         found = _BEHIND_WORD.search(data, at)
         return -1 if found is None else found.start()
 
 
 class _ValueEnd:
-    """Finder for the end of an object, list or string that may span several blocks."""
+    """Search for the end of an object, list or string, which may span several blocks of data."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -178,10 +183,13 @@ class _ValueEnd:
         self._is_escaped = False
 
     def find(self, data: bytes, at: int) -> int:
-        """Return the position after the value, searching from ``at``, or -1 if the value is still open."""
+        """Return the position after the value, or -1 if it continues in the next block of data.
+
+        at: position in the block from which to search.
+        """
         while True:
             if self._is_in_string:
-                at = self._string_end(data, at)
+                at = self._find_string_end(data, at)
                 if at < 0 or not self._depth:
                     return at
             found = _MARK.search(data, at)
@@ -197,7 +205,7 @@ class _ValueEnd:
                 if not self._depth:
                     return at
 
-    def _string_end(self, data: bytes, at: int) -> int:
+    def _find_string_end(self, data: bytes, at: int) -> int:
         at += self._is_escaped
         self._is_escaped = False
         while (found := _IN_STRING.search(data, at)) is not None:

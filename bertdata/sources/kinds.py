@@ -13,7 +13,7 @@ from functools import partial
 from bertdata.sources.arrow_records import find_arrow_columns, split_arrow
 from bertdata.sources.article_records import split_articles_file
 from bertdata.sources.csv_records import read_csv_columns, split_csv
-from bertdata.sources.delimited import USUAL
+from bertdata.sources.delimited import DEFAULT_DELIMITING
 from bertdata.sources.fields import TextFields
 from bertdata.sources.json_values import find_json_value_fields, split_json_values
 from bertdata.sources.line_pieces import find_json_line_fields, split_json_lines
@@ -34,9 +34,9 @@ BLOCKS = "blocks"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceKind:
-    """How files of one format are named and read.
+    """Format of source files: how such files are named and read.
 
-    endings: file name endings, without the ending of a compression such as ``.gz``.
+    endings: file name endings of the format, such as ``.csv``. A compressed file has ``.gz`` or so after it.
     names: pattern for the whole file name, used instead of endings.
     pieces: function that splits a file into pieces, in order.
     columns: function that lists a file's text fields, or returns None if its records are bare texts.
@@ -47,9 +47,9 @@ class SourceKind:
     columns: Callable[[str, RecordSettings], TextFields | None] | None = None
     names: re.Pattern[str] | None = None
 
-    def has(self, name: str) -> bool:
-        """Return True if a file with this name, listed from a directory, has this kind."""
-        plain = plain_name(name).rpartition("/")[2]
+    def has_file_name(self, name: str) -> bool:
+        """Return True if a file in a directory is of this kind according to its name."""
+        plain = strip_packing_ending(name).rpartition("/")[2]
         return self.names.fullmatch(plain) is not None if self.names else plain.endswith(self.endings)
 
     @property
@@ -75,7 +75,7 @@ SOURCE_KINDS = {
             pieces=partial(split_csv, kind=name),
             columns=partial(read_csv_columns, kind=name),
         )
-        for name in USUAL
+        for name in DEFAULT_DELIMITING
     },
     "parquet": SourceKind(endings=(".parquet",), pieces=split_parquet, columns=find_parquet_columns),
     "arrow": SourceKind(endings=(".arrow",), pieces=split_arrow, columns=find_arrow_columns),
@@ -87,12 +87,12 @@ RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEX
 
 
 def is_articles_kind(kind: str) -> bool:
-    """Return True for the two kinds of extracted articles."""
+    """Return True if the kind is ARTICLES or ESCAPED_ARTICLES."""
     return kind in (ARTICLES, ESCAPED_ARTICLES)
 
 
-def plain_name(path: str) -> str:
-    """Return the path without an ending such as ``.gz`` that says how the file is compressed."""
+def strip_packing_ending(path: str) -> str:
+    """Return the path without an ending of compression such as ``.gz``."""
     for ending in ENDINGS:
         path = path.removesuffix(ending)
     return path

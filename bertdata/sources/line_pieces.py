@@ -1,4 +1,7 @@
-"""Pieces of whole lines: byte ranges of a plain file, or blocks of a file that must be read from the start.
+"""Divide files of JSON lines into pieces of whole lines.
+
+A plain file is divided into byte ranges, which workers read by themselves. A compressed file must be read
+from its start, so its pieces contain the lines.
 
 A line belongs to the range in which it starts. A line longer than ``raw_bytes`` is cut one byte after the
 limit: the reader then sees that the line is too long, and memory stays bounded.
@@ -22,7 +25,7 @@ _LINES_LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class RangePiece:
-    """The JSON lines that start in a byte range of a file."""
+    """Piece of a plain file: the JSON lines that start in the bytes ``start`` to ``end``."""
 
     path: str
     start: int
@@ -34,12 +37,12 @@ class RangePiece:
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         with storage.open_input(self.path) as file:
-            return _read_lines(_lines_of_range(file, self.start, self.end, settings.raw_bytes), settings)
+            return _read_lines(_read_range_lines(file, self.start, self.end, settings.raw_bytes), settings)
 
 
 @dataclass(frozen=True, slots=True)
 class LinesPiece:
-    """JSON lines already read, from a file that can only be read from the start."""
+    """Piece of a compressed file: JSON lines that are already read."""
 
     data: bytes
     bytes: int
@@ -62,20 +65,20 @@ def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece
 
 
 def find_json_line_fields(path: str, settings: RecordSettings) -> TextFields:
-    """Return the text fields in the first lines of a file of JSON lines.
+    """Return the names of the text fields in a file of JSON lines, from its first lines.
 
     Raises InputError if no field is named and the file is a single object that contains a list of objects.
     """
     with open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
-    objects = list(_first_objects(head))
+    objects = list(_parse_first_objects(head))
     is_single = len(objects) < 2 and head.strip().count(b"\n") == 0
     if settings.text_field is None and is_single:
         refuse_inner_records(head, path)
     return find_text_fields(objects) if objects else find_text_fields_in_head(head)
 
 
-def _first_objects(head: bytes) -> Iterator[dict[str, Any]]:
+def _parse_first_objects(head: bytes) -> Iterator[dict[str, Any]]:
     for line in head.removeprefix(BOM).split(b"\n")[:_LINES_LOOKED_AT]:
         try:
             value = parse_line(line)
@@ -90,8 +93,11 @@ def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
     return ReadPiece(list(read_line_records(data, settings)), lines)
 
 
-def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
-    """Return the lines that start in the range, the last line completely. Empty if no line starts there."""
+def _read_range_lines(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
+    """Read the whole lines that start in a byte range. The last line may end after the range.
+
+    raw_bytes: the last line is cut after this many bytes behind the range.
+    """
     # Read one byte before the range: if it is a line end, a line starts exactly at ``start``.
     # "ab\ncd\nef" split at byte 4: range [0, 4) has the lines "ab" and "cd" (read past byte 4), and range
     # [4, 8) has the line "ef".
@@ -105,28 +111,31 @@ def _lines_of_range(file: BinaryIO, start: int, end: int, raw_bytes: int) -> byt
         data = data[first:]
     else:
         data = data.removeprefix(BOM)
-    return data if data.endswith(b"\n") else data + _rest_of_line(file, raw_bytes)
+    return data if data.endswith(b"\n") else data + _read_line_rest(file, raw_bytes)
 
 
-def _rest_of_line(file: BinaryIO, raw_bytes: int) -> bytes:
+def _read_line_rest(file: BinaryIO, raw_bytes: int) -> bytes:
     return file.readline(raw_bytes + 1)
 
 
 def read_line_blocks(path: str, raw_bytes: int) -> Iterator[bytes]:
-    """Yield the unpacked file in blocks of whole lines, without its byte-order mark."""
+    """Yield the unpacked content of a file in blocks of whole lines, without its byte-order mark.
+
+    A line that is longer than ``raw_bytes`` is cut.
+    """
     with open_unpacked(path) as file:
         data = file.read(PIECE_BYTES).removeprefix(BOM)
         while data:
             if not data.endswith(b"\n"):
-                rest = _rest_of_line(file, raw_bytes)
+                rest = _read_line_rest(file, raw_bytes)
                 data += rest
                 if rest and not rest.endswith(b"\n"):
-                    data += _pass_line(file)
+                    data += _skip_line(file)
             yield data
             data = file.read(PIECE_BYTES)
 
 
-def _pass_line(file: BinaryIO) -> bytes:
+def _skip_line(file: BinaryIO) -> bytes:
     """Skip the rest of a line that is too long, and return its line end."""
     while rest := file.readline(1 << 20):
         if rest.endswith(b"\n"):

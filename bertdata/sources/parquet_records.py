@@ -1,7 +1,8 @@
-"""Records from Parquet files.
+"""Read records from Parquet files.
 
-A small row group is a piece, which any worker reads. A large row group is read by the main process in
-batches. A compressed file is unpacked into a temporary file first, because Parquet's footer is at its end.
+A row group is a block of rows in the file. A small row group is a piece, which any worker reads. A large row
+group is read by the main process in batches, so that memory stays bounded. A compressed file is unpacked into
+a temporary file first, because Parquet's footer is at its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.sources.fields import TextFields
-from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, numbered
+from bertdata.sources.piece import PIECE_BYTES, ReadPiece, RowsPiece, number_records
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.table_records import (
     check_columns,
@@ -27,10 +28,10 @@ from bertdata.sources.table_records import (
 from bertdata.sources.unpacking import BLOCK_BYTES, detect_packing, open_seekable
 
 _LARGE_GROUP_BYTES = 1 << 25
-"""Uncompressed size of a row group's columns from which on the row group counts as large."""
+"""A row group counts as large if its columns take more bytes than this when they are uncompressed."""
 _SHARED_BYTES = 1 << 21
-"""Size of a dictionary from which on its row group counts as large. Writers usually keep dictionaries below 1
-MiB.
+"""A row group also counts as large if it may store a longer text than this once for many rows, because
+pyarrow copies such a text for every row. Writers usually keep dictionaries of shared texts below 1 MiB.
 """
 _MOST_GROUP_CHARACTERS = 1 << 29
 _PAGE_HEAD_BYTES = 16
@@ -48,7 +49,7 @@ class RowGroupPiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         found, held = [], 0
         with _open(self.path) as table:
-            for batch in _batches(table, self.group, settings, self.path):
+            for batch in _read_batches(table, self.group, settings, self.path):
                 found += batch
                 held += sum(len(getattr(record, "text", "")) for record in batch)
                 if held > _MOST_GROUP_CHARACTERS:
@@ -57,76 +58,82 @@ class RowGroupPiece:
                         f"{_MOST_GROUP_CHARACTERS} characters, many of which the file holds once; write it "
                         "with fewer rows in a row group"
                     )
-        found = numbered(found)
+        found = number_records(found)
         return ReadPiece(found, len(found))
 
 
 def find_parquet_columns(path: str, settings: RecordSettings) -> TextFields:
-    """Return the columns that hold text."""
+    """Return the names of the columns of a Parquet file that hold text."""
     with _open(path) as table:
         return find_text_columns(table.schema_arrow)
 
 
 def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
-    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``)."""
+    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``).
+
+    Raises InputError if the file is damaged or lacks a column that the settings name.
+    """
     with _open(path) as table:
         check_columns(table.schema_arrow, settings, path)
-        packed = _is_packed(path)
+        packed = _is_compressed(path)
         for group in range(table.num_row_groups):
-            size, unpacked = _group_bytes(table, group, settings)
+            size, unpacked = _measure_group(table, group, settings)
             # A worker that reads the group by itself holds all its records at once. That is only allowed if
             # the group is small, including texts that are stored once but occur in many rows.
-            longest = 0 if packed else _longest_shared(path, table, group, list_wanted_columns(settings))
+            longest = 0 if packed else _bound_shared_text(path, table, group, list_wanted_columns(settings))
             if not packed and unpacked <= _LARGE_GROUP_BYTES and longest <= _SHARED_BYTES:
                 yield RowGroupPiece(path, group, size)
                 continue
-            yield from _rows_of_large(table, group, settings, path, size)
+            yield from _split_large_group(table, group, settings, path, size)
 
 
 def read_parquet_texts(path: str) -> Iterator[str]:
-    """Yield all texts in all columns of a file, at any depth."""
+    """Yield every text in a Parquet file: in all columns, also inside lists and structs."""
     with _open(path) as table:
         names = find_columns_with_texts(table.schema_arrow)
-        with _naming(path):
+        with _translate_errors(path):
             for group in range(table.num_row_groups):
-                rows = _rows_at_once(path, table, group, names)
+                rows = _choose_batch_rows(path, table, group, names)
                 for batch in table.iter_batches(rows, row_groups=[group], columns=names):
                     yield from read_batch_texts(batch, names)
 
 
-def _rows_of_large(
+def _split_large_group(
     table: Any, group: int, settings: RecordSettings, path: str, size: int
 ) -> Iterator[RowsPiece]:
-    """Yield the records of a large row group as pieces that are already read."""
+    """Read the records of a large row group, and yield them in pieces.
+
+    size: compressed bytes of the row group, for the progress display.
+    """
     found, held = [], 0
-    for batch in _batches(table, group, settings, path):
+    for batch in _read_batches(table, group, settings, path):
         found += batch
         held += sum(len(getattr(record, "text", "")) for record in batch)
         if held >= PIECE_BYTES:
-            yield RowsPiece(numbered(found), 0)
+            yield RowsPiece(number_records(found), 0)
             found, held = [], 0
-    yield RowsPiece(numbered(found), size)
+    yield RowsPiece(number_records(found), size)
 
 
-def _batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
-    """Yield the records of a row group in batches of rows."""
+def _read_batches(table: Any, group: int, settings: RecordSettings, path: str) -> Iterator[Any]:
+    """Read the records of a row group, and yield them in lists of some hundred rows."""
     names = list_wanted_columns(settings)
-    rows = _rows_at_once(path, table, group, names)
-    with _naming(path, f"row group {group}: "):
+    rows = _choose_batch_rows(path, table, group, names)
+    with _translate_errors(path, f"row group {group}: "):
         for batch in table.iter_batches(rows, row_groups=[group], columns=names):
             for fitting in split_batch(batch, settings):
                 yield read_batch_records(fitting, settings)
 
 
-def _group_bytes(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
-    """Return the size of a row group's wanted columns, in the file and uncompressed."""
-    columns = list(_columns_of(table, group, list_wanted_columns(settings)))
+def _measure_group(table: Any, group: int, settings: RecordSettings) -> tuple[int, int]:
+    """Return the compressed and the uncompressed size of the columns that are read from a row group."""
+    columns = list(_find_stored_columns(table, group, list_wanted_columns(settings)))
     size = sum(column.total_compressed_size for column in columns)
     return size, sum(column.total_uncompressed_size for column in columns)
 
 
-def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
-    """Yield the stored columns of a row group that belong to the named columns."""
+def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
+    """Yield pyarrow's metadata of each stored column of a row group that belongs to the named columns."""
     facts = table.metadata.row_group(group)
     for number in range(facts.num_columns):
         column = facts.column(number)
@@ -135,37 +142,37 @@ def _columns_of(table: Any, group: int, names: Sequence[str]) -> Iterator[Any]:
             yield column
 
 
-def _rows_at_once(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return how many rows to read per batch. It is less if pyarrow would copy a long text for every row."""
-    longest = _longest_shared(path, table, group, names)
+def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+    """Return how many rows to read at once: fewer if pyarrow would copy a long shared text for every row."""
+    longest = _bound_shared_text(path, table, group, names)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
 
 
-def _longest_shared(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return an upper bound in bytes for a text that the row group stores once for many rows, or 0.
+def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) -> int:
+    """Return an upper bound for the size of a text that the row group stores once for many rows, or 0.
 
-    Such a text is in a dictionary page, or is stored as the difference to the text before (DELTA_BYTE_ARRAY).
-    pyarrow copies it for each row of a batch, which multiplies the memory.
+    A shared text is in a dictionary page, or is stored as the difference to the text before
+    (DELTA_BYTE_ARRAY). pyarrow copies it for each row of a batch, which multiplies the memory.
     """
     longest = 0
-    for column in _columns_of(table, group, names):
+    for column in _find_stored_columns(table, group, names):
         if column.physical_type != "BYTE_ARRAY":
             continue
         if "DELTA_BYTE_ARRAY" in column.encodings:
             longest = max(longest, column.total_uncompressed_size)
         elif column.has_dictionary_page and column.total_uncompressed_size > _SHARED_BYTES:
-            longest = max(longest, _dictionary_bytes(path, column))
+            longest = max(longest, _measure_dictionary(path, column))
     return longest
 
 
-def _dictionary_bytes(path: str, column: Any) -> int:
-    """Return the uncompressed size of a column's dictionary, or of the whole column if it cannot be read.
+def _measure_dictionary(path: str, column: Any) -> int:
+    """Return the uncompressed bytes of a column's dictionary page, or of the whole column if that is unknown.
 
     The page header is a struct in Thrift's compact protocol. Field 1 is the page's type and field 2 its
     uncompressed size. Each is a byte 0x15 followed by a zigzag varint: seven bits per byte, sign in the
     lowest bit.
     """
-    if _is_packed(path):
+    if _is_compressed(path):
         return int(column.total_uncompressed_size)
     with storage.open_input(path) as file:
         file.seek(column.dictionary_page_offset)
@@ -187,30 +194,30 @@ def _dictionary_bytes(path: str, column: Any) -> int:
     return value >> 1
 
 
-def _is_packed(path: str) -> bool:
+def _is_compressed(path: str) -> bool:
     with storage.open_input(path) as file:
         return detect_packing(file.read(6)) is not None
 
 
 @contextmanager
 def _open(path: str) -> Iterator[Any]:
-    """Open the file with pyarrow.
+    """Open a Parquet file with pyarrow.
 
-    Raises InputError if it is damaged.
+    Raises InputError if the file is damaged.
     """
     import_pyarrow(path)
     from pyarrow import parquet
 
     with (
         open_seekable(path) as file,
-        _naming(path),
+        _translate_errors(path),
         parquet.ParquetFile(file, memory_map=False, buffer_size=BLOCK_BYTES) as table,
     ):
         yield table
 
 
 @contextmanager
-def _naming(path: str, place: str = "") -> Iterator[None]:
+def _translate_errors(path: str, place: str = "") -> Iterator[None]:
     """Turn pyarrow's errors about damaged data into an InputError that names the file.
 
     place: part of the file that is being read, for the message.

@@ -1,4 +1,4 @@
-"""Pieces of a source file: runs of consecutive records, each read by one worker."""
+"""Interface of pieces. A piece is a run of consecutive records in a source file, read by one worker."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -15,7 +15,8 @@ Found = list[Record | BadRecord]
 class ReadPiece(NamedTuple):
     """Records of one piece, numbered from 1.
 
-    numbers: how many record numbers the piece uses up. Blank lines of JSON lines use up a number too.
+    numbers: number of records in the piece. For JSON lines, blank lines count too, as records are numbered by
+    line.
     """
 
     records: Found
@@ -41,7 +42,7 @@ class SourcePiece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowsPiece:
-    """Piece whose records are already read, because its file can only be read from the start."""
+    """Piece whose records the main process has read, because workers cannot read the file in the middle."""
 
     found: Found
     bytes: int
@@ -50,6 +51,6 @@ class RowsPiece:
         return ReadPiece(self.found, len(self.found))
 
 
-def numbered(found: Found) -> Found:
-    """Return the records, numbered from 1."""
+def number_records(found: Found) -> Found:
+    """Return copies of the records, numbered from 1 in their order."""
     return [record._replace(number=number) for number, record in enumerate(found, 1)]

@@ -1,4 +1,4 @@
-"""Records from plain text: documents between blank lines (``blocks``) or one document per file (``text``)."""
+"""Read records from plain text: documents between blank lines (``blocks``) or one per file (``text``)."""
 
 import re
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _BLANK_LINES = re.compile(r"^[^\S\n]*\n", re.MULTILINE)
 
 
-def text_lines(text: str) -> list[str]:
-    r"""Return the lines of a text that hold more than white space. A line ends at ``\n``, ``\r\n`` or ``\r``.
+def split_text_lines(text: str) -> list[str]:
+    r"""Split a text at ``\n``, ``\r\n`` and ``\r`` into lines, without lines of white space.
 
-    >>> text_lines("A b.\r\n\n \nC d.")
+    >>> split_text_lines("A b.\r\n\n \nC d.")
     ['A b.', 'C d.']
     """
     if "\r" in text:
@@ -27,10 +27,10 @@ def text_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.isspace()]
 
 
-def text_bytes(text: str) -> int:
-    """Return the size in bytes of ``text_lines(text)``, each line with a line end.
+def measure_text_lines(text: str) -> int:
+    """Return the UTF-8 bytes that the lines of ``split_text_lines(text)`` take, with a line end after each.
 
-    Unlike ``text_lines``, this does not build a list, which would be large for a text of very many lines.
+    No list of lines is built, because it would need much memory for a text of very many lines.
     """
     whole = _LINE_END.sub("\n", text) + "\n"
     return len(_BLANK_LINES.sub("", whole).encode(errors="surrogatepass"))
@@ -38,21 +38,21 @@ def text_bytes(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BlocksPiece:
-    """Whole documents of a file, separated by blank lines."""
+    """Piece of a text file: consecutive whole documents, separated by blank lines."""
 
     data: bytes
     bytes: int
 
     def read(self, settings: RecordSettings) -> ReadPiece:
         found: Found = []
-        for data in _documents(self.data):
-            found.append(_record(len(found) + 1, data, settings))
+        for data in _split_documents(self.data):
+            found.append(_make_text_record(len(found) + 1, data, settings))
         return ReadPiece(found, len(found))
 
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """File that is one document."""
+    """Piece that is a whole file with a single document."""
 
     path: str
     bytes: int
@@ -60,26 +60,26 @@ class FilePiece:
     def read(self, settings: RecordSettings) -> ReadPiece:
         with open_unpacked(self.path) as file:
             data = file.read(settings.raw_bytes + 1).removeprefix(_BOM)
-        return ReadPiece([_record(1, data, settings)], 1)
+        return ReadPiece([_make_text_record(1, data, settings)], 1)
 
 
 def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
-    """Yield a file that is one document as a single piece."""
+    """Yield the whole file as one piece (see ``bertdata.sources.piece``) with a single document."""
     yield FilePiece(path, storage.size(path))
 
 
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
 
-    A document without an end within ``raw_bytes`` is cut there. It is then longer than a record may be, and
-    is counted as too long.
+    A document of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer
+    than any record may be, so it becomes a bad record in any case.
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
         looked_at = 0
         while more := file.read(PIECE_BYTES):
             rest += more
-            if cut := _last_blank_line(rest, looked_at):
+            if cut := _find_last_blank_line(rest, looked_at):
                 yield BlocksPiece(rest[:cut], cut)
                 rest, looked_at = rest[cut:], 0
                 continue
@@ -91,7 +91,7 @@ def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPie
             yield BlocksPiece(rest, len(rest))
 
 
-def _last_blank_line(data: bytes, start: int) -> int:
+def _find_last_blank_line(data: bytes, start: int) -> int:
     r"""Return the position after the last blank line from ``start`` on, or 0 if there is none.
 
     A blank line at the very end of the data does not count, because its ``\r`` may continue as ``\r\n``.
@@ -103,8 +103,8 @@ def _last_blank_line(data: bytes, start: int) -> int:
     return ends[-1] if ends else 0
 
 
-def _documents(data: bytes) -> Iterator[bytes]:
-    """Yield the documents: consecutive lines that hold more than white space. No list of lines is built."""
+def _split_documents(data: bytes) -> Iterator[bytes]:
+    """Yield the documents in the data, separated by blank lines, without building a list of lines."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     # begin: start of the open document, or -1 between documents. last: end of its last line so far.
     begin = last = -1
@@ -128,7 +128,7 @@ def _is_blank(line: bytes) -> bool:
     return line.isspace() or (line[0] >= 0x80 and line.decode(errors="replace").isspace())
 
 
-def _record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
+def _make_text_record(number: int, data: bytes, settings: RecordSettings) -> Record | BadRecord:
     if len(data) >= settings.raw_bytes:  # split_text_blocks cut its end
         return BadRecord(number, "too_long", f"a document of {settings.raw_bytes} bytes or more")
     try:

@@ -1,4 +1,4 @@
-"""Recognise the kind of a file from its first bytes, after unpacking if the file is compressed.
+"""Recognise the format of a source file from its first bytes, unpacked if the file is compressed.
 
 JSON, Parquet, Arrow and articles have recognisable bytes. CSV and TSV have none, so their names decide. Other
 files whose name ends in ``.txt`` are plain text. An archive, a table or a shard is never mistaken for text:
@@ -15,9 +15,9 @@ from bertdata.io.file_kind import BOM, HEAD_BYTES, find_kind
 from bertdata.io.remedies import unpack_in_place
 from bertdata.io.signatures import FileKind
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
-from bertdata.sources.article_records import FRAME
+from bertdata.sources.article_records import ARTICLE_START
 from bertdata.sources.json_lines import parse_line
-from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, plain_name
+from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT, strip_packing_ending
 from bertdata.sources.unpacking import detect_packing, open_unpacked
 
 _PLAIN = (TEXT, BLOCKS)
@@ -75,7 +75,7 @@ def recognise(path: str) -> str | None:
 
 
 def recognise_kind(begin: Beginning) -> str | None:
-    """Return the kind that the bytes determine. For CSV, TSV and plain text the file's name decides."""
+    """Return the kind (key of SOURCE_KINDS) of a file from its first bytes and its name, or None."""
     # From the most certain mark to the least: magic numbers, then text that starts like articles or JSON,
     # then other known formats, and the file's name at last.
     head = begin.head
@@ -83,27 +83,27 @@ def recognise_kind(begin: Beginning) -> str | None:
         return "parquet"
     if head.startswith(FILE_MAGIC) or (head.startswith(STREAM_MARK) and head[4:8] != b"\0\0\0\0"):
         return "arrow"
-    if begin.text.lstrip().startswith(FRAME):
+    if begin.text.lstrip().startswith(ARTICLE_START):
         return ARTICLES
     if _is_json_lines(begin.text):
         return "jsonl"
     other = recognise_other_kind(begin)
     if other is not None:
         return {"JSON": "json", "JSON, one object a line": "jsonl"}.get(other.name)
-    name = plain_name(begin.path)
+    name = strip_packing_ending(begin.path)
     if name.endswith((".csv", ".tsv")):
         return name[-3:]
-    is_plain = not is_binary(head) and not begin.is_empty and not holds_frame(begin)
+    is_plain = not is_binary(head) and not begin.is_empty and not has_article_start(begin)
     return BLOCKS if name.endswith(".txt") and is_plain else None
 
 
-def holds_frame(begin: Beginning) -> bool:
-    """Return True if a line starts like an article of WikiExtractor."""
-    return begin.text.startswith(FRAME) or b"\n" + FRAME in begin.text
+def has_article_start(begin: Beginning) -> bool:
+    """Return True if a line in the first bytes starts like an article of WikiExtractor."""
+    return begin.text.startswith(ARTICLE_START) or b"\n" + ARTICLE_START in begin.text
 
 
 def recognise_other_kind(begin: Beginning) -> FileKind | None:
-    """Return the format of a file that is not plain text, with advice what to do, or None."""
+    """Recognise a format that is not plain text. Returns its name with advice for the user, or None."""
     if _DUMP.match(begin.text):
         remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
         return FileKind(name="a MediaWiki dump", remedy=remedy)
@@ -111,7 +111,7 @@ def recognise_other_kind(begin: Beginning) -> FileKind | None:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return True if there is a NUL, which texts never contain, near the start."""
+    """Return True if the first bytes contain a NUL, which text never contains."""
     return b"\0" in head[:_NUL_BYTES]
 
 
@@ -143,9 +143,9 @@ def make_unknown_kind_error(begin: Beginning) -> InputError:
     """Return the error for a file whose kind is unknown."""
     other = recognise_other_kind(begin)
     if other is not None:
-        return _refusal(begin, other.name, "text or records", _remedy(begin, other))
+        return _make_kind_error(begin, other.name, "text or records", _suggest_remedy(begin, other))
     if is_binary(begin.head):
-        return _refusal(begin, "binary data (it holds NUL)", "text or records", "")
+        return _make_kind_error(begin, "binary data (it holds NUL)", "text or records", "")
     return InputError(
         f"{begin.path}: its bytes do not tell its kind; name it: --input-kind {BLOCKS} (plain text, blank "
         f"lines between documents), {TEXT} (a file a document), or another"
@@ -153,7 +153,7 @@ def make_unknown_kind_error(begin: Beginning) -> InputError:
 
 
 def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
-    """Raise InputError if the bytes clearly belong to another kind than ``kind``.
+    """Raise InputError if a file's first bytes clearly do not fit the kind that the user chose.
 
     as_is: accept any bytes as plain text.
     """
@@ -170,37 +170,40 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
         what = "no file of that kind" if found is None else found
         raise InputError(f"{begin.path}: looks like {what}, expected {kind}")
     if found is None and (other := recognise_other_kind(begin)) is not None:
-        raise _refusal(begin, other.name, kind, _remedy(begin, other))
+        raise _make_kind_error(begin, other.name, kind, _suggest_remedy(begin, other))
     if kind in ("csv", "tsv") and found in ("json", "jsonl", ARTICLES):
         raise InputError(f"{begin.path}: looks like {found}, expected {kind}")
 
 
 def _check_plain(begin: Beginning, found: str | None) -> None:
-    """Raise InputError if the file is not plain text, judging by its kind or its bytes."""
+    """Raise InputError if a file that should be plain text is not.
+
+    found: kind that was recognised, or None.
+    """
     as_is = "or take it for text as it is: --as-is"
     if found in _NAMES:
         remedy = f"leave --input-kind out to read its texts, {as_is}"
-        raise _refusal(begin, _NAMES[found], "plain text", remedy)
+        raise _make_kind_error(begin, _NAMES[found], "plain text", remedy)
     if (other := recognise_other_kind(begin)) is not None:
-        raise _refusal(begin, other.name, "plain text", _remedy(begin, other))
+        raise _make_kind_error(begin, other.name, "plain text", _suggest_remedy(begin, other))
     if is_binary(begin.head):
-        raise _refusal(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))
+        raise _make_kind_error(begin, "binary data (it holds NUL)", "plain text", as_is.removeprefix("or "))
 
 
-def _refusal(begin: Beginning, found: str, expected: str, remedy: str) -> InputError:
+def _make_kind_error(begin: Beginning, found: str, expected: str, remedy: str) -> InputError:
     packed = "" if begin.packing is None else f" within {begin.packing} data"
     return InputError(
         f"{begin.path}: looks like {found}{packed}, expected {expected}{f'; {remedy}' if remedy else ''}"
     )
 
 
-def _remedy(begin: Beginning, kind: FileKind) -> str:
-    """Return the advice for this format, preceded by unpacking if necessary.
+def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
+    """Return advice what to do with a file of this format, starting with unpacking if necessary.
 
     tar unpacks compressed archives itself, and ``bertdata extract`` reads compressed dumps.
     """
     if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
         return kind.remedy
     unpacked = unpack_in_place(begin.packing, _ENDINGS[begin.packing], begin.path)
-    plain = find_kind(begin.head, plain_name(begin.path), whole=begin.is_whole)
+    plain = find_kind(begin.head, strip_packing_ending(begin.path), whole=begin.is_whole)
     return unpacked if plain is None else f"{unpacked}; then {plain.remedy}"

@@ -9,7 +9,7 @@ REASONS: tuple[Reason, ...] = ("malformed", "empty", "too_long", "other_language
 
 
 class Record(NamedTuple):
-    """One document of a source.
+    """One document of a source file.
 
     number: number of the record in its file, from 1. For JSON lines it is the line number.
     """
@@ -23,6 +23,7 @@ class Record(NamedTuple):
 class BadRecord(NamedTuple):
     """Record without a usable text.
 
+    number: number of the record, counted as for ``Record``.
     fault: what is wrong with the record, in words for an error message.
     """
 

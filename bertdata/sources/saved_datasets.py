@@ -29,7 +29,7 @@ files.
 """
 
 
-def data_files(state: bytes, where: str) -> list[str]:
+def list_data_files(state: bytes, where: str) -> list[str]:
     """Return the data files that a ``state.json`` lists, in order.
 
     Raises DatasetError if it lists none, or if the dataset was saved with an index. The rows of an indexed
@@ -52,9 +52,11 @@ def data_files(state: bytes, where: str) -> list[str]:
 def refuse_splits(directory: str, names: Sequence[str]) -> None:
     """Raise DatasetError if a directory holds several splits of a dataset, since the user must choose."""
     for mark in (name for name in names if storage.base_name(name) == SPLITS):
-        folder = _folder(mark)
+        folder = _get_folder(mark)
         states = [name for name in names if storage.base_name(name) == STATE]
-        splits = sorted(_folder(name) for name in states if storage.parent(_folder(name)) == (folder or "."))
+        splits = sorted(
+            _get_folder(name) for name in states if storage.parent(_get_folder(name)) == (folder or ".")
+        )
         if len(splits) > 1:
             told = ", ".join(storage.join(directory, name) for name in splits)
             raise DatasetError(
@@ -64,7 +66,11 @@ def refuse_splits(directory: str, names: Sequence[str]) -> None:
 
 
 def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide a directory's file names into files to read and Arrow files that no ``state.json`` lists.
+    """Select the files to read in a directory, which may contain datasets saved by ``save_to_disk``.
+
+    names: paths of all files, relative to the directory.
+
+    Returns the files to read, and the Arrow files that are left out because no ``state.json`` lists them.
 
     Raises DatasetError for several splits, for a ``state.json`` that lists no files, and for a listed file
     that is missing.
@@ -73,17 +79,17 @@ def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], li
     there = set(names)
     dropped: set[str] = set()
     for state in (name for name in names if storage.base_name(name) == STATE):
-        folder = _folder(state)
+        folder = _get_folder(state)
         # Other programs write a state.json too. Only together with dataset_info.json it is a saved dataset.
-        if _below(folder, INFO) not in there:
+        if _join_name(folder, INFO) not in there:
             continue
         path = storage.join(directory, state)
-        listed = {_below(folder, name) for name in data_files(storage.read_bytes(path), path)}
+        listed = {_join_name(folder, name) for name in list_data_files(storage.read_bytes(path), path)}
         for name in sorted(listed - there):
             raise DatasetError(
                 f"{storage.join(directory, name)}: is missing, {STATE} lists it; save it again"
             )
-        arrow = {name for name in names if _folder(name) == folder and name.endswith(".arrow")}
+        arrow = {name for name in names if _get_folder(name) == folder and name.endswith(".arrow")}
         dropped |= arrow - listed
     return [name for name in names if name not in dropped], sorted(dropped)
 
@@ -96,7 +102,7 @@ def refuse_unlisted(files: Iterable[str]) -> None:
             continue
         folder = storage.parent(path)
         if folder not in listed:
-            listed[folder] = _listed_in(folder)
+            listed[folder] = _read_listed_files(folder)
         names = listed[folder]
         if names is not None and storage.base_name(path) not in names:
             raise DatasetError(
@@ -105,17 +111,17 @@ def refuse_unlisted(files: Iterable[str]) -> None:
             )
 
 
-def _listed_in(folder: str) -> set[str] | None:
-    """Return the data files listed in a saved dataset's directory, or None for any other directory."""
+def _read_listed_files(folder: str) -> set[str] | None:
+    """Return the file names listed in a saved dataset's ``state.json``, or None for any other directory."""
     path = storage.join(folder, STATE)
     if not (storage.exists(path) and storage.exists(storage.join(folder, INFO))):
         return None
-    return set(data_files(storage.read_bytes(path), path))
+    return set(list_data_files(storage.read_bytes(path), path))
 
 
-def _folder(name: str) -> str:
+def _get_folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _below(folder: str, name: str) -> str:
+def _join_name(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name

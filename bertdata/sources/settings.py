@@ -12,7 +12,7 @@ MOST_RECORD_BYTES = 1 << 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordSettings:
-    """Which fields of a record are read, how long its text may be, and what happens to unusable records."""
+    """Settings for reading records: fields, longest text, unusable records, CSV format."""
 
     text_field: str | None = setting(
         None,
@@ -64,7 +64,7 @@ class RecordSettings:
 
     @property
     def raw_bytes(self) -> int:
-        """Longest line in bytes that is read.
+        """Longest source text of a record in bytes. Longer records are refused before they are parsed.
 
         It exceeds the longest text, because JSON may write a character as ``\\uXXXX`` and has other fields.
         """

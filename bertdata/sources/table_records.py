@@ -1,4 +1,4 @@
-"""Records from columns of Arrow tables, and the text columns in Arrow schemas. Used for Arrow and Parquet."""
+"""Turn rows of Arrow tables into records, and find text columns in Arrow schemas. For Arrow and Parquet."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -12,13 +12,13 @@ from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 
 BATCH_BYTES = 1 << 25
-"""Largest size in bytes of the texts of a batch of rows that is turned into records at once."""
+"""Most bytes of text in the rows that are turned into records at once."""
 
 
 def import_pyarrow(path: str) -> Any:
-    """Return the package pyarrow.
+    """Import and return the optional package pyarrow.
 
-    Raises MissingExtraError, which names the file at ``path``, if pyarrow is not installed.
+    Raises MissingExtraError if it is not installed. The message names the file ``path`` that needs it.
     """
     try:
         import pyarrow
@@ -31,7 +31,7 @@ def find_text_columns(schema: Any) -> TextFields:
     """Return the names of the columns that hold text, including dictionary-encoded columns."""
     texts = [field.name for field in schema if _is_text(field.type)]
     paragraphs = [field.name for field in schema if _is_list_of_texts(field.type)]
-    inner = [name for field in schema for name in _inner_texts(field)]
+    inner = [name for field in schema for name in _find_inner_texts(field)]
     return TextFields(texts, paragraphs, inner)
 
 
@@ -57,7 +57,7 @@ def _is_list_of_texts(kind: Any) -> bool:
     return _is_bytes(kind) or (is_list and (_is_text(kind.value_type) or _is_bytes(kind.value_type)))
 
 
-def _inner_texts(field: Any) -> Iterator[str]:
+def _find_inner_texts(field: Any) -> Iterator[str]:
     """Yield the names of text fields inside a struct column, as ``a.b``."""
     from pyarrow import types
 
@@ -66,22 +66,28 @@ def _inner_texts(field: Any) -> Iterator[str]:
     for inner in field.type:
         if _is_text(inner.type) or _is_list_of_texts(inner.type):
             yield f"{field.name}.{inner.name}"
-        yield from (f"{field.name}.{name}" for name in _inner_texts(inner))
+        yield from (f"{field.name}.{name}" for name in _find_inner_texts(inner))
 
 
 def find_columns_with_texts(schema: Any) -> list[str]:
-    """Return the columns that hold strings at any depth. Without any, return the columns that hold bytes."""
-    found = [field.name for field in schema if _holds(field.type, _is_text)]
-    return found or [field.name for field in schema if _holds(field.type, _is_bytes)]
+    """Return the columns that contain strings, also inside lists and structs.
+
+    If there are none, return the columns that contain bytes.
+    """
+    found = [field.name for field in schema if _holds_type(field.type, _is_text)]
+    return found or [field.name for field in schema if _holds_type(field.type, _is_bytes)]
 
 
-def _holds(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+def _holds_type(kind: Any, wanted: Callable[[Any], bool]) -> bool:
     inner = (kind.field(number).type for number in range(kind.num_fields))
-    return wanted(kind) or any(_holds(one, wanted) for one in inner)
+    return wanted(kind) or any(_holds_type(one, wanted) for one in inner)
 
 
 def read_batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
-    """Yield all texts in the named columns of a batch, at any depth. Bytes that are not UTF-8 are skipped."""
+    """Yield every text in the named columns of a batch of rows, also inside lists and structs.
+
+    Bytes that are not UTF-8 are skipped.
+    """
     for name in names:
         column = batch.column(name)
         column.validate(full=True)
@@ -92,13 +98,13 @@ def read_batch_texts(batch: Any, names: Sequence[str]) -> Iterator[str]:
 def check_columns(schema: Any, settings: RecordSettings, path: str) -> None:
     """Raise InputError if a column that the settings name is missing or occurs twice."""
     for name in list_wanted_columns(settings):
-        if not _has(schema, name):
+        if not _has_column(schema, name):
             raise InputError(f"{path}: has no column {name!r}")
         if schema.names.count(name) > 1:
             raise InputError(f"{path}: has the column {name!r} twice; rename one of the two")
 
 
-def _has(schema: Any, name: str) -> bool:
+def _has_column(schema: Any, name: str) -> bool:
     """Return True if the schema has this column, or this field inside a struct column."""
     from pyarrow import types
 
@@ -115,8 +121,12 @@ def _has(schema: Any, name: str) -> bool:
     return True
 
 
-def _column_at(batch: Any, name: str) -> Any:
-    """Return the values of a column, or of a field inside a struct column (null where the struct is null)."""
+def _get_column(batch: Any, name: str) -> Any:
+    """Return the values of a column, or of a field inside a struct column.
+
+    name: name of the column, or ``a.b`` for field ``b`` of the struct column ``a``. The value is null where
+    the struct is null.
+    """
     from pyarrow import compute
 
     if name in batch.schema.names:
@@ -132,14 +142,16 @@ def list_wanted_columns(settings: RecordSettings) -> list[str]:
 
 
 def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
-    """Yield the batch in slices whose values take at most BATCH_BYTES in memory, or of a single row.
+    """Split a batch of rows into slices whose texts take at most BATCH_BYTES, or that have a single row.
 
     A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
     small batch may expand to gigabytes.
     """
     # sizes of the rows' values: [30, 10, 5] MB, limit 32 MB -> slices [row 0], [row 1, row 2]
-    columns = [_column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)]
-    lengths = [_lengths(column).to_pylist() for column in columns]
+    columns = [
+        _get_column(batch, name) for name in list_wanted_columns(settings) if _has_column(batch.schema, name)
+    ]
+    lengths = [_measure_texts(column).to_pylist() for column in columns]
     sizes = [sum(size or 0 for size in row) for row in zip(*lengths, strict=True)]
     if sum(sizes) <= BATCH_BYTES:
         yield batch
@@ -153,8 +165,8 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     yield batch.slice(start)
 
 
-def _lengths(column: Any) -> Any:
-    """Return the bytes that each row's text, or list of texts, takes after expansion, as an Arrow array."""
+def _measure_texts(column: Any) -> Any:
+    """Return how many bytes each row's text or list of texts takes as a Python object, as an Arrow array."""
     import pyarrow as pa
     from pyarrow import compute, types
 
@@ -162,7 +174,7 @@ def _lengths(column: Any) -> Any:
     # dictionary ["long text", "b"], indices [0, 0, 1] -> [9, 9, 1]
     if types.is_dictionary(kind):
         _check_places(column)
-        return compute.take(_lengths(column.dictionary), column.indices)
+        return compute.take(_measure_texts(column.dictionary), column.indices)
     if (
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -172,32 +184,34 @@ def _lengths(column: Any) -> Any:
         _check_places(column)
         return compute.binary_length(column)
     if types.is_string_view(kind) or types.is_binary_view(kind):
-        return pa.array([_text_bytes(cell) for cell in column], pa.int64())
+        return pa.array([_measure_cell(cell) for cell in column], pa.int64())
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         _check_places(column)
-        items = iter(_lengths(column.flatten()).to_pylist())
+        items = iter(_measure_texts(column.flatten()).to_pylist())
         counts = compute.list_value_length(column).fill_null(0).to_pylist()
         return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
     return pa.array([0] * len(column), pa.int64())
 
 
 def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
-    """Return the records of a batch of rows, numbered from 1.
+    """Turn a batch of rows into records, numbered from 1.
 
-    The batch must fit into memory when expanded: see split_batch.
+    The batch must be small enough to hold every row's text in memory (see ``split_batch``).
     """
     columns = {
-        name: _column_at(batch, name) for name in list_wanted_columns(settings) if _has(batch.schema, name)
+        name: _get_column(batch, name)
+        for name in list_wanted_columns(settings)
+        if _has_column(batch.schema, name)
     }
     for column in columns.values():
         _check_places(column)
     # If one text may be too long, or is not UTF-8, convert row by row, so that only that row is a bad record.
     if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:
-        return [_single(columns, row, settings) for row in range(batch.num_rows)]
+        return [_make_row_record(columns, row, settings) for row in range(batch.num_rows)]
     try:
         values = {name: column.to_pylist() for name, column in columns.items()}
     except UnicodeDecodeError:
-        return [_single(columns, row, settings) for row in range(batch.num_rows)]
+        return [_make_row_record(columns, row, settings) for row in range(batch.num_rows)]
     names = list(values)
     rows = zip(*values.values(), strict=True) if names else iter([()] * batch.num_rows)
     return [make_record(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
@@ -225,10 +239,10 @@ def _check_places(column: Any) -> None:
         column.view(as_bytes[column.type]).validate(full=True)
 
 
-def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
-    """Return the record of one row, or a bad record if a text is too long or not UTF-8."""
+def _make_row_record(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> Any:
+    """Turn a single row into a record, or into a bad record if a text is too long or not UTF-8."""
     cells = {name: column[row] for name, column in columns.items()}
-    if any(_text_bytes(cell) > settings.raw_bytes for cell in cells.values()):
+    if any(_measure_cell(cell) > settings.raw_bytes for cell in cells.values()):
         return BadRecord(row + 1, "too_long", f"a text of more than {settings.raw_bytes} bytes")
     try:
         values = {name: cell.as_py() for name, cell in cells.items()}
@@ -237,8 +251,8 @@ def _single(columns: Mapping[str, Any], row: int, settings: RecordSettings) -> A
     return make_record(row + 1, values, settings)
 
 
-def _text_bytes(cell: Any) -> int:
-    """Return the bytes of a text or a list of texts, without copying it. 0 for other values."""
+def _measure_cell(cell: Any) -> int:
+    """Return the bytes of a text or list of texts in a cell, without copying it. 0 for other values."""
     if not cell.is_valid:
         return 0
     if hasattr(cell, "as_buffer"):

@@ -1,4 +1,4 @@
-"""Read compressed files (gzip, bzip2, xz, zstd) as their content. The first bytes determine the compression.
+"""Open files and unpack them if they are compressed (gzip, bzip2, xz, zstd), according to the first bytes.
 
 A file may consist of several compressed members in sequence. Memory stays bounded even for data that expand
 enormously.
@@ -63,7 +63,9 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
 
 
 def unpack_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """Return an iterator over the unpacked blocks of a compressed file.
+    """Unpack a compressed file, and return an iterator over blocks of its content.
+
+    path: path of the file, for errors.
 
     Iterating raises InputError if the data are damaged or cut short.
     """
@@ -92,7 +94,7 @@ def open_seekable(path: str) -> Iterator[BinaryIO]:
 
 
 class _Blocks(io.RawIOBase):
-    """File object over an iterator of byte blocks."""
+    """File object that reads from an iterator of byte blocks."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -114,18 +116,18 @@ class _Blocks(io.RawIOBase):
 
 
 def _unpack(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
-    """Yield the unpacked blocks of all members, and turn faults of the data into InputError."""
+    """Yield the unpacked blocks of a file. Raises InputError if the data are damaged."""
     faults: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
     if packing == "zstd":
-        faults = (*faults, _zstandard(path).ZstdError)
+        faults = (*faults, _import_zstandard(path).ZstdError)
     try:
-        yield from _members(file, packing, path)
+        yield from _unpack_members(file, packing, path)
     except faults as error:
         raise InputError(f"{path}: is damaged {packing} data: {error}; fetch or make it again") from None
 
 
-def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
-    """Yield the unpacked blocks of all members, one member after the other."""
+def _unpack_members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
+    """Yield the unpacked blocks of a file's compressed members (streams), one member after the other."""
     unpack = {"gzip": _unpack_gzip, "zstd": _unpack_zstd}.get(packing, _unpack_member)
     data = file.read(BLOCK_BYTES)
     while data:
@@ -139,7 +141,7 @@ def _members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
             data += file.read(BLOCK_BYTES)
 
 
-def _more(file: BinaryIO, size: int = BLOCK_BYTES) -> bytes:
+def _read_more(file: BinaryIO, size: int = BLOCK_BYTES) -> bytes:
     data = file.read(size)
     if not data:
         raise EOFError("it is cut short")
@@ -153,7 +155,7 @@ def _unpack_gzip(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
         yield unpacker.decompress(data, BLOCK_BYTES)
         if unpacker.eof:
             return unpacker.unused_data
-        data = unpacker.unconsumed_tail or _more(file)
+        data = unpacker.unconsumed_tail or _read_more(file)
 
 
 def _unpack_member(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
@@ -164,14 +166,14 @@ def _unpack_member(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
         yield unpacker.decompress(data, BLOCK_BYTES)
         if unpacker.eof:
             return unpacker.unused_data
-        data = _more(file) if unpacker.needs_input else b""
+        data = _read_more(file) if unpacker.needs_input else b""
 
 
 def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
     """Yield the blocks of one zstd frame, and return the bytes after it."""
-    unpacker, start = _zstandard(path).ZstdDecompressor().decompressobj(), 0
+    unpacker, start = _import_zstandard(path).ZstdDecompressor().decompressobj(), 0
     if data[:4] != _SIGNATURES["zstd"][0]:
-        return (yield from _pass_skippable(file, data))
+        return (yield from _skip_empty_frame(file, data))
     # zlib, bz2 and lzma take a limit for their output; the zstandard package does not. So the input is passed
     # in small pieces instead.
     while True:
@@ -180,22 +182,22 @@ def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
         if unpacker.eof:
             return unpacker.unused_data + data[start:]
         if start >= len(data):
-            data, start = _more(file), 0
+            data, start = _read_more(file), 0
 
 
-def _pass_skippable(file: BinaryIO, data: bytes) -> Any:
+def _skip_empty_frame(file: BinaryIO, data: bytes) -> Any:
     """Skip a zstd frame without data, as pzstd writes it, and return the bytes after it."""
     while len(data) < 8:
-        data += _more(file)
+        data += _read_more(file)
     left = 8 + int.from_bytes(data[4:8], "little")
     while left > len(data):
         left -= len(data)
-        data = _more(file)
+        data = _read_more(file)
     yield b""
     return data[left:]
 
 
-def _zstandard(path: str) -> Any:
+def _import_zstandard(path: str) -> Any:
     try:
         import zstandard
     except ImportError:

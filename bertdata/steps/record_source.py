@@ -12,7 +12,7 @@ from bertdata.io.listing import list_inputs
 from bertdata.io.patterns import expand
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
-from bertdata.sources.recognise import holds_frame, read_beginning, recognise_kind
+from bertdata.sources.recognise import has_article_start, read_beginning, recognise_kind
 from bertdata.sources.settings import RecordSettings
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first
 from bertdata.text.abbreviations import read_abbreviations
@@ -97,7 +97,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
                 begin = read_beginning(file)
                 if not begin.is_empty:
                     is_named = is_extracted(storage.base_name(file))
-                    return ARTICLES if is_named or holds_frame(begin) else recognise_kind(begin)
+                    return ARTICLES if is_named or has_article_start(begin) else recognise_kind(begin)
     except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
         raise
     except BertDataError:

@@ -1,4 +1,4 @@
-"""The user's additional abbreviations for Punkt, read from a file."""
+"""Read a file of abbreviations that the user wants the sentence splitter Punkt to know."""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,18 +18,18 @@ _EXAMPLE = "an abbreviation such as Nr. or z. B."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Abbreviations:
-    """Abbreviations of one file.
+    """Abbreviations read from one file of the user.
 
-    md5: md5 of the file.
-    words: the lower-cased words of each abbreviation, for example ``("z.", "b.")``. A word ends with a period
-    if it does in the file. The last word always does.
+    md5: md5 of the file's bytes.
+    words: the lower-cased words of each abbreviation, for example ``("z.", "b.")``. The last word always
+    ends with a period. Any other word ends with a period only if the file has it so.
     """
 
     md5: str
     words: tuple[tuple[str, ...], ...]
 
     def add_to(self, tables: PunktTables) -> PunktTables:
-        """Return the tables with these abbreviations added.
+        """Return a copy of Punkt's tables with these abbreviations added.
 
         Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
         Adjacent words of one abbreviation become a collocation: no sentence ends between them, whether or not
@@ -63,13 +63,13 @@ def read_abbreviations(path: str) -> Abbreviations:
     words = []
     for number, line in enumerate(lines, 1):
         if text := _COMMENT.sub("", line).strip():
-            words.append(_words(text, f"{path}: line {number}"))
+            words.append(_parse_abbreviation(text, f"{path}: line {number}"))
     if not words:
         raise InputError(f"{path}: holds no abbreviation, expected one a line, {_EXAMPLE[3:]}")
     return Abbreviations(md5=md5_of(data), words=tuple(words))
 
 
-def _words(text: str, where: str) -> tuple[str, ...]:
+def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:
     words = characters.lower(text if text.endswith(".") else f"{text}.").split()
     if not all(_is_word(word) for word in words):
         raise InputError(f"{where}: found {text[:80]!r}, expected {_EXAMPLE}")
@@ -77,7 +77,7 @@ def _words(text: str, where: str) -> tuple[str, ...]:
 
 
 def _is_word(word: str) -> bool:
-    """Return True if every variant of Punkt sees exactly one word in the text, and more than periods."""
+    """Return True if every variant of Punkt reads the text as a single word that is not only periods."""
     return word.strip(".-") != "" and all(
         make_patterns(variant).word.findall(word) == [word] for variant in VARIANTS
     )

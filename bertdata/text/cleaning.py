@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """Replacement of every match of a pattern.
+    """Rule that replaces every match of a regular expression in a line.
 
-    needs: bytes that every match contains. Lines without them are skipped.
-    why: what the pattern matches, and what becomes of it.
+    needs: bytes that every match contains. The rule is not tried on lines without these bytes.
+    why: what mark-up the pattern matches, and what happens to its text.
     """
 
     needs: bytes
@@ -23,7 +23,7 @@ class Rule(NamedTuple):
     why: str
 
 
-def _gone(text: bytes, why: str) -> Rule:
+def _make_removal_rule(text: bytes, why: str) -> Rule:
     return Rule(text, re.escape(text), b"", why)
 
 
@@ -44,7 +44,7 @@ LINK_RULES = (
     Rule(b"[[", rb"\[\[([^\]\[]*)\]\]", b"", "links with several bars: what they show is unknown"),
 )
 
-TEXT_RULES = (_gone(b"alt=", "rest of an image's alternative text"),)
+TEXT_RULES = (_make_removal_rule(b"alt=", "rest of an image's alternative text"),)
 
 TAG_RULES = (
     Rule(b"</doc>", rb"</doc>", b"\r", "a frame's end; stage 3 takes the carriage return for a line end"),
@@ -65,51 +65,51 @@ TAG_RULES = (
         b"<mapframe ",
         rb"<mapframe ([^/\\]*)/>",
         b"",
-        "an empty map; the original's bracket holds a backslash too",
+        "an empty map; MLPerf's bracket holds a backslash too",
     ),
     Rule(b"<mapframe", rb"<mapframe([^>]*)>", b"", "a map opens"),
-    _gone(b"</mapframe>", "a map closes"),
-    _gone(b"<poem>", "verse: its lines stay"),
-    _gone(b"</poem>", "verse closes"),
-    _gone(b"<math>", "a formula: its source stays"),
-    _gone(b"</math>", "a formula closes"),
-    _gone(b"<ref>", "a footnote that other rules uncovered"),
-    _gone(b"</ref>", "a footnote closes"),
+    _make_removal_rule(b"</mapframe>", "a map closes"),
+    _make_removal_rule(b"<poem>", "verse: its lines stay"),
+    _make_removal_rule(b"</poem>", "verse closes"),
+    _make_removal_rule(b"<math>", "a formula: its source stays"),
+    _make_removal_rule(b"</math>", "a formula closes"),
+    _make_removal_rule(b"<ref>", "a footnote that other rules uncovered"),
+    _make_removal_rule(b"</ref>", "a footnote closes"),
     Rule(b"<div", rb"<div([^>]*)>", b"", "a division opens"),
     Rule(b"</div", rb"</div([^>]*)>", b"", "a division closes"),
-    _gone(b"</div style>", "a division closes, misspelt"),
-    _gone(b"</div>", "a division that other rules uncovered"),
-    _gone(b"<sup>", "raised text stays"),
-    _gone(b"</sup>", "raised text closes"),
-    _gone(b"<br>", "a line break; the words around it are joined"),
-    _gone(b"</br>", "a line break, misspelt"),
-    _gone(b"<BR>", "a line break"),
-    _gone(b"</BR>", "a line break, misspelt"),
-    _gone(b"<Br>", "a line break"),
-    _gone(b"</Br>", "a line break, misspelt"),
-    _gone(b"<del>", "struck-out text stays"),
-    _gone(b"</del>", "struck-out text closes"),
-    _gone(b"<nowiki>", "literal text stays"),
-    _gone(b"</nowiki>", "literal text closes"),
-    _gone(b"<NOWIKI>", "literal text stays"),
-    _gone(b"</NOWIKI>", "literal text closes"),
-    _gone(b"<onlyinclude>", "template text stays"),
-    _gone(b"</onlyinclude>", "template text closes"),
-    _gone(b"<includeonly>", "template text that holds a tag stays"),
-    _gone(b"</includeonly>", "template text closes"),
-    _gone(b"<small>", "small print stays"),
-    _gone(b"</small>", "small print closes"),
-    _gone(b"<chem>", "a formula that holds a tag"),
-    _gone(b"</chem>", "a formula closes"),
-    _gone(b"<noinclude>", "text that templates leave out stays"),
-    _gone(b"</noinclude>", "text that templates leave out closes"),
-    _gone(b"<gallery>", "a gallery that other rules uncovered"),
-    _gone(b"</gallery>", "a gallery closes"),
-    _gone(b"<graph>{", "a graph's data open"),
-    _gone(b"<graph>", "a graph opens"),
+    _make_removal_rule(b"</div style>", "a division closes, misspelt"),
+    _make_removal_rule(b"</div>", "a division that other rules uncovered"),
+    _make_removal_rule(b"<sup>", "raised text stays"),
+    _make_removal_rule(b"</sup>", "raised text closes"),
+    _make_removal_rule(b"<br>", "a line break; the words around it are joined"),
+    _make_removal_rule(b"</br>", "a line break, misspelt"),
+    _make_removal_rule(b"<BR>", "a line break"),
+    _make_removal_rule(b"</BR>", "a line break, misspelt"),
+    _make_removal_rule(b"<Br>", "a line break"),
+    _make_removal_rule(b"</Br>", "a line break, misspelt"),
+    _make_removal_rule(b"<del>", "struck-out text stays"),
+    _make_removal_rule(b"</del>", "struck-out text closes"),
+    _make_removal_rule(b"<nowiki>", "literal text stays"),
+    _make_removal_rule(b"</nowiki>", "literal text closes"),
+    _make_removal_rule(b"<NOWIKI>", "literal text stays"),
+    _make_removal_rule(b"</NOWIKI>", "literal text closes"),
+    _make_removal_rule(b"<onlyinclude>", "template text stays"),
+    _make_removal_rule(b"</onlyinclude>", "template text closes"),
+    _make_removal_rule(b"<includeonly>", "template text that holds a tag stays"),
+    _make_removal_rule(b"</includeonly>", "template text closes"),
+    _make_removal_rule(b"<small>", "small print stays"),
+    _make_removal_rule(b"</small>", "small print closes"),
+    _make_removal_rule(b"<chem>", "a formula that holds a tag"),
+    _make_removal_rule(b"</chem>", "a formula closes"),
+    _make_removal_rule(b"<noinclude>", "text that templates leave out stays"),
+    _make_removal_rule(b"</noinclude>", "text that templates leave out closes"),
+    _make_removal_rule(b"<gallery>", "a gallery that other rules uncovered"),
+    _make_removal_rule(b"</gallery>", "a gallery closes"),
+    _make_removal_rule(b"<graph>{", "a graph's data open"),
+    _make_removal_rule(b"<graph>", "a graph opens"),
     Rule(b"</graph>", rb"}</graph>", b"", "a graph's data close"),
-    _gone(b"</graph>", "a graph closes"),
-    _gone(b"</references>", "the list of footnotes closes"),
+    _make_removal_rule(b"</graph>", "a graph closes"),
+    _make_removal_rule(b"</references>", "the list of footnotes closes"),
     Rule(b"<poem ", rb"<poem ([^>]*)>", b"", "verse with a style: its lines stay"),
 )
 
@@ -117,23 +117,25 @@ RULES = LINK_RULES + TEXT_RULES + TAG_RULES
 
 
 def clean_lines(text: bytes) -> bytes:
-    """Return the cleaned lines that remain, each ended by a newline.
+    """Remove wiki mark-up from each line of the text, and drop lines such as category links.
 
-    The result equals clean_by_table(text). It is faster because most lines contain no mark-up: a rule is only
-    tried on a line that contains the rule's ``needs``, and a group of rules only on a line that contains the
-    text common to all its rules.
+    The result equals ``clean_by_table(text)``, but is computed faster, because most lines contain no mark-up.
+    A rule is only tried on a line that contains the rule's ``needs``. A group of rules is only tried on a
+    line that contains the bytes common to all its rules.
+
+    Returns the remaining lines, each ended by a newline.
     """
     cleaned = [
         _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line
-        for line in _lines(text)
+        for line in _split_lines(text)
     ]
     return b"".join([line + b"\n" for line in cleaned if line is not None])
 
 
 def clean_by_table(text: bytes) -> bytes:
-    """Apply every rule to every line. This is the specification of clean_lines."""
+    """Clean the text by trying every rule on every line: the slow specification of ``clean_lines``."""
     kept: list[bytes] = []
-    for line in _lines(text):
+    for line in _split_lines(text):
         if any(re.search(rule.pattern, line) for rule in DROPPED_LINES):
             continue
         for rule in RULES:
@@ -142,8 +144,8 @@ def clean_by_table(text: bytes) -> bytes:
     return b"".join(kept)
 
 
-def _lines(text: bytes) -> list[bytes]:
-    """Return the lines between newlines. A carriage return is an ordinary character here."""
+def _split_lines(text: bytes) -> list[bytes]:
+    r"""Split the text at ``\n`` only, since a carriage return is an ordinary character here."""
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()

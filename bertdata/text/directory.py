@@ -1,6 +1,7 @@
-"""Output directory of the text stage, written by the commit protocol of ``bertdata.io.directory_protocol``.
+"""Output directory of the text stage, shared by the local runners and the Beam pipeline.
 
-All runners share it.
+Files are written by the commit protocol of ``bertdata.io.directory_protocol``: they appear only when they are
+complete, and the manifest is written last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +22,8 @@ from bertdata.text.manifest import (
     TEXT_KIND,
     TextInput,
     TextManifest,
+    make_plan_terms,
     parse_text_manifest,
-    plan_terms,
 )
 from bertdata.text.punkt.variants import ALIASES
 from bertdata.text.settings import SegmentCounts
@@ -34,13 +35,16 @@ EXTRACTED = "extracted"
 
 
 class DirectorySettings(Protocol):
-    """Settings of a text directory. ``punkt`` only matters if there are Punkt tables."""
+    """Settings that a text directory needs from its recipe.
+
+    punkt: variant of the sentence splitter Punkt. It is ignored for languages without Punkt tables.
+    """
 
     @property
     def punkt(self) -> str: ...
 
     def tables(self) -> dict[str, str]:
-        """Return the md5s of the Punkt tables that split the text, by file name."""
+        """Return the md5 of each file of Punkt's tables for the language, by file name. Empty if unused."""
         ...
 
     def as_json(self) -> dict[str, Any]:
@@ -49,7 +53,12 @@ class DirectorySettings(Protocol):
 
 
 class DirectoryPlan(Protocol):
-    """Plan of a text directory: settings, input names, input kinds, and content of the articles' manifest."""
+    """What a run will read and write, known before it starts.
+
+    inputs: names of the input files, as the manifest lists them.
+    kinds: kind of each input file, such as "articles" or "text".
+    articles: content of the manifest of the extracted articles, or None if there is none.
+    """
 
     @property
     def settings(self) -> DirectorySettings: ...
@@ -65,9 +74,9 @@ PlanKind = TypeVar("PlanKind", bound=DirectoryPlan)
 
 
 class TextDirectory(Generic[PlanKind]):
-    """Directory of parts or NVIDIA shards that follows one plan.
+    """Output directory of one run: MLPerf's parts, parts made from records, or NVIDIA's shards.
 
-    It is picklable and shared by all workers.
+    The object is picklable, so that every worker can write into the directory.
     """
 
     def __init__(self, directory: str, plan: PlanKind) -> None:
@@ -75,12 +84,12 @@ class TextDirectory(Generic[PlanKind]):
         tables = plan.settings.tables()
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else md5_of(plan.articles)
-        terms = plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
-        self.commit = Commit(directory, TEXT_KIND, terms, _manifest_terms, renamed={"punkt": ALIASES})
+        terms = make_plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
+        self.commit = Commit(directory, TEXT_KIND, terms, _read_manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager
     def open(self, name: str) -> Iterator[HashingSink]:
-        """Open one of the files for writing. It appears when the block ends without an error."""
+        """Open an output file for writing. It appears under its name when the block ends without an error."""
         with self.commit.open(name) as file:
             yield HashingSink(file.write)
 
@@ -109,16 +118,18 @@ class TextDirectory(Generic[PlanKind]):
     ) -> TextManifest:
         """Write the manifest, MD5SUMS and the copy of the articles' manifest, and release the directory.
 
-        inputs: entries in the order of the plan.
+        inputs: manifest entries of the input files, in the order of the plan.
+        files: manifest entries of the output files.
         release: if False, unfinished files stay, because a runner's late attempts may still write them.
-        in_order: maps a function over files. It is used to count withheld texts that are trained on.
-        unprotected: as in SegmentCounts.
+        in_order: calls a function for each file and returns the results in order. It is used to count
+        withheld texts that also occur in the training text.
+        unprotected: texts of evaluation sets that are too short to be searched for, or None if not counted.
 
         Raises InputError for an input that differs from the articles' manifest.
         """
         plan = self.plan
         if plan.articles is not None:
-            _check_articles([one for one in inputs if is_articles_kind(one.kind)], plan.articles)
+            _check_article_digests([one for one in inputs if is_articles_kind(one.kind)], plan.articles)
         made = tuple(sorted(files, key=attrgetter("name")))
         manifest = TextManifest(
             settings=plan.settings.as_json(),
@@ -143,7 +154,7 @@ class TextDirectory(Generic[PlanKind]):
         return manifest
 
 
-def _check_articles(inputs: Sequence[TextInput], articles: bytes) -> None:
+def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None:
     listed = {entry.name: entry for entry in parse_articles_manifest(articles, ARTICLES_COPY).files}
     for item in inputs:
         entry = listed[item.name]
@@ -155,14 +166,14 @@ def _check_articles(inputs: Sequence[TextInput], articles: bytes) -> None:
             )
 
 
-def _manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
     return parse_text_manifest(data, where).terms()
 
 
 def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
-    """Return the warnings about a finished directory of parts.
+    """Return the warnings to show for a finished directory: leaked and unprotected evaluation texts.
 
-    counts: counts of the run that made it.
+    counts: counts of the run that made the directory.
     """
     found = []
     if counts.withheld_in_training:
@@ -182,17 +193,17 @@ def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
 def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
     """Raise SettingsError if the output is an input, contains one or lies inside one.
 
-    Finished articles in ``OUTPUT/extracted`` are allowed. That is a separate directory with a manifest, whose
-    files the text stage never touches.
+    Only ``OUTPUT/extracted`` is allowed as an input, if it holds finished articles. It is a directory with a
+    manifest of its own, and the text stage never writes into it.
     """
     articles = storage.join(output, EXTRACTED)
     paths = [path for path in inputs if path]
-    if any(_lies_in(path, articles) for path in paths) and storage.exists(
+    if any(_is_below(path, articles) for path in paths) and storage.exists(
         storage.join(articles, MANIFEST_NAME)
     ):
-        paths = [path for path in paths if not _lies_in(path, articles)]
+        paths = [path for path in paths if not _is_below(path, articles)]
     refuse_inputs(output, paths)
 
 
-def _lies_in(path: str, directory: str) -> bool:
+def _is_below(path: str, directory: str) -> bool:
     return f"{real_path(path)}/".startswith(f"{real_path(directory)}/")

@@ -15,7 +15,7 @@ from bertdata.errors import InputError
 from bertdata.io.foreign_text import universal_newlines
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="?([^"\s>]*)')
-_WHOLE_FRAME = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
+_WHOLE_OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
 """The complete first line of an article, as every version of WikiExtractor writes it."""
 
 
@@ -30,31 +30,31 @@ class StrippedText:
     articles: int
 
 
-def strip_frame(data: bytes, name: str) -> StrippedText:
-    """Return the lines of the articles, with an empty line before each article.
+def strip_doc_tags(data: bytes, name: str) -> StrippedText:
+    r"""Remove the ``<doc>`` tags and titles from a file, leaving an empty line before each article.
 
-    Lines end at universal newlines. As in the original program, a line with ``<doc`` anywhere counts as the
-    first line of an article. The line after it is dropped as the title, even if it closes the article. Any
-    line with ``</doc>`` is dropped. Raises InputError if the file has no articles or if an article is not
+    Lines end at ``\n``, ``\r`` or ``\r\n``. As in MLPerf's program, a line with ``<doc`` anywhere counts as
+    the first line of an article. The line after it is dropped as the title, even if it closes the article.
+    Any line with ``</doc>`` is dropped. Raises InputError if the file has no articles or if an article is not
     closed.
     """
     kept: list[bytes] = []
-    watch = FrameWatch(name)
+    watch = ArticleCounter(name)
     title_due = False
     for number, line in enumerate(universal_newlines(data).split(b"\n"), 1):
         if title_due:
             title_due = False
             if b"</doc>" in line:  # the article's last line mentioned <doc; its end is dropped as a title
-                watch.see_closing()
+                watch.note_closing()
         elif b"<" not in line:  # most lines; searching a single byte is much faster
             if line:
                 kept.append(line)
         elif b"<doc" in line:
-            watch.see_opening(line, number)
+            watch.note_opening(line, number)
             title_due = True
             kept.append(b"")
         elif b"</doc>" in line:
-            watch.see_closing()
+            watch.note_closing()
         else:
             kept.append(line)
     watch.finish()
@@ -62,8 +62,8 @@ def strip_frame(data: bytes, name: str) -> StrippedText:
     return StrippedText(text=b"\n".join(kept), articles=watch.articles)
 
 
-class FrameWatch:
-    """Counts articles and detects articles that are not closed.
+class ArticleCounter:
+    """Counter of articles that detects a missing ``</doc>`` while the lines of a file are read.
 
     Only a line that starts like WikiExtractor's first line opens an article here, because an article about
     mark-up may mention ``<doc``. If the open article's first line is complete (with url and title), an
@@ -77,46 +77,48 @@ class FrameWatch:
         self._opened_id = ""
         self.articles = 0
 
-    def see_opening(self, line: bytes, number: int) -> None:
-        """Note a line with ``<doc``.
+    def note_opening(self, line: bytes, number: int) -> None:
+        """Record a line that contains ``<doc``, which opens an article if it starts like WikiExtractor's tag.
+
+        number: number of the line, from 1.
 
         Raises InputError if the article before is still open.
         """
         opening = _OPENING.match(line)
         if opening is None:
             return
-        is_whole = _WHOLE_FRAME.match(line) is not None
+        is_whole = _WHOLE_OPENING.match(line) is not None
         if self._opened_at and self._opened_whole and not is_whole:
             return
         if self._opened_at:
-            raise self._reopened(number)
+            raise self._make_reopened_error(number)
         self._opened_at, self._opened_whole = number, is_whole
         self._opened_id = opening[1].decode(errors="replace")
         self.articles += 1
 
-    def see_closing(self) -> None:
-        """Note that the article is closed."""
+    def note_closing(self) -> None:
+        """Record a line with ``</doc>``, which closes the open article."""
         self._opened_at = 0
 
     def finish(self) -> None:
         """Raise InputError if an article is still open or if there was no article."""
         if self._opened_at:
-            raise self._not_closed("before the file ends", "the file is cut short, extract it again")
+            raise self._make_unclosed_error("before the file ends", "the file is cut short, extract it again")
         if not self.articles:
             raise InputError(
                 f'{self._name}: no article found, expected lines <doc id="..."> to </doc> '
                 "as bertdata extract writes them"
             )
 
-    def _reopened(self, number: int) -> InputError:
+    def _make_reopened_error(self, number: int) -> InputError:
         """Return the error for an open article that contains what looks like the first line of another."""
-        return self._not_closed(
+        return self._make_unclosed_error(
             f"before the next one opens on line {number}",
             "if that line is text which the page shows, extract again and leave the page out: --skip-page "
             f"{shlex.quote(self._opened_id)}; else the file is damaged, extract it again",
         )
 
-    def _not_closed(self, where: str, remedy: str) -> InputError:
+    def _make_unclosed_error(self, where: str, remedy: str) -> InputError:
         return InputError(
             f"{self._name}: line {self._opened_at}: <doc> is not closed by </doc> {where}; {remedy}"
         )

@@ -1,7 +1,8 @@
-"""Determine which extracted articles contain escapes, from their manifest or from ``--escaped-articles``.
+"""Find out which extracted articles contain escapes such as ``&amp;`` for ``&``.
 
 ``bertdata extract`` in the manner of wikiextractor 3.1.0 writes ``R&amp;D``, as that program does. The
-extractor that MLPerf pins writes ``R&D``. The manifest of the articles names the extractor.
+extractor that MLPerf pins writes ``R&D``. The manifest of the articles names the extractor. For
+articles without a manifest, the user can say it with ``--escaped-articles``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.escapes import ESCAPED_AMPERSAND
-from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, is_articles_kind, plain_name
+from bertdata.sources.kinds import ARTICLES, ESCAPED_ARTICLES, is_articles_kind, strip_packing_ending
 from bertdata.text.reading import open_articles
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
@@ -24,9 +25,9 @@ _READ_BYTES = 1 << 20
 
 
 def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
-    """Return the kinds, with ``ESCAPED_ARTICLES`` for articles that contain escapes.
+    """Return each file's kind, with ``ARTICLES`` changed to ``ESCAPED_ARTICLES`` where the text is escaped.
 
-    told: "yes" or "no" for articles without a manifest. None: their text is kept as it is.
+    told: the user's answer "yes" or "no" for articles without a manifest. None: their text is kept as it is.
 
     Raises SettingsError if ``told`` contradicts the manifests of all articles, or if there are no articles.
     """
@@ -37,7 +38,7 @@ def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str 
         if not is_articles_kind(kind):
             found.append(kind)
             continue
-        manifest = manifests.of(path)
+        manifest = manifests.find(path)
         untold |= manifest is None
         escaped = told == "yes" if manifest is None else writes_escapes(manifest.extractor)
         found.append(ESCAPED_ARTICLES if escaped else ARTICLES)
@@ -47,7 +48,7 @@ def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str 
 
 
 def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str) -> None:
-    """Raise SettingsError if a manifest contradicts ``told``, or if there are no articles."""
+    """Raise SettingsError if a manifest contradicts the user's answer ``told``, or without any articles."""
     if not any(map(is_articles_kind, kinds)):
         raise SettingsError("--escaped-articles goes with extracted articles, of which there are none here")
     for path, kind in zip(files, kinds, strict=True):
@@ -60,7 +61,9 @@ def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str)
 
 
 def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
-    """Return a warning if articles contain ``&amp;`` and neither a manifest nor the user explains it.
+    """Return a warning if articles contain ``&amp;`` and it is unknown whether it is an escape.
+
+    It is known if a manifest lists the articles, or if the user said it (``told`` is "yes" or "no").
 
     At most the first 64 MiB of articles without a manifest are searched, up to the first escape.
     """
@@ -69,9 +72,9 @@ def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str |
     manifests = _ArticlesManifests()
     left = _LOOKED_AT_BYTES
     for path, kind in zip(files, kinds, strict=True):
-        if not is_articles_kind(kind) or manifests.of(path) is not None:
+        if not is_articles_kind(kind) or manifests.find(path) is not None:
             continue
-        for size, holds_escape in _search(path, left):
+        for size, holds_escape in _search_escapes(path, left):
             left -= size
             if holds_escape:
                 return [
@@ -83,8 +86,8 @@ def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str |
     return []
 
 
-def _search(path: str, most: int) -> Iterator[tuple[int, bool]]:
-    """Yield for each block of a file its size and whether it contains an escaped ampersand."""
+def _search_escapes(path: str, most: int) -> Iterator[tuple[int, bool]]:
+    """Read up to ``most`` bytes of a file, and yield each block's size and whether it contains ``&amp;``."""
     before = b""
     with open_articles(path) as file:
         while most > 0 and (data := file.read(_READ_BYTES)):
@@ -94,37 +97,37 @@ def _search(path: str, most: int) -> Iterator[tuple[int, bool]]:
 
 
 class _ArticlesManifests:
-    """Manifests of extracted articles. Each is read once."""
+    """Cache of the manifests of extracted articles, so that each manifest is read only once."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[ArticlesManifest, frozenset[str]] | None] = {}
 
-    def of(self, path: str) -> ArticlesManifest | None:
+    def find(self, path: str) -> ArticlesManifest | None:
         """Return the manifest that lists the file, or None.
 
-        It is searched in ``DIR`` for the file ``DIR/AA/wiki_00``, then in the file's directory. A file that
-        was compressed after its extraction is looked up without the ending of its compression.
+        For the file ``DIR/AA/wiki_00``, the manifest is searched first in ``DIR`` and then in ``DIR/AA``. A
+        file that was compressed after its extraction is looked up without its ending, such as ``.gz``.
         """
         # "out/AA/wiki_00": first look in "out" for a manifest that lists "AA/wiki_00", then in "out/AA" for a
         # manifest that lists "wiki_00".
         components = path.split("/")
         for depth in (2, 1):
-            directory = _directory(components[:-depth]) if len(components) >= depth else None
+            directory = _join_directory(components[:-depth]) if len(components) >= depth else None
             if directory is None:
                 continue
-            listing = self._listing(directory)
-            if listing is not None and plain_name("/".join(components[-depth:])) in listing[1]:
+            listing = self._load_listing(directory)
+            if listing is not None and strip_packing_ending("/".join(components[-depth:])) in listing[1]:
                 return listing[0]
         return None
 
-    def _listing(self, directory: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
+    def _load_listing(self, directory: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
         if directory not in self._read:
             self._read[directory] = _read_listing(storage.join(directory, MANIFEST_NAME))
         return self._read[directory]
 
 
-def _directory(components: list[str]) -> str | None:
-    """Return the path of a directory from its components, or None above the root of a bucket."""
+def _join_directory(components: list[str]) -> str | None:
+    """Join path components into a directory's path. Returns None for a URL without a bucket."""
     if not components:
         return "."
     if components[0].endswith(":") and len(components) < 3:
@@ -133,7 +136,10 @@ def _directory(components: list[str]) -> str | None:
 
 
 def _read_listing(path: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
-    """Return the manifest at the path and the names it lists. None if it is missing or not of articles."""
+    """Read a manifest of articles and the names of the files that it lists.
+
+    Returns None if the file is missing or is the manifest of something else.
+    """
     try:
         data = storage.read_bytes(path)
     except MissingInputError:

@@ -1,7 +1,7 @@
-"""Run of the text stage over groups of files. A later run keeps the groups that are still valid.
+"""Process the input files in groups, so that an interrupted run of the text stage can be continued.
 
-A note is written for each finished group. It lists the group's input files and output files with their md5s.
-The group is kept if all these md5s still hold.
+A note (a small JSON file) is written for each finished group. It lists the group's input files and output
+files with their md5s. A later run keeps the group if all these files are unchanged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +23,15 @@ from bertdata.text.text_plan import NumberedFile, TextPlan
 Text = TypeVar("Text", MlperfText, NvidiaText)
 
 Note = dict[str, Any]
-"""Note of a finished group: entries of its ``inputs`` and ``files``, and further keys of the recipe."""
+"""Note of a finished group: manifest entries of its ``inputs`` and ``files``, and keys of its recipe."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Consecutive files that are processed and noted together.
+    """Consecutive input files that are processed together and share a note.
 
     numbers: numbers of the input files.
-    made: names of the output files.
+    made: names of the output files that the group makes.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Group:
 
 
 class GroupedRun:
-    """The input files of a run, its worker pool, and the manifest entries of the files done so far."""
+    """State of a run: its input files, its workers, and the manifest entries of the inputs done so far."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class GroupedRun:
         self._progress = progress
 
     def has_same_inputs(self, finished: TextManifest) -> bool:
-        """Return True if the input files have the md5s that the manifest lists."""
+        """Return True if the input files still have the md5s that a finished directory's manifest lists."""
         listed = [entry.md5 for entry in finished.inputs]
         if [md5 for _, md5 in self._pool.in_order(file_md5, self.files)] != listed:
             return False
@@ -66,7 +66,7 @@ class GroupedRun:
             self._progress(entry.bytes)
         return True
 
-    def notes(
+    def run_groups(
         self,
         groups: Sequence[Group],
         step: Callable[[NumberedFile], Text],
@@ -75,14 +75,14 @@ class GroupedRun:
         keep: bool = True,
         is_whole: Callable[[Note], bool] = lambda note: True,
     ) -> Iterator[Note]:
-        """Yield the note of each group in order, either kept from an earlier run or made now.
+        """Process the groups that no earlier run finished, and yield the note of every group in order.
 
-        step: processes one numbered file, in a worker.
+        step: worker function that processes one numbered file.
         make: writes the output files of a group from its texts, and returns the group's note.
         keep: if False, notes are neither read nor written.
-        is_whole: checks the recipe's keys of an earlier run's note.
+        is_whole: returns whether a note of an earlier run has valid values for the recipe's keys.
         """
-        kept = self._kept(groups, is_whole) if keep else {}
+        kept = self._find_valid_notes(groups, is_whole) if keep else {}
         kinds = self.text.plan.kinds
         work = [
             (n, self.files[n], kinds[n]) for group in groups if group.name not in kept for n in group.numbers
@@ -94,10 +94,10 @@ class GroupedRun:
             note = kept.get(group.name)
             if note is None:
                 # The results of this group are the next ones of the pool. ``make`` consumes them one by one
-                # through _noting, so that a group's texts are never in memory all at once.
+                # through _collect_inputs, so that a group's texts are never in memory all at once.
                 inputs: list[TextInput] = []
                 texts = (text for _, text in islice(results, len(group.numbers)))
-                note = make(group, self._noting(group, texts, inputs))
+                note = make(group, self._collect_inputs(group, texts, inputs))
                 note["inputs"] = [asdict(entry) for entry in inputs]
                 if keep:
                     self.text.commit.note(group.name, note)
@@ -107,8 +107,8 @@ class GroupedRun:
             self.inputs += [TextInput(**item) for item in note["inputs"]]
             yield note
 
-    def _noting(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
-        """Yield the texts of a group, and append each file's manifest entry to ``inputs``.
+    def _collect_inputs(self, group: Group, texts: Iterator[Text], inputs: list[TextInput]) -> Iterator[Text]:
+        """Pass on the texts of a group's files, and append each file's manifest entry to ``inputs``.
 
         Raises ChangedInputError if a file has changed since the parts were planned from its size.
         """
@@ -119,15 +119,15 @@ class GroupedRun:
             yield text
             self._progress(text.bytes_in)
 
-    def _kept(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
-        """Return the notes of an earlier run that still match their inputs and outputs, by group name."""
+    def _find_valid_notes(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
+        """Return the notes of an earlier run whose input and output files are unchanged, by group name."""
         # First the cheap tests: the note exists, names this group's files, and the output files are
         # unchanged. Only for groups that pass, the input files are hashed, in parallel.
         noted = {
             group.name: note
             for group in groups
             if (note := self.text.commit.read_note(group.name)) is not None
-            and self._fits(group, note)
+            and self._is_valid(group, note)
             and is_whole(note)
         }
         numbers = [number for group in groups if group.name in noted for number in group.numbers]
@@ -140,12 +140,12 @@ class GroupedRun:
             and [item["md5"] for item in note["inputs"]] == [md5s[number] for number in group.numbers]
         }
 
-    def _fits(self, group: Group, note: Note) -> bool:
+    def _is_valid(self, group: Group, note: Note) -> bool:
         """Return True if the note names the group's inputs, and its output files exist unchanged."""
         try:
             inputs = parse_entry_list(TextInput, note.get("inputs"))
             files = parse_entry_list(FileEntry, note.get("files"))
-        except ManifestError:  # a note of another version
+        except ManifestError:  # the note was written by another version of the program
             return False
         names = [self.text.plan.inputs[number] for number in group.numbers]
         return (

@@ -1,7 +1,7 @@
-"""Kinds of files that the recipes mlperf and nvidia read: how each is found, checked and read.
+"""Kinds of files that the recipes mlperf and nvidia read: articles, escaped articles, and plain text.
 
-To add a kind, add an entry to KINDS. The other steps (plan, sentences, evaluation set, shards and manifest)
-are the same for all kinds. One run may read files of several kinds.
+KINDS says how files of each kind are found, checked and read. To add a kind, add an entry to it. All other
+steps of the text stage are the same for all kinds. One run may read files of several kinds.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.sources.kinds import TEXT as TEXT
 from bertdata.text import plain_text
 from bertdata.text.cleaning import clean_lines
-from bertdata.text.doc_tags import StrippedText, strip_frame
+from bertdata.text.doc_tags import StrippedText, strip_doc_tags
 from bertdata.text.nvidia_format import FormattedText, format_articles
 from bertdata.text.reading import (
     check_articles_beginning,
@@ -30,14 +30,14 @@ from bertdata.text.reading import (
 class InputKind:
     """How input files of one kind are read.
 
-    Functions of a file take its bytes and its name, and raise InputError.
+    ``paragraphs`` and ``format`` take a file's bytes and its name, and raise InputError for a faulty file.
 
     find: finds the files that patterns and directories name, in the order of their paths.
     check_beginning: checks a file by its first bytes, for a dry run.
     paragraphs: returns a file's lines for the recipe mlperf, with an empty line before each document.
     format: returns a file's documents for the recipe nvidia, one line each.
-    draws_rest: whether the evaluation set may contain the empty piece after the last document. MLPerf's
-    program may draw it.
+    draws_rest: whether the empty piece of text after the last document may be drawn for the evaluation set,
+    as MLPerf's program does.
     """
 
     find: Callable[[Iterable[str]], InputFiles]
@@ -53,9 +53,10 @@ def _clean_articles(data: bytes, name: str) -> StrippedText:
 
 
 def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
-    """Run stages 1 and 2, and undo the escapes between them.
+    """Remove the tags, undo the escapes, and remove the mark-up.
 
-    Before stage 1, text that shows ``<doc`` would turn into a tag. Stage 2 expects text without escapes.
+    The order matters. If the escapes were undone first, an article that shows ``<doc`` to its readers would
+    seem to contain a tag. The rules that remove mark-up expect text without escapes.
     """
     stripped = _strip_articles(data, name)
     text = clean_lines(take_back_escapes(stripped.text))
@@ -65,7 +66,7 @@ def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
 def _strip_articles(data: bytes, name: str) -> StrippedText:
     data = unpack_articles(data, name)
     check_articles_text(data, name)
-    return strip_frame(data, name)
+    return strip_doc_tags(data, name)
 
 
 def _format_articles(data: bytes, name: str) -> FormattedText:
@@ -80,8 +81,8 @@ def _format_escaped_articles(data: bytes, name: str) -> FormattedText:
     return FormattedText(articles=articles, outside=formatted.outside)
 
 
-def _document_paragraphs(data: bytes, name: str) -> StrippedText:
-    return StrippedText(text=plain_text.paragraphs(data, name), articles=1)
+def _split_document(data: bytes, name: str) -> StrippedText:
+    return StrippedText(text=plain_text.split_paragraphs(data, name), articles=1)
 
 
 def _format_document(data: bytes, name: str) -> FormattedText:
@@ -106,7 +107,7 @@ KINDS = {
     TEXT: InputKind(
         find=plain_text.find_plain_files,
         check_beginning=plain_text.check_plain_beginning,
-        paragraphs=_document_paragraphs,
+        paragraphs=_split_document,
         format=_format_document,
         draws_rest=False,
     ),
@@ -118,15 +119,15 @@ CHOSEN_KINDS = tuple(kind for kind in KINDS if kind != ESCAPED_ARTICLES)
 
 
 def check_beginnings(files: Iterable[str], kinds: Iterable[str]) -> None:
-    """Check files by their first bytes, for a dry run."""
+    """Raise InputError if the first bytes of a file do not fit its kind. Used for a dry run."""
     for path, kind in zip(files, kinds, strict=True):
         KINDS[kind].check_beginning(path)
 
 
 def describe_kinds(kinds: Iterable[str]) -> str | None:
-    """Return a description of the files' kinds in order, such as ``3 text, 2 articles``.
+    """Describe the files' kinds in order, for example ``3 text, 2 articles``.
 
-    Returns None if all are articles.
+    Returns None if all files are articles, the usual kind.
     """
     runs = [(kind, len(list(files))) for kind, files in groupby(kinds)]
     if [kind for kind, _ in runs] == [ARTICLES]:

@@ -1,4 +1,4 @@
-"""Languages of text: how each is split into sentences, and what separates sentences.
+"""Supported languages: how their text is split into sentences, and what is written between sentences.
 
 Punkt has tables for 19 languages. Chinese, Japanese and Korean use end marks that do not occur in
 abbreviations. For any other language, each line of text counts as one sentence.
@@ -51,10 +51,11 @@ _CODES = frozenset(_ISO_639_1.split())
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
-    """Language with its ISO 639-1 code.
+    """Language of the text.
 
+    code: ISO 639-1 code.
     splitting: "punkt" (by Punkt's tables), "marks" (at end marks), or "lines" (each line is a sentence).
-    tables: NLTK's name of the Punkt tables, or None.
+    tables: NLTK's name of the language's Punkt tables, or None if it has none.
     between: text between two sentences of a paragraph, a blank or nothing.
     """
 
@@ -67,9 +68,9 @@ class Language:
 def find_language(name: str) -> Language:
     """Return the language with this ISO 639-1 code, or with this name in NLTK's punkt_tab.
 
-    Raises SettingsError that lists the languages with a sentence splitter.
+    Raises SettingsError for an unknown name. The message lists the languages with a sentence splitter.
 
-    >>> language_of("german").code, language_of("th").splitting
+    >>> find_language("german").code, find_language("th").splitting
     ('de', 'lines')
     """
     code = _OTHER_NAMES.get(name, name)
@@ -87,12 +88,12 @@ def find_language(name: str) -> Language:
 
 
 def list_language_notes(code: str) -> tuple[str, ...]:
-    """Return a message for the user if the language has no sentence splitter."""
+    """Return a message for the user if the language has no sentence splitter, else nothing."""
     if find_language(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)
 
 
 def list_table_md5s(language: Language) -> dict[str, str]:
-    """Return the md5s of the language's Punkt tables by file name, sorted. Empty if it has none."""
+    """Return the md5 of each Punkt table file by file name, sorted. Empty for a language without tables."""
     return {} if language.tables is None else dict(sorted(PUNKT_ASSETS[language.tables].files.items()))

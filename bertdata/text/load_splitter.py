@@ -1,4 +1,4 @@
-"""Load sentence splitters, once in each process that needs them."""
+"""Load the sentence splitter of a language in a worker process, where it is kept for later calls."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,10 +19,11 @@ from bertdata.text.splitter import Splitter
 
 @dataclass(frozen=True, slots=True)
 class LoadSplitter:
-    """Function object that returns the splitter of a language. It is picklable, for worker processes.
+    """Picklable function object that returns a language's sentence splitter when it is called.
 
-    variant: variant of Punkt, for a language that has Punkt tables.
-    tables: directory or URL of the tables. None: each worker searches the usual places.
+    variant: variant of Punkt to imitate, such as "3.4.5". Only used if the language has Punkt tables.
+    engine: C++ kernel or Python. None: the kernel if it is built.
+    tables: directory or URL of Punkt's tables. None: each worker searches the usual places.
     abbreviations: abbreviations to add to the tables.
     """
 
@@ -39,13 +40,19 @@ class LoadSplitter:
 def make_splitter_loader(
     settings: SegmentSettings | PartSettings, engine: Engine | None, tables: str | None
 ) -> LoadSplitter:
-    """Return the loader for these settings."""
+    """Return a loader for the language, Punkt variant and abbreviations of these settings.
+
+    tables: directory or URL of Punkt's tables, or None for the usual places.
+    """
     variant = cast(Variant, settings.punkt)
     return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)
 
 
 def fetch_tables(language: str, directory: str | None) -> None:
-    """Download a language's Punkt tables if they are missing. Raises the errors of find_punkt_tables."""
+    """Download a language's Punkt tables if they are missing. Does nothing for a language without tables.
+
+    directory: where to look for the tables, or None for the usual places.
+    """
     if (tables := find_language(language).tables) is not None:
         find_punkt_tables(directory, tables)
 

@@ -12,15 +12,15 @@ from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.languages import ENGLISH
-from bertdata.text.settings import OF_RUN, SegmentCounts
+from bertdata.text.settings import RUN_COUNTERS, SegmentCounts
 
 TEXT_KIND = "text"
 
 RECORDS = "records"
 """Recipe name in the manifest of parts made from records."""
 
-_TOLD = ("language", "abbreviations")
-_OF_RECORDS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
+_SPLITTING_SETTINGS = ("language", "abbreviations")
+_RECORD_COUNTERS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
 
 ARTICLES_COPY = "sources/articles.json"
 """Where a text directory keeps a copy of the manifest of its articles."""
@@ -28,9 +28,11 @@ ARTICLES_COPY = "sources/articles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """Manifest entry of an input file. Its counts have the same meaning as in SegmentCounts.
+    """Manifest entry of an input file: name, size, md5, and counts of what was found in it.
 
-    kind: a key of ``input_kinds.KINDS``, or a source kind for records.
+    The fields from ``articles`` to ``duplicate`` are counts, described in ``SegmentCounts``.
+
+    kind: how the file was read: a key of ``input_kinds.KINDS``, or of ``sources.kinds.SOURCE_KINDS``.
     """
 
     name: str
@@ -51,21 +53,24 @@ class TextInput:
     def as_json(self, *, of_records: bool = False) -> dict[str, Any]:
         """Return the entry as a manifest stores it. The kind "articles" is left out.
 
-        of_records: include the counts of records that are left out.
+        of_records: whether to include the counters of records that are left out.
         """
-        entry = asdict(self) if of_records else _without_records(asdict(self))
+        entry = asdict(self) if of_records else _drop_record_counters(asdict(self))
         if self.kind == ARTICLES:
             del entry["kind"]
         return entry
 
 
-def _without_records(counts: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts except the counters that only records use."""
-    return {name: value for name, value in counts.items() if name not in _OF_RECORDS}
+def _drop_record_counters(counts: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy without the counters that are only used for records, such as "malformed"."""
+    return {name: value for name, value in counts.items() if name not in _RECORD_COUNTERS}
 
 
 def make_text_input(name: str, md5: str, counts: SegmentCounts, kind: str) -> TextInput:
-    """Return the manifest entry of a file with these counts."""
+    """Make the manifest entry of an input file.
+
+    counts: counts of this file alone.
+    """
     return TextInput(
         name=name,
         bytes=counts.bytes_in,
@@ -92,8 +97,10 @@ class TextManifest:
     punkt: ``variant``, and ``tables`` with the md5s of Punkt's tables by file name. None for a language
     without Punkt tables.
     articles_manifest: md5 of the manifest of the extracted articles, or None.
-    inputs: the input files, in the order in which they were read.
-    withheld_in_training, unprotected: as in SegmentCounts.
+    inputs: entries of the input files, in the order in which they were read.
+    files: entries of the output files, ordered by name.
+    withheld_in_training: number of evaluation texts that also occur in the training text.
+    unprotected: number of texts of evaluation sets that are too short to be searched for.
     """
 
     settings: dict[str, Any]
@@ -117,21 +124,21 @@ class TextManifest:
         return found
 
     def splitting(self) -> dict[str, Any]:
-        """Return how sentences were split, as a dataset's record ``text`` stores it."""
-        told = {name: self.settings[name] for name in _TOLD if name in self.settings}
+        """Return how sentences were split: Punkt's tables, language, abbreviations. Datasets store it too."""
+        told = {name: self.settings[name] for name in _SPLITTING_SETTINGS if name in self.settings}
         return {"punkt": self.punkt, **told}
 
     @property
     def counts(self) -> SegmentCounts:
         """Counts of the run that made the directory."""
-        counts = count_text(self.inputs, self.files)
+        counts = sum_counts(self.inputs, self.files)
         counts.withheld_in_training, counts.unprotected = self.withheld_in_training, self.unprotected
         return counts
 
     def terms(self) -> dict[str, Any]:
-        """Return everything that must be equal to continue a run in this directory (see plan_terms)."""
+        """Return the settings and input names that another run must share to use this directory."""
         names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
-        return plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
+        return make_plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
@@ -145,27 +152,27 @@ class TextManifest:
             "articles_manifest": self.articles_manifest,
             "inputs": [entry.as_json(of_records=of_records) for entry in self.inputs],
             "files": dump_entries(self.files),
-            "totals": totals if of_records else _without_records(totals),
+            "totals": totals if of_records else _drop_record_counters(totals),
         }
 
     def dump(self) -> bytes:
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Return the content of MD5SUMS, in the format of the program md5sum."""
+        """Return the content of the file MD5SUMS, which the program md5sum can check."""
         return md5sums(self.files, self.dump())
 
 
-def plan_terms(
+def make_plan_terms(
     settings: dict[str, Any],
     punkt: dict[str, Any] | None,
     articles_manifest: str | None,
     inputs: list[str],
     kinds: list[str],
 ) -> dict[str, Any]:
-    """Return everything that determines a text directory's bytes.
+    """Collect everything that determines a text directory's bytes, to compare two runs.
 
-    Only the contents of input files without a manifest are missing.
+    Only the contents of the input files are missing, except that of articles with a manifest.
     """
     told = describe_kinds(kinds)
     return {
@@ -178,8 +185,8 @@ def plan_terms(
     }
 
 
-def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> SegmentCounts:
-    """Return the counts of a run that read these inputs and wrote these files."""
+def sum_counts(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> SegmentCounts:
+    """Add up the counts of all input files, and the bytes of all output files."""
     counts = SegmentCounts(bytes_out=sum(file.bytes for file in files))
     for entry in inputs:
         counts.add(
@@ -203,7 +210,12 @@ def count_text(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
 
 
 def parse_text_manifest(data: bytes, where: str) -> TextManifest:
-    """Parse a manifest and check it against its schema. Raises ManifestError that describes the fault."""
+    """Parse a text directory's manifest and check it against its schema.
+
+    where: path of the manifest, for errors.
+
+    Raises ManifestError that describes the fault.
+    """
     value = parse_checked(data, where, "text_manifest")
     return TextManifest(
         settings=value["settings"],
@@ -211,5 +223,5 @@ def parse_text_manifest(data: bytes, where: str) -> TextManifest:
         articles_manifest=value["articles_manifest"],
         inputs=tuple(TextInput(**item) for item in value["inputs"]),
         files=parse_entries(value["files"], where),
-        **{name: value["totals"].get(name) for name in OF_RUN},
+        **{name: value["totals"].get(name) for name in RUN_COUNTERS},
     )

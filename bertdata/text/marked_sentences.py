@@ -31,7 +31,7 @@ _ENDS = {"ja": _WITHOUT_BLANKS, "zh": _WITHOUT_BLANKS, "ko": _WITH_BLANKS}
 
 
 class MarkSplitter:
-    """Splits lines at the end marks of Chinese (zh), Japanese (ja) or Korean (ko).
+    """Sentence splitter that cuts lines at the end marks of Chinese (zh), Japanese (ja) or Korean (ko).
 
     For any other language, each line is a sentence.
     """
@@ -40,7 +40,7 @@ class MarkSplitter:
         self._ends = _ENDS.get(code)
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""Return the sentences of UTF-8 lines, one per line, in the format of SentenceSplitter.
+        r"""Split UTF-8 lines into sentences, one per line. Empty lines stay, lines of white space disappear.
 
         >>> MarkSplitter("zh").segment_lines("他说：“好。”然后走了！ 再见\n".encode()).decode()
         '他说：“好。”\n然后走了！\n再见\n'

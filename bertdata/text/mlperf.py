@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bertdata.io.file_check import md5_of
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, KINDS
-from bertdata.text.mlperf_evaluation import withhold
+from bertdata.text.mlperf_evaluation import withhold_articles
 from bertdata.text.reading import count_sentences
 from bertdata.text.settings import SegmentCounts
 
@@ -15,8 +15,8 @@ from bertdata.text.settings import SegmentCounts
 class MlperfText:
     """Sentences of one file, divided into training text and withheld articles.
 
-    training: training text.
-    withheld: articles for the evaluation set.
+    training: sentences to train on, one per line, with an empty line after each article.
+    withheld: sentences of each article that goes to the evaluation set.
     articles, sentences: counts over the whole file.
     bytes_in, md5: size and md5 of the input file.
     unescaped: whether escapes such as ``&amp;`` were undone.
@@ -52,12 +52,13 @@ def make_sentences(
     split: Callable[[bytes, str], bytes],
     kind: str = ARTICLES,
 ) -> MlperfText:
-    """Return the sentences of a file.
+    """Split a file into sentences, and withhold some of its articles for evaluation.
 
     index, files: number of the file from 0, and number of all files. They determine which articles are
     withheld.
     eval_articles: articles to withhold over all files.
-    split: Splitter.segment_lines.
+    split: function that splits lines into sentences, such as ``Splitter.segment_lines``.
+    kind: kind of the file, a key of ``input_kinds.KINDS``.
 
     Raises InputError if the bytes are not UTF-8, if an article is cut short, or if the file has too few
     articles to withhold.
@@ -65,7 +66,7 @@ def make_sentences(
     stripped = KINDS[kind].paragraphs(data, name)
     sentences = split(stripped.text, name) + b"\n"
     draws_rest = KINDS[kind].draws_rest
-    separated = withhold(sentences, index, files, eval_articles, name, draws_rest=draws_rest)
+    separated = withhold_articles(sentences, index, files, eval_articles, name, draws_rest=draws_rest)
     return MlperfText(
         training=separated.training,
         withheld=separated.withheld,

@@ -20,30 +20,36 @@ SEED_STEP = 13
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparatedText:
-    """Text of one file: the training text, and the withheld articles in order."""
+    """Sentences of one file, separated into the training text and the withheld articles in order."""
 
     training: bytes
     withheld: list[bytes]
 
 
-def quota(index: int, files: int, eval_articles: int) -> int:
+def compute_quota(index: int, files: int, eval_articles: int) -> int:
     """Return how many articles file ``index`` (from 0) of ``files`` contributes to the evaluation set."""
     return int((index + 1) * eval_articles / files) - int(index * eval_articles / files)
 
 
-def withhold(
+def withhold_articles(
     text: bytes, index: int, files: int, eval_articles: int, name: str, *, draws_rest: bool = True
 ) -> SeparatedText:
     """Divide the sentences of file ``index`` into training text and withheld articles.
 
-    The text is cut at empty lines. The last piece is empty. The original program may draw it as an article,
-    and so does this function unless draws_rest is False. Raises TooFewArticles if the file has fewer pieces
-    than its
-    quota: the original program would loop forever.
+    The text is cut at empty lines. The piece after the last article is empty. MLPerf's program may draw it as
+    an article, and so does this function unless ``draws_rest`` is False.
+
+    text: sentences, one per line, with an empty line after each article.
+    index, files: number of the file from 0, and number of all files.
+    eval_articles: articles to withhold over all files.
+    name: path of the file, for errors.
+
+    Raises TooFewArticles if the file has fewer pieces than it must contribute. MLPerf's program would then
+    loop forever.
     """
     # "A1\n\nA2\n\n" -> ["A1", "A2", ""]: the empty last piece can be drawn too.
     articles = split_articles(text)
-    wanted = quota(index, files, eval_articles)
+    wanted = compute_quota(index, files, eval_articles)
     pieces = len(articles) if draws_rest else len(articles) - 1
     if wanted > pieces:
         found = count_articles(articles)
@@ -52,7 +58,7 @@ def withhold(
             f"this file's share of the {eval_articles} to withhold for evaluation; "
             "withhold fewer: --eval-articles N"
         )
-    drawn = _draw(wanted, pieces, FIRST_SEED + SEED_STEP * index)
+    drawn = _draw_articles(wanted, pieces, FIRST_SEED + SEED_STEP * index)
     return SeparatedText(
         training=b"".join([a + b"\n\n" for number, a in enumerate(articles) if number not in drawn]),
         withheld=[articles[number] for number in sorted(drawn)],
@@ -65,25 +71,25 @@ def split_articles(text: bytes) -> list[bytes]:
 
 
 def count_articles(pieces: list[bytes]) -> int:
-    """Return the number of articles among the pieces."""
+    """Return how many pieces contain more than white space."""
     return sum(not piece.isspace() for piece in pieces if piece)
 
 
 def find_most_eval_articles(articles: Sequence[int]) -> int:
-    """Return the largest number to withhold that works and leaves at least half of all articles for training.
+    """Find the largest usable ``eval_articles`` that leaves at least half of all articles for training.
 
-    articles: number of articles of each file. A file's quota must not exceed it. A file without articles can
-    contribute its empty last piece.
+    articles: number of articles in each file. No file may have to contribute more articles than it has. A
+    file without articles can still contribute its empty last piece.
     """
     # Start from an upper bound, then count down until no file has to give more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
-    while any(quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
+    while any(compute_quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
         most -= 1
     return most
 
 
-def _draw(wanted: int, articles: int, seed: int) -> set[int]:
+def _draw_articles(wanted: int, articles: int, seed: int) -> set[int]:
     """Draw ``wanted`` distinct article numbers. A repeated number is drawn again."""
     stream = random.Random(seed)
     drawn: set[int] = set()
@@ -106,16 +112,16 @@ def format_eval_md5(withheld: list[bytes]) -> bytes:
 def add_remedy(
     error: TooFewArticles, files: Sequence[str], kinds: Sequence[str], workers: int = 1
 ) -> TooFewArticles:
-    """Return the error, completed with the largest number of articles that works for these files.
+    """Return the error with advice added: the largest ``--eval-articles`` that works for these files.
 
-    All files are read to find that number.
+    All files are read to find that number, in ``workers`` processes.
     """
-    articles = list(run_in_order(_articles_of, zip(files, kinds, strict=True), workers))
+    articles = list(run_in_order(_count_file_articles, zip(files, kinds, strict=True), workers))
     number, total = find_most_eval_articles(articles), sum(articles)
     return TooFewArticles(f"{str(error).removesuffix(' N')} {number} works here ({total} articles in all)")
 
 
-def _articles_of(file: tuple[str, str]) -> int:
+def _count_file_articles(file: tuple[str, str]) -> int:
     """Return the number of articles in a file, without splitting it into sentences."""
     path, kind = file
     lines = KINDS[kind].paragraphs(storage.read_bytes(path), path).text.split(b"\n")

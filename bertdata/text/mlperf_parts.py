@@ -9,13 +9,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def plan_parts(sizes: Sequence[int], block_size: float, names: Sequence[str]) -> list[int]:
-    """Return the number of the part that each file goes to. Files stay in order.
+    """Assign consecutive files to parts of at most one block, and return each file's part number.
 
     sizes: bytes of the extracted files before any cleaning.
     block_size: largest part in MiB.
+    names: paths of the files, for errors.
 
     A file larger than a block becomes a part by itself. For the first file this raises InputError, because
-    the original program crashes there.
+    MLPerf's program crashes in this case.
     """
     block_bytes = block_size * MEBIBYTE
     if sizes and sizes[0] > block_bytes:

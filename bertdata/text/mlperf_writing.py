@@ -1,4 +1,4 @@
-"""Write MLPerf's parts and evaluation set. The files of one part form a group of the run."""
+"""Write MLPerf's parts and evaluation set. The input files of a part form a group (``grouped_run``)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,9 +20,10 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 @dataclass(frozen=True, slots=True)
 class FileToSentences:
-    """Worker function that turns a numbered file into its sentences.
+    """Worker function that splits a file into sentences and withholds articles from it.
 
-    files: number of all files.
+    files: number of all input files.
+    eval_articles: articles to withhold over all files.
     """
 
     files: int
@@ -45,12 +46,14 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
     plan, commit = run.text.plan, run.text.commit
     step = FileToSentences(len(run.files), plan.settings.eval_articles, run.load_splitter)
 
-    def scratch(part: str, name: str) -> str:
+    def name_scratch_file(part: str, name: str) -> str:
         return commit.scratch_name(f"{part}.{name}")
 
     numbered = groupby(range(len(run.files)), key=lambda number: plan.part_of[number])
     groups = [
-        Group(name=name, numbers=list(numbers), made=[name, *(scratch(name, kind) for kind in EVAL)])
+        Group(
+            name=name, numbers=list(numbers), made=[name, *(name_scratch_file(name, kind) for kind in EVAL)]
+        )
         for name, numbers in ((plan.names[part], numbers) for part, numbers in numbered)
     ]
 
@@ -65,10 +68,10 @@ def write_parts(run: GroupedRun) -> list[FileEntry]:
         entries = [sink.entry(name) for name, sink in zip(group.made, sinks, strict=True)]
         return {"files": [entry._asdict() for entry in entries]}
 
-    made = [FileEntry(**note["files"][0]) for note in run.notes(groups, step, make)]
+    made = [FileEntry(**note["files"][0]) for note in run.run_groups(groups, step, make)]
     for name in EVAL:
         with run.text.open(name) as file:
             for group in groups:
-                file.write(storage.read_bytes(commit.path(scratch(group.name, name))))
+                file.write(storage.read_bytes(commit.path(name_scratch_file(group.name, name))))
         made.append(file.entry(name))
     return made

@@ -1,4 +1,4 @@
-"""A piece of a source, as it is sent to the worker that turns it into documents."""
+"""Piece of a source file (see ``bertdata.sources.piece``) as it is sent to a worker."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,11 @@ from bertdata.sources.piece import SourcePiece
 
 
 class RecordPlace(NamedTuple):
-    """Position of a record: number of its file from 0, and number of the record in the file from 1."""
+    """Position of a record in the input.
+
+    file: number of its file, from 0.
+    record: number of the record in the file, from 1.
+    """
 
     file: int
     record: int
@@ -25,11 +29,11 @@ class Duplicate(NamedTuple):
 
 
 class NumberedPiece(NamedTuple):
-    """Piece of a file, with its position.
+    """Piece of a source file, with its position in the input.
 
-    file, number: number of the file, and of the piece in the file.
+    file, number: number of the file, and number of the piece in the file, both from 0.
     path: path of the file.
-    duplicates: records of the piece to leave out.
+    duplicates: records of the piece to leave out, because an earlier record has the same text.
     """
 
     file: int

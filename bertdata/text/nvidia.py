@@ -1,4 +1,4 @@
-"""NVIDIA's text stage for one file: each document becomes one line, and each line becomes sentences."""
+"""NVIDIA's text stage for one file: join each document into one line, then split it into sentences."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ from bertdata.text.settings import SegmentCounts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NvidiaText:
-    """Articles of one file. Each article is its sentences, one per line, followed by an empty line.
+    """Articles of one file, split into sentences.
 
+    articles: text of each article: one sentence per line, followed by an empty line.
     sentences: number of sentences of each article.
     empty: number of articles without text, which are left out.
-    outside: number of lines outside of articles, as in FormattedText.
+    outside: number of lines with text that are outside of any article, and are dropped.
     bytes_in, md5: size and md5 of the input file.
     unescaped: whether escapes such as ``&amp;`` were undone.
     """
@@ -45,9 +46,10 @@ class NvidiaText:
 
 
 def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str = ARTICLES) -> NvidiaText:
-    """Return the articles of a file as sentences. A book counts as an article.
+    """Read the articles of a file and split them into sentences. A book counts as one article.
 
-    split: Splitter.segment_lines.
+    split: function that splits lines into sentences, such as ``Splitter.segment_lines``.
+    kind: kind of the file, a key of ``input_kinds.KINDS``.
 
     Raises InputError if the bytes are not UTF-8, if an article is cut short, or if the splitter sees only
     white space in an article.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bertdata.text.doc_tags import FrameWatch
+from bertdata.text.doc_tags import ArticleCounter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,7 +11,7 @@ class FormattedText:
 
     articles: the lines. An article without text is an empty line.
     outside: number of lines with text between ``</doc>`` and the next ``<doc id=``. They are dropped, as in
-    the original program.
+    NVIDIA's program.
     """
 
     articles: list[str]
@@ -19,24 +19,25 @@ class FormattedText:
 
 
 def format_articles(data: bytes, name: str) -> FormattedText:
-    r"""Return the articles without their titles. Each line is right-stripped and followed by a space.
+    r"""Join the lines of each article into one line, without the title.
 
+    Each line of the article is right-stripped and followed by a space.
     Lines end at ``\n`` only. White space is what str.rstrip removes. Raises InputError if the file has no
     articles or if an article is not closed.
     """
-    watch = FrameWatch(name)
+    watch = ArticleCounter(name)
     articles: list[str] = []
     lines: list[str] = []
     is_open = False
     outside = 0
     for number, line in enumerate(data.decode().split("\n"), 1):
-        # As in the original, "<doc id=" and "</doc>" count anywhere in a line. The first line after the tag
-        # is the title, which is dropped when the article is closed.
+        # As in NVIDIA's program, "<doc id=" and "</doc>" count anywhere in a line. The first line after the
+        # tag is the title, which is dropped when the article is closed.
         if "<doc id=" in line:
-            watch.see_opening(line.encode(), number)
+            watch.note_opening(line.encode(), number)
             is_open = True
         elif "</doc>" in line:
-            watch.see_closing()
+            watch.note_closing()
             is_open = False
             articles.append("".join([text.rstrip() + " " for text in lines[1:] if text]))
             lines = []
@@ -49,5 +50,5 @@ def format_articles(data: bytes, name: str) -> FormattedText:
 
 
 def join_formatted_articles(articles: list[str]) -> bytes:
-    """Return the file as the original program writes it: each article's line followed by an empty line."""
+    """Return the articles as NVIDIA's program writes them: each in one line, followed by an empty line."""
     return "".join([article + "\n\n" for article in articles]).encode()

@@ -1,5 +1,6 @@
-"""NVIDIA's text stage: distribute articles over the shards by their numbers of sentences. Not random.
+"""NVIDIA's text stage: distribute articles over shards of about equal numbers of sentences.
 
+The distribution is deterministic.
 In each round, first the training shards and then the test shards take one article each: the largest that fits
 below the nominal size (the same for all training shards, and for all test shards). Among articles of the same
 size, the last one is taken. Shards with more sentences than the median pause for the round. When four rounds
@@ -19,28 +20,29 @@ _HISTORY_ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardedArticles:
-    """The numbers of the articles in each shard, in the order in which they are written."""
+    """Result of the distribution: for each shard, the numbers of its articles in writing order."""
 
     training: list[list[int]]
     test: list[list[int]]
 
 
-def distribute(
+def distribute_articles(
     sentences: Sequence[int], *, training_shards: int, test_shards: int, test_fraction: float
 ) -> ShardedArticles:
-    """Return which shard each article goes to.
+    """Distribute the articles over training and test shards by NVIDIA's algorithm (see the module).
 
-    sentences: number of sentences of articles 0, 1, 2, ...
+    sentences: number of sentences of each article.
+    test_fraction: approximate share of all sentences that goes to the test shards.
 
     Raises InputError if there are fewer articles than shards, and for an article without sentences: no shard
-    would ever take it, and the original program would loop forever.
+    would ever take it, and NVIDIA's program would loop forever.
     """
     _check_articles(sentences, training_shards + test_shards)
     total = sum(sentences)
     training_total = int((1 - test_fraction) * total)
     stacks = _Stacks(sentences)
-    training = _Kind(shards=training_shards, nominal=training_total // training_shards)
-    test = _Kind(shards=test_shards, nominal=(total - training_total) // test_shards)
+    training = _ShardSet(shards=training_shards, nominal=training_total // training_shards)
+    test = _ShardSet(shards=test_shards, nominal=(total - training_total) // test_shards)
     for kind in (training, test):
         kind.place_first_articles(stacks)
     # The numbers of articles left after each of the last four rounds. If they are all equal, no shard could
@@ -50,7 +52,7 @@ def distribute(
         for kind in (training, test):
             kind.place_round(stacks)
         history.append(stacks.unplaced)
-        # Like the original program, this does not wait for four rounds at the start: after the first round
+        # Like NVIDIA's program, this does not wait for four rounds at the start: after the first round
         # the history has a single entry, so the nominal size grows at once.
         if len(set(history)) == 1:
             training.nominal += 1
@@ -71,7 +73,7 @@ def _check_articles(sentences: Sequence[int], shards: int) -> None:
 
 
 class _Stacks:
-    """Articles that are not placed yet, one stack per number of sentences. The last article is on top."""
+    """Articles that are in no shard yet: for each number of sentences a stack, the last article on top."""
 
     def __init__(self, sentences: Sequence[int]) -> None:
         self.unplaced = len(sentences)
@@ -84,16 +86,19 @@ class _Stacks:
         # sizes 1..5, stacks 3 and 4 empty -> _below[5] becomes 2
         self._below = [max(size - 1, 0) for size in range(self.largest + 1)]
 
-    def pop(self, most: int) -> tuple[int, int] | None:
-        """Return (article, its size) from the largest stack of at most ``most`` sentences, or None."""
-        size = self._largest_filled(min(most, self.largest))
+    def pop_largest(self, most: int) -> tuple[int, int] | None:
+        """Remove the last of the largest articles that have at most ``most`` sentences.
+
+        Returns the article's number and its number of sentences, or None if no article is small enough.
+        """
+        size = self._find_filled_size(min(most, self.largest))
         if size <= 0:
             return None
         self.unplaced -= 1
         return self._stacks[size].pop(), size
 
-    def _largest_filled(self, size: int) -> int:
-        """Return the largest size, at most ``size``, whose stack is not empty, or 0."""
+    def _find_filled_size(self, size: int) -> int:
+        """Return the largest number of sentences up to ``size`` whose stack is not empty, or 0."""
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
             if not stacks[below[size]]:
@@ -103,11 +108,11 @@ class _Stacks:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Kind:
-    """The training shards or the test shards.
+class _ShardSet:
+    """Set of shards that are filled alike: all training shards, or all test shards.
 
     shards: number of shards.
-    nominal: nominal number of sentences per shard.
+    nominal: number of sentences up to which a shard is filled. It may grow.
     articles: numbers of the articles in each shard.
     counts: number of sentences in each shard.
     """
@@ -118,9 +123,9 @@ class _Kind:
     counts: list[int] = field(default_factory=list)
 
     def place_first_articles(self, stacks: _Stacks) -> None:
-        """Give each shard the largest remaining article. The nominal size grows to hold it."""
+        """Give each shard the largest remaining article. The nominal size grows if an article exceeds it."""
         for _ in range(self.shards):
-            placed = stacks.pop(stacks.largest)
+            placed = stacks.pop_largest(stacks.largest)
             assert placed is not None, "there are as many articles as shards"
             article, size = placed
             self.articles.append([article])
@@ -128,12 +133,12 @@ class _Kind:
             self.nominal = max(self.nominal, size)
 
     def place_round(self, stacks: _Stacks) -> None:
-        """Give each shard at most one article. The median is that of the start of the round."""
+        """Give one article to each shard that has no more sentences than the median at the round's start."""
         middle = median(self.counts)
         for shard, count in enumerate(self.counts):
             if count > middle:
                 continue
-            placed = stacks.pop(self.nominal - count)
+            placed = stacks.pop_largest(self.nominal - count)
             if placed is not None:
                 article, size = placed
                 self.articles[shard].append(article)

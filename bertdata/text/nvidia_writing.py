@@ -1,7 +1,7 @@
 """Write NVIDIA's text shards.
 
-A shard for an article is only known when the sentences of all articles are counted. Until then the articles
-wait in scratch files.
+Which shard an article goes to is only known when the sentences of all articles are counted. Until then the
+articles wait in scratch files.
 """
 
 from array import array
@@ -22,12 +22,12 @@ from bertdata.text.splitter import SplitterLoader
 from bertdata.text.text_plan import NumberedFile, deal_articles
 
 GROUP_FILES = 64
-"""Number of extracted files, of about a megabyte each, that are processed and noted together."""
+"""Number of input files per group (see ``grouped_run``). Extracted files have about a megabyte each."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileToArticles:
-    """Worker function that turns a numbered file into its articles."""
+    """Worker function that reads a file's articles and splits them into sentences."""
 
     load_splitter: SplitterLoader
 
@@ -49,7 +49,7 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """Write the shards.
+    """Split all articles into scratch files, then copy them to their shards.
 
     place: local directory of the scratch files. None: the output directory's ``unfinished/``, where a later
     run finds them.
@@ -65,12 +65,12 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
         for index, start in enumerate(starts)
     ]
 
-    def path_of(group: Group) -> str:
+    def make_path(group: Group) -> str:
         (name,) = group.made
         return commit.path(name) if place is None else storage.join(place, storage.base_name(name))
 
     def make(group: Group, texts: Iterator[NvidiaText]) -> Note:
-        path = path_of(group)
+        path = make_path(group)
         lengths, sentences = array("I"), array("I")
         with commit.open_path(path) if place is None else storage.open_output(path) as file:
             sink = HashingSink(file.write)
@@ -87,26 +87,26 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
     # shard's articles from the scratch files.
     sentences = array("I")
     with Spool() as spool:
-        notes = run.notes(
-            groups, FileToArticles(run.load_splitter), make, keep=place is None, is_whole=_is_whole
+        notes = run.run_groups(
+            groups, FileToArticles(run.load_splitter), make, keep=place is None, is_whole=_is_complete_note
         )
         for group, note in zip(groups, notes, strict=True):
-            spool.add(path_of(group), note["lengths"])
+            spool.add(make_path(group), note["lengths"])
             sentences.extend(note["sentences"])
         made = []
         for name, numbers in zip(plan.names, deal_articles(sentences, plan.settings), strict=True):
             with run.text.open(name) as shard:
-                for article in spool.articles(numbers):
+                for article in spool.read_articles(numbers):
                     shard.write(article)
             made.append(shard.entry(name))
     return made
 
 
-def _is_whole(note: Note) -> bool:
+def _is_complete_note(note: Note) -> bool:
     """Return True if an earlier run's note has the length and sentence count of each article in its file."""
     try:
         lengths, sentences = parse_numbers(note.get("lengths")), parse_numbers(note.get("sentences"))
-    except ManifestError:  # a note of another version
+    except ManifestError:  # the note was written by another version of the program
         return False
     return (
         len(lengths) == len(sentences)
@@ -116,7 +116,10 @@ def _is_whole(note: Note) -> bool:
 
 
 class Spool:
-    """Reader of articles by number, over several files. It needs eight bytes of memory per article."""
+    """Random access to articles that lie in several scratch files, numbered from 0 over all files.
+
+    It needs eight bytes of memory per article.
+    """
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -126,7 +129,10 @@ class Spool:
         self._articles = 0
 
     def add(self, path: str, lengths: Iterable[int]) -> None:
-        """Add a file of articles with these lengths in bytes. Numbering continues after the previous file."""
+        """Add a file of concatenated articles. Their numbers continue after the previous file.
+
+        lengths: bytes of each article.
+        """
         starts = array("Q", [0])
         for length in lengths:
             starts.append(starts[-1] + length)
@@ -135,7 +141,7 @@ class Spool:
         self._starts.append(starts)
         self._articles += len(starts) - 1
 
-    def articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
+    def read_articles(self, numbers: Iterable[int]) -> Iterator[bytes]:
         """Yield the articles with these numbers, in this order."""
         for number in numbers:
             index = bisect_right(self._firsts, number) - 1

@@ -1,4 +1,4 @@
-"""Settings of parts made from records."""
+"""Settings of the text stage for records (JSON, CSV, Parquet and so on)."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,10 @@ SENTENCES = ("punkt", "lines", "none")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSettings:
-    """Everything that determines the parts, except the records and the Punkt tables."""
+    """Settings of a run that makes parts from records.
+
+    Together with the records and Punkt's tables, they determine every byte of the output.
+    """
 
     part_size: float = setting(26.92, "largest part, in MiB of text before it is split into sentences")
     sentences: str = setting(
@@ -54,15 +57,15 @@ class PartSettings:
 
     @property
     def part_bytes(self) -> float:
-        """Largest part in bytes of text."""
+        """Largest part, in bytes of text before it is split into sentences."""
         return self.part_size * MEBIBYTE
 
     def tables(self) -> dict[str, str]:
-        """Return the md5s of the Punkt tables that split the text, by file name."""
+        """Return the md5 of each Punkt table file by file name. Empty if Punkt does not split the text."""
         return list_table_md5s(find_language(self.language)) if self.sentences == "punkt" else {}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings without ``punkt``, as a manifest stores them."""
+        """Return the settings as a manifest stores them. It stores ``punkt`` separately."""
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
         found |= self.records.as_json() | self.selection.as_json()
         found |= make_language_entries(self.language, self.abbreviations)

@@ -27,13 +27,14 @@ _LOOKED_AT = 8000  # git calls a file binary if there is a NUL in this many byte
 def find_plain_files(patterns: Iterable[str]) -> InputFiles:
     """Find the named files and every ``*.txt`` below the named directories, in the order of their paths.
 
-    Raises the errors of find_extracted_files.
+    Raises MissingInputError if a pattern matches nothing or a directory has no such file, and SettingsError
+    if a file is named twice.
     """
     return find_named_files(patterns, _NAME, "no text files found, expected *.txt, each one document")
 
 
 def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
-    """Return the text, without a byte-order mark.
+    """Check that a file is plain text, and return its text without a byte-order mark.
 
     whole: if False, ``data`` is only the start of a file and may end inside a character.
 
@@ -59,16 +60,16 @@ def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
 
 
 def check_plain_beginning(path: str) -> None:
-    """Check a file by its first bytes, without reading it all. Raises InputError as check_plain_text does."""
+    """Raise InputError if the first bytes of a file show that it is not plain text."""
     with storage.open_input(path) as file:
         head = file.read((1 << 16) + 1)
     check_plain_text(head, path, whole=len(head) <= 1 << 16)
 
 
-def paragraphs(data: bytes, name: str) -> bytes:
-    """Return the document's lines that are not empty, after a first empty line.
+def split_paragraphs(data: bytes, name: str) -> bytes:
+    r"""Return the document's non-empty lines as paragraphs, with an empty line before the first.
 
-    This is the form of text after MLPerf's stages 1 and 2. Lines end at universal newlines, as for articles.
+    MLPerf's stages 1 and 2 leave articles in the same format. Lines end at ``\n``, ``\r`` or ``\r\n``.
     """
     check_plain_text(data, name)
     lines = universal_newlines(data.removeprefix(_BOM)).split(b"\n")

@@ -1,4 +1,4 @@
-"""Find and read extracted files, and check that they are text."""
+"""Find and read files of extracted articles, such as ``AA/wiki_00``, and check that they are text."""
 
 import re
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
 from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
-from bertdata.sources.kinds import plain_name
+from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
-# Does not match wiki_00.1, which the original program leaves in the same directory.
+# Does not match wiki_00.1, which MLPerf's program leaves in the same directory.
 _EXTRACTED_NAME = re.compile(rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?")
 
 
@@ -27,27 +27,27 @@ TWICE = "its articles would be written"
 def find_extracted_files(patterns: Iterable[str]) -> InputFiles:
     """Find the named files and every wiki_<nn> below the named directories, in the order of their paths.
 
-    Paths are ordered by their characters, whatever the order of the patterns. The order determines which
-    articles are withheld. Raises MissingInputError for a pattern that matches nothing and for a directory
-    without such files, and SettingsError for a file that is named twice.
+    Paths are ordered by their characters, whatever the order of the patterns. The order matters, because it
+    determines which articles are withheld for evaluation. Raises MissingInputError for a pattern that matches
+    nothing and for a directory without such files, and SettingsError for a file that is named twice.
     """
     missing = "no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
     return find_named_files(patterns, _EXTRACTED_NAME, missing)
 
 
 def is_extracted(name: str) -> bool:
-    """Return True for the name of an extracted file, in any directory."""
+    """Return True if a path has the name of a file of extracted articles, such as ``AA/wiki_00``."""
     return _EXTRACTED_NAME.fullmatch(name) is not None
 
 
 def refuse_compressed_copies(files: Iterable[str]) -> None:
     """Raise SettingsError if a file and its compressed copy are both inputs.
 
-    The articles would be read twice.
+    The articles would then be read twice.
     """
     seen: dict[str, str] = {}
     for path in files:
-        other = seen.setdefault(plain_name(path), path)
+        other = seen.setdefault(strip_packing_ending(path), path)
         if other != path:
             raise SettingsError(
                 f"{other} and {path}: one is the other compressed, so its articles would be written twice; "
@@ -95,12 +95,13 @@ def unpack_articles(data: bytes, name: str) -> bytes:
 
 
 def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: str) -> InputFiles:
-    """Find the named files, and the files below the named directories whose names match, sorted by path.
+    """Find the named files, and all matching files below the named directories, sorted by path.
 
-    name: pattern of the whole path.
+    name: regular expression that the whole path of a file in a directory must match.
     missing: error message for a directory without any such file.
 
-    Raises the errors of find_extracted_files.
+    Raises MissingInputError if a pattern matches nothing or a directory has no matching file, and
+    SettingsError if a file is named twice.
     """
 
     def choose(_: str, names: list[str]) -> Chosen:
@@ -114,9 +115,9 @@ _JSON_REMEDY = "extract the articles again without --json"
 
 
 def check_articles_text(data: bytes, name: str) -> None:
-    """Raise InputError for a file that is not text.
+    """Raise InputError unless a file of articles is text in UTF-8.
 
-    The message names the line of a byte that is not UTF-8.
+    data: content of the file, unpacked if it was compressed.
     """
     refuse_other_kinds(data, name, EXPECTED, json_remedy=_JSON_REMEDY)
     try:
@@ -127,10 +128,10 @@ def check_articles_text(data: bytes, name: str) -> None:
 
 
 def check_articles_beginning(path: str) -> None:
-    """Check a file by its first bytes, for a dry run."""
+    """Raise InputError if the first bytes of a file show that it is not text. Used for a dry run."""
     check_beginning(path, expected=EXPECTED, json_remedy=_JSON_REMEDY, open_input=open_articles)
 
 
 def count_sentences(text: bytes) -> int:
-    """Return the number of lines that are not empty."""
+    """Count the sentences of a text that has one sentence per line, between empty lines."""
     return sum(map(bool, text.split(b"\n")))

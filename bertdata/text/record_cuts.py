@@ -1,4 +1,4 @@
-"""Cut a sequence of documents into parts. Each part takes as many whole documents, in order, as fit."""
+"""Assign consecutive documents to parts. A new part starts when the next document would not fit."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,9 +13,10 @@ class DocumentRun(NamedTuple):
 
 
 class PartCuts:
-    """Assigns documents to parts, piece by piece.
+    """Assignment of documents to parts, computed piece by piece.
 
     part: number of the part that is being filled.
+    part_bytes: largest part in bytes of text.
     """
 
     def __init__(self, part_bytes: float, part: int = 0) -> None:
@@ -23,12 +24,12 @@ class PartCuts:
         self._part_bytes = part_bytes
         self._held = 0
 
-    def runs(self, sizes: Sequence[int]) -> Iterator[DocumentRun]:
-        """Yield the documents of the next piece as runs, each within one part.
+    def assign_documents(self, sizes: Sequence[int]) -> Iterator[DocumentRun]:
+        """Assign the documents of the next piece to parts. Yields runs of documents with the same part.
 
         sizes: bytes of text of each document, 0 for a document that is left out.
 
-        >>> [tuple(run) for run in PartCuts(10).runs([4, 6, 0, 3, 20])]
+        >>> [tuple(run) for run in PartCuts(10).assign_documents([4, 6, 0, 3, 20])]
         [(0, 0, 2), (1, 3, 4), (2, 4, 5)]
         """
         start = 0

@@ -1,4 +1,4 @@
-"""Turn the records of a piece into documents. This is the worker's part of the text stage of records.
+"""Turn the records of a piece into documents. Each worker does this for one piece at a time.
 
 Each record is a document. In a part, a line is a sentence, or with ``--sentences none`` a line of the
 original text. An empty line follows each document. A record is kept out of the training text for the first of
@@ -16,9 +16,9 @@ from bertdata._native import Engine
 from bertdata.sources.records import BadRecord, Record
 from bertdata.text.numbered_piece import NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.record_text import hash_text, is_held_out, make_bodies
+from bertdata.text.record_text import hash_text, is_held_out, normalise_texts
 from bertdata.text.selection.evaluation_texts import load_ngrams
-from bertdata.text.selection.removed import Removed, bad, excluded
+from bertdata.text.selection.removed import RemovedRecord, describe_bad_record, describe_excluded_record
 from bertdata.text.settings import SegmentCounts
 from bertdata.text.splitter import SplitterLoader
 
@@ -39,27 +39,28 @@ class DocumentTexts(NamedTuple):
 
 
 class PieceText(NamedTuple):
-    """Documents of a piece: those for training and those held out.
+    """Documents made from a piece of a source file, and what happened to all its records.
 
-    numbers: how many record numbers the piece uses up.
+    training, withheld: documents to train on, and documents held out for evaluation.
+    numbers: number of records in the piece. For JSON lines, blank lines count too.
     removed: records that are not in the training text, in order.
     counts: counts over all records of the piece.
-    first_bad: first unusable record, or None.
+    first_bad: first unusable record of the piece, or None.
     """
 
     training: DocumentTexts
     withheld: DocumentTexts
     numbers: int
-    removed: list[Removed]
+    removed: list[RemovedRecord]
     counts: SegmentCounts
     first_bad: BadRecord | None
 
 
 @dataclass(frozen=True, slots=True)
 class PieceToDocuments:
-    """Worker function that turns a piece into its documents.
+    """Worker function that turns the records of a piece into documents.
 
-    engine: whether n-grams are searched by the C++ kernel or by Python.
+    engine: implementation that searches for n-grams of evaluation sets: the C++ kernel or Python.
     """
 
     settings: PartSettings
@@ -70,39 +71,41 @@ class PieceToDocuments:
         read = work.piece.read(self.settings.records)
         kept: list[Record] = []
         bodies: list[bytes] = []
-        removed: list[Removed] = []
+        removed: list[RemovedRecord] = []
         duplicates = dict(work.duplicates)
-        usable, faults = make_bodies(read.records, self.settings)
+        usable, faults = normalise_texts(read.records, self.settings)
         for record, body in usable:
-            if (found := self._removed(record, body, duplicates)) is not None:
+            if (found := self._find_removal(record, body, duplicates)) is not None:
                 removed.append(found)
             else:
                 kept.append(record)
                 bodies.append(body)
-        documents = self._documents(bodies, work.path)
+        documents = self._make_documents(bodies, work.path)
         empty = [n for n, document in enumerate(documents) if len(document) < 2]
         faults += [BadRecord(kept[n].number, "empty", "has no sentence", kept[n].id) for n in empty]
-        return self._piece_text(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
+        return self._divide_documents(kept, bodies, documents, faults, removed)._replace(numbers=read.numbers)
 
-    def _removed(self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]) -> Removed | None:
-        """Return why a record is left out because of its text, or None."""
+    def _find_removal(
+        self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
+    ) -> RemovedRecord | None:
+        """Return why a record is left out (evaluation text or duplicate), or None if it is kept."""
         selection = self.settings.selection
         if selection.exclude:
             ngrams = load_ngrams(
                 selection.exclude, selection.exclude_ngram, self.engine, self.settings.records
             )
             if (shared := ngrams.find(body)) is not None:
-                return excluded(record, shared, selection.exclude)
+                return describe_excluded_record(record, shared, selection.exclude)
         if (of := duplicates.get(record.number)) is not None:
-            return Removed(record.number, "duplicate", record.id, of=of)
+            return RemovedRecord(record.number, "duplicate", record.id, of=of)
         return None
 
-    def _documents(self, bodies: list[bytes], path: str) -> list[bytes]:
-        """Return each document as it appears in a part, with an empty line at its end."""
+    def _make_documents(self, bodies: list[bytes], path: str) -> list[bytes]:
+        """Split each record's text into the lines that a part contains, with an empty line at the end."""
         if self.settings.sentences == "none":
             return [body + b"\n" for body in bodies]
         if self.settings.sentences == "lines":
-            return [_stripped_lines(body) for body in bodies]
+            return [_strip_lines(body) for body in bodies]
         if not bodies:
             return []
         # One call splits all documents. A body already ends with a line end, so joining by "\n" puts an empty
@@ -116,15 +119,20 @@ class PieceToDocuments:
             start = end
         return documents
 
-    def _piece_text(
+    def _divide_documents(
         self,
         kept: list[Record],
         bodies: list[bytes],
         documents: list[bytes],
         faults: list[BadRecord],
-        removed: list[Removed],
+        removed: list[RemovedRecord],
     ) -> PieceText:
-        """Divide the documents into training and held-out documents."""
+        """Divide the documents into training and held-out documents, and count the piece's records.
+
+        kept, bodies, documents: records that are not left out, with their texts and documents.
+        faults: unusable records.
+        removed: entries of the other records that are left out.
+        """
         # A document's hash decides whether it is held out. So equal texts are always on the same side, and
         # the choice depends neither on the number of workers nor on the other documents.
         limit = self.settings.selection.hash_limit
@@ -136,26 +144,26 @@ class PieceToDocuments:
                 (withheld if held_out else training).append(number)
         # The counts are made before held-out documents join the list of removed records, since they are
         # counted as articles and have their own counter.
-        removed += map(bad, faults)
+        removed += map(describe_bad_record, faults)
         counts = SegmentCounts(
             articles=len(training) + len(withheld),
             sentences=sum(documents[n].count(b"\n") - 1 for n in (*training, *withheld)),
             withheld=len(withheld),
             **Counter(one.reason for one in removed),
         )
-        removed += [Removed(kept[n].number, WITHHELD, kept[n].id) for n in withheld]
+        removed += [RemovedRecord(kept[n].number, WITHHELD, kept[n].id) for n in withheld]
         removed.sort(key=lambda one: one.number)
         first = min(faults, key=lambda one: one.number, default=None)
         sets = [
-            _texts([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
+            _join_documents([documents[n] for n in numbers], [len(bodies[n]) for n in numbers])
             for numbers in (training, withheld)
         ]
         return PieceText(sets[0], sets[1], 0, removed, counts, first)
 
 
-def _texts(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
+def _join_documents(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
     return DocumentTexts(b"".join(documents), array("Q", accumulate(map(len, documents))), array("Q", sizes))
 
 
-def _stripped_lines(body: bytes) -> bytes:
+def _strip_lines(body: bytes) -> bytes:
     return "".join([line.strip() + "\n" for line in body.decode().split("\n")]).encode()

@@ -1,4 +1,4 @@
-"""Write the documents that are held out of training.
+"""Write the documents that are held out of training into evaluation parts.
 
 ::
 
@@ -24,13 +24,13 @@ _NUMBER_BYTES = 8
 
 
 def pack_waiting_texts(texts: DocumentTexts) -> bytes:
-    """Return the scratch file's bytes for a piece's held-out documents."""
+    """Encode a piece's held-out documents for a scratch file, in the format described above."""
     head = array("Q", [len(texts.sizes), len(texts.text)])
     return head.tobytes() + array("Q", [*texts.ends, *texts.sizes]).tobytes() + texts.text
 
 
 def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
-    """Yield the documents of each piece in the scratch files."""
+    """Yield the held-out documents of each piece that was written into the scratch files."""
     for path in paths:
         with storage.open_input(path) as file:
             while head := file.read(2 * _NUMBER_BYTES):
@@ -42,7 +42,7 @@ def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
 def write_held_out(
     text: TextDirectory[PlanKind], waiting: Iterable[DocumentTexts], part_bytes: float
 ) -> list[FileEntry]:
-    """Write the documents into evaluation parts and return the parts' manifest entries.
+    """Write the waiting held-out documents into evaluation parts, and return the parts' manifest entries.
 
     Each part is recorded in the directory's unfinished notes, so that a later run can remove it.
     """
@@ -54,17 +54,17 @@ def write_held_out(
             ends: Sequence[int] = [0, *found.ends]
             # The waiting documents come in the order of the records, so these parts are cut as if the
             # held-out documents were the only ones.
-            for run in cuts.runs(found.sizes):
+            for run in cuts.assign_documents(found.sizes):
                 if sink is None or run.part > len(made):
                     if sink is not None:
                         stack.close()
                         made.append(sink.entry(record_eval_name(len(made))))
-                    sink = stack.enter_context(_noted(text, record_eval_name(run.part)))
+                    sink = stack.enter_context(_open_noted(text, record_eval_name(run.part)))
                 sink.write(found.text[ends[run.start] : ends[run.stop]])
     return made if sink is None else [*made, sink.entry(record_eval_name(len(made)))]
 
 
-def _noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
+def _open_noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
     """Open an evaluation part for writing, and record it in the directory's unfinished notes."""
     text.commit.note(name, {})
     return text.open(name)

@@ -1,10 +1,10 @@
-"""Write the parts of a run over records. A new part starts when the next document would exceed the size.
+"""Write the parts of a run over records: text files of at most a configured size.
 
 ::
 
     part-00000.txt part-00001.txt ...   numbered names, so that names and bytes depend on the text alone
 
-Each finished part is noted with the position of the document after it. An interrupted run resumes there.
+For each finished part, a note stores the position of the document after it. An interrupted run resumes there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,17 +33,19 @@ from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
 _SCHEME = 3
-"""Version of the file-splitting scheme. Notes of another version are ignored."""
+"""Version of the way in which documents are assigned to parts. Notes of another version are ignored."""
 
 _PART, _EVAL = "part", "eval"
-"""Kinds of files that are written at the same time: a part, and (with REMOVED) its two scratch files."""
+"""Files written while a part is made: the part, and its scratch files for held-out documents (_EVAL) and
+for the list of removed records (REMOVED).
+"""
 
 
 class NextDocument(NamedTuple):
-    """Position of a document in the sources.
+    """Position at which a later run must resume: the first document that is in no finished part.
 
     file, piece, document: number of the file, of its piece, and of the document in the piece, all from 0.
-    numbers: how many record numbers the file's earlier pieces used up.
+    numbers: number of records in the file before this piece. For JSON lines, blank lines count too.
     """
 
     file: int = 0
@@ -55,7 +57,7 @@ class NextDocument(NamedTuple):
 def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) -> InputError:
     """Return the error for files without any document to train on.
 
-    counts: counts of each file.
+    counts: counts of each file, from which the error lists why records were left out.
     """
     told = [(name, sum(getattr(one, name) for one in counts)) for name in LEFT_OUT_COUNTS]
     found = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in told if number)
@@ -65,12 +67,13 @@ def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) ->
 
 
 class RecordParts:
-    """Parts of a run: the valid parts of an earlier run, followed by new parts.
+    """All parts of a run: first the valid parts of an earlier run, then new parts.
 
     counts: counts of each file, complete when all parts are written.
     made: manifest entries of the finished parts.
-    identities: identities of the input files, with their md5s.
-    progress: called with the number of the file and the bytes of each finished piece.
+    identities: identities (size, time, md5) of the input files, to detect changes.
+    sources: md5 of the names and md5s of all input files.
+    progress: called after each finished piece, with the number of its file and its size in bytes.
     """
 
     def __init__(
@@ -89,10 +92,10 @@ class RecordParts:
         self._next = NextDocument()
         self._new_counts: dict[int, SegmentCounts] = {}
         self._waiting: list[str] = []
-        self._take_up()
+        self._resume()
 
-    def _take_up(self) -> None:
-        """Keep the parts of an earlier run, from the first on, as far as they are valid."""
+    def _resume(self) -> None:
+        """Keep the parts of an earlier run, up to the first part that is missing or changed."""
         while (note := self._text.commit.read_note(record_part_name(len(self.made)))) is not None:
             try:
                 entries = parse_entry_list(FileEntry, note.get("files"))
@@ -101,13 +104,13 @@ class RecordParts:
             same = (note.get("scheme"), note.get("sources")) == (_SCHEME, self.sources)
             if not same or not all(fits(self._text.commit.directory, entry) for entry in entries):
                 return
-            self._keep(entries)
+            self._add_part(entries)
             self._next = NextDocument(*note["next"])
             for file, counts in note["counts"].items():
                 self.counts[int(file)].add(SegmentCounts(**counts))
 
-    def _keep(self, entries: Sequence[FileEntry]) -> None:
-        """Add a finished part and its scratch files."""
+    def _add_part(self, entries: Sequence[FileEntry]) -> None:
+        """Add a finished part to the result, and remember its scratch files for ``write_other_files``."""
         self.made.append(entries[0])
         self._waiting += [entry.name for entry in entries[1:]]
 
@@ -119,7 +122,7 @@ class RecordParts:
         skips = step.settings.records.skip_bad_records
         # Workers turn pieces into documents. The results come in order, so the bytes do not depend on the
         # workers.
-        results = pool.in_order(step, self._pieces(step, duplicates))
+        results = pool.in_order(step, self._list_remaining_pieces(step, duplicates))
         with ExitStack() as stack:
             writer = _PartWriter(self, stack)
             for work, found in results:
@@ -139,35 +142,38 @@ class RecordParts:
             if not self.made:
                 raise make_no_text_error(self._text.plan.files, self.counts)
 
-    def _pieces(self, step: PieceToDocuments, duplicates: DuplicateList | None) -> Iterator[NumberedPiece]:
+    def _list_remaining_pieces(
+        self, step: PieceToDocuments, duplicates: DuplicateList | None
+    ) -> Iterator[NumberedPiece]:
         first = self._next
         for work in plan_pieces(self._text.plan):
             if (work.file, work.number) >= (first.file, first.piece):
-                yield work if duplicates is None else duplicates.marked(work)
+                yield work if duplicates is None else duplicates.add_duplicates(work)
 
-    def start_of(self, work: NumberedPiece) -> int:
-        """Return the number of the piece's first document that is not in a finished part."""
+    def find_start(self, work: NumberedPiece) -> int:
+        """Return the index of the piece's first document that is not in a finished part."""
         here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
 
     def check_sources(self, work: NumberedPiece | None) -> None:
-        """Check the files that were read up to this piece.
+        """Raise ChangedInputError if a file that was read so far has changed since its md5 was computed.
 
-        Raises ChangedInputError if a file has changed since its md5 was computed.
+        work: piece that is being written, or None at the end of the last file.
         """
         last = len(self._identities) - 1 if work is None else work.file
         check_all(self._identities[self._unchecked : last + 1])
         self._unchecked = last
 
     def note(self, entries: Sequence[FileEntry], work: NumberedPiece | None, document: int) -> None:
-        """Write the note of a part and its scratch files.
+        """Write the note of a finished part, from which a later run can resume.
 
-        work, document: position of the first document after the part.
+        entries: manifest entries of the part and of its scratch files.
+        work, document: piece and index of the first document after the part. ``work`` is None after the last.
         """
         if work is not None:
             self._next = self._next._replace(file=work.file, piece=work.number, document=document)
-        self._keep(entries)
-        counts = {str(file): _told(counts) for file, counts in self._new_counts.items()}
+        self._add_part(entries)
+        counts = {str(file): _drop_zero_counts(counts) for file, counts in self._new_counts.items()}
         self._text.commit.note(
             entries[0].name,
             {
@@ -180,11 +186,13 @@ class RecordParts:
         )
         self._new_counts.clear()
 
-    def write_others(self) -> list[FileEntry]:
+    def write_other_files(self) -> list[FileEntry]:
         """Write the held-out documents and the list of removed records, and return their manifest entries."""
         paths = {
             kind: [
-                self._text.commit.path(name) for name in self._waiting if name.endswith(_waiting_end(kind))
+                self._text.commit.path(name)
+                for name in self._waiting
+                if name.endswith(_make_scratch_ending(kind))
             ]
             for kind in (_EVAL, REMOVED)
         }
@@ -199,7 +207,10 @@ class RecordParts:
         return [*made, file.entry(REMOVED)]
 
     def open(self, kind: str, stack: ExitStack) -> tuple[str, HashingSink]:
-        """Open the next part, or its scratch file of this kind. The file appears when the stack is closed."""
+        """Open the next part, or its scratch file of this kind, and return its name and writer.
+
+        The file appears under its name when the stack is closed.
+        """
         name = record_part_name(len(self.made))
         if kind != _PART:
             name = self._text.commit.scratch_name(f"{name}.{kind}")
@@ -215,10 +226,10 @@ class RecordParts:
 
 
 class _PartWriter:
-    """Writer of documents into the current part, which opens the next part when the current one is full.
+    """Writer that fills the current part with documents, and opens the next part when it is full.
 
-    Held-out documents and lines about removed records go to scratch files of the part in which their piece
-    ends.
+    Held-out documents and the list of removed records go to scratch files. Each part has its own scratch
+    files, so that they are kept or lost together with the part.
     """
 
     def __init__(self, parts: RecordParts, stack: ExitStack) -> None:
@@ -229,15 +240,15 @@ class _PartWriter:
         self._sinks: dict[str, tuple[str, HashingSink]] = {}
 
     def add(self, found: PieceText, work: NumberedPiece, before: int) -> None:
-        """Write those documents of a piece that are not in a finished part.
+        """Write the documents of a piece, except documents that an earlier run wrote into a finished part.
 
         before: number of records of the file before the piece.
         """
         # An earlier run may have finished a part in the middle of this piece. Its documents before ``first``
         # are then in that part, and the rest of the text starts where document ``first - 1`` ends.
-        first, texts = self._parts.start_of(work), found.training
+        first, texts = self._parts.find_start(work), found.training
         ends = [texts.ends[first - 1] if first else 0, *texts.ends[first:]]
-        for run in self._cuts.runs(texts.sizes[first:]):
+        for run in self._cuts.assign_documents(texts.sizes[first:]):
             if run.part > len(self._parts.made):
                 # This run of documents starts a new part, so close the current part before writing.
                 self.finish(work, first + run.start)
@@ -253,9 +264,9 @@ class _PartWriter:
         self._sinks[kind][1].write(data)
 
     def finish(self, work: NumberedPiece | None = None, document: int = 0) -> None:
-        """Close the current part.
+        """Close the current part and write its note. Does nothing if no part is open.
 
-        work, document: position of the document that starts the next part.
+        work, document: piece and index of the document that starts the next part. None at the end.
         """
         if _PART not in self._sinks:
             return
@@ -267,9 +278,9 @@ class _PartWriter:
         self._sinks = {}
 
 
-def _waiting_end(kind: str) -> str:
+def _make_scratch_ending(kind: str) -> str:
     return f".{kind}.scratch"
 
 
-def _told(counts: SegmentCounts) -> dict[str, Any]:
+def _drop_zero_counts(counts: SegmentCounts) -> dict[str, Any]:
     return {name: value for name, value in asdict(counts).items() if value}

@@ -1,4 +1,4 @@
-"""Plan of a run that makes parts from records."""
+"""Plan of a run that makes parts from records: which files it reads, and how."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +22,11 @@ class RecordPlan:
     """Plan of a run over records.
 
     files: paths of the input files.
-    inputs: their names for the manifest.
-    kinds: their source kinds.
-    identities: their identities, in the order of reading, to detect changes.
-    empty: number of files without content.
-    articles: always None here. Other plans hold the articles' manifest.
+    inputs: names of the input files in the manifest.
+    kinds: kind of each input file, a key of ``sources.kinds.SOURCE_KINDS``.
+    identities: identities (size and time) of the input files, to detect changes.
+    empty: number of input files without content.
+    articles: always None. The field exists because ``TextPlan`` holds the manifest of articles here.
     notes: messages about files that were left out.
     """
 
@@ -40,7 +40,7 @@ class RecordPlan:
     notes: tuple[str, ...] = ()
 
     def lines(self, directory: str) -> list[str]:
-        """Return a description of the run, for the user."""
+        """Return lines that tell the user what the run would read and write."""
         given = ", ".join(f"{name} {value}" for name, value in self.settings.as_json().items())
         return [
             f"{directory}: text: {given}, input kinds {describe_kinds(self.kinds)}",
@@ -55,8 +55,9 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
     kind: kind of all files. None: each file's bytes determine its kind.
 
-    Raises the errors of find_sources, mark_escaped_articles and with_text_field. Raises SettingsError for
-    text held out of training, and for a file together with its compressed copy.
+    Raises InputError if a file's kind is unknown or no field holds text. Raises SettingsError if the choice
+    of the text field or of ``--escaped-articles`` is missing or wrong, for text held out of training, and for
+    a file together with its compressed copy.
     """
     text = take_training_text(expand(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)

@@ -1,4 +1,4 @@
-r"""Text of a record, normalised for parts: its non-blank lines, each with a line end.
+r"""Normalise the text of a record: its body is its non-blank lines, each with a line end.
 
 Lines end at ``\n``, ``\r\n`` or ``\r``. Lines of white space are dropped, because an empty line would end the
 document. Two records are duplicates if these normalised texts are equal.
@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 
 from bertdata.errors import InputError, SettingsError
-from bertdata.sources.plain_text import text_bytes, text_lines
+from bertdata.sources.plain_text import measure_text_lines, split_text_lines
 from bertdata.sources.records import BadRecord, Reason, Record
 from bertdata.text.languages import find_language
 from bertdata.text.part_settings import PartSettings
@@ -32,14 +32,17 @@ def is_held_out(text_hash: bytes, limit: int) -> bool:
     return int.from_bytes(text_hash[:8], "big") < limit
 
 
-def make_bodies(
+def normalise_texts(
     records: Iterable[Record | BadRecord], settings: PartSettings
 ) -> tuple[list[tuple[Record, bytes]], list[BadRecord]]:
-    """Return the usable records with their texts in UTF-8, and the unusable records."""
+    """Normalise the texts of records.
+
+    Returns the usable records, each with its body in UTF-8, and the unusable records with the reason.
+    """
     good: list[tuple[Record, bytes]] = []
     bad: list[BadRecord] = []
     for record in records:
-        body = record if isinstance(record, BadRecord) else _body(record, settings)
+        body = record if isinstance(record, BadRecord) else _normalise_text(record, settings)
         if isinstance(body, BadRecord):
             bad.append(body)
         elif isinstance(record, Record):
@@ -47,27 +50,27 @@ def make_bodies(
     return good, bad
 
 
-def _body(record: Record, settings: PartSettings) -> bytes | BadRecord:
+def _normalise_text(record: Record, settings: PartSettings) -> bytes | BadRecord:
     limit = settings.records.max_record_bytes
     if record.language is not None and not _is_of_language(record.language, settings.language):
         fault = f"is of language {record.language!r}, expected {settings.language}"
-        return _bad(record, "other_language", fault)
-    if len(record.text) > limit and (size := text_bytes(record.text)) > limit:
-        return _bad(record, "too_long", _too_long(size, limit))
+        return _make_bad_record(record, "other_language", fault)
+    if len(record.text) > limit and (size := measure_text_lines(record.text)) > limit:
+        return _make_bad_record(record, "too_long", _describe_size(size, limit))
     try:
-        body = "".join([line + "\n" for line in text_lines(record.text)]).encode()
+        body = "".join([line + "\n" for line in split_text_lines(record.text)]).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         what = f"byte 0x{ord(half) - 0xDC00:02x} is not UTF-8" if half >= "\udc80" else "half a character"
-        return _bad(record, "malformed", what)
+        return _make_bad_record(record, "malformed", what)
     if not body:
-        return _bad(record, "empty", "has no text")
+        return _make_bad_record(record, "empty", "has no text")
     if len(body) > limit:
-        return _bad(record, "too_long", _too_long(len(body), limit))
+        return _make_bad_record(record, "too_long", _describe_size(len(body), limit))
     return body
 
 
-def _too_long(size: int, limit: int) -> str:
+def _describe_size(size: int, limit: int) -> str:
     return f"its text has {size} bytes, expected at most {limit}"
 
 
@@ -79,14 +82,14 @@ def _is_of_language(name: str, code: str) -> bool:
         return False
 
 
-def _bad(record: Record, reason: Reason, fault: str) -> BadRecord:
+def _make_bad_record(record: Record, reason: Reason, fault: str) -> BadRecord:
     return BadRecord(record.number, reason, fault, record.id)
 
 
 def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
     """Return the error for an unusable record of a file.
 
-    numbers: how many record numbers the file's earlier pieces used up.
+    numbers: number of records in the file before this piece. For JSON lines, blank lines count too.
     """
     identity = "" if bad.id is None else f" (id {bad.id})"
     return InputError(

@@ -29,11 +29,11 @@ def segment_files(
 ) -> SegmentCounts:
     """Write the parts or shards of the files, in their order, into a directory.
 
-    kinds: kind of each file, as in ``input_kinds``. Empty: all are extracted articles.
+    kinds: kind of each file, a key of ``input_kinds.KINDS``. Empty: all are extracted articles.
 
     The output has the same bytes for any number of workers. A run after a crash keeps what is finished. If
-    the directory is already finished with the same plan and inputs, nothing is done. Raises InputError and
-    its subclasses for faulty data, and DatasetError if the directory holds something else.
+    the directory is already finished with the same plan and inputs, nothing is done. Raises InputError for
+    faulty data, and DatasetError if the directory holds other files than such a run writes.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
@@ -41,12 +41,12 @@ def segment_files(
         raise MissingInputError("no extracted files given")
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     try:
-        return _run(files, text, load_splitter, workers, progress or (lambda size: None))
+        return _run_stage(files, text, load_splitter, workers, progress or (lambda size: None))
     except TooFewArticles as error:
         raise add_remedy(error, files, text.plan.kinds, workers) from None
 
 
-def _run(
+def _run_stage(
     files: Sequence[str],
     text: TextDirectory[TextPlan],
     load_splitter: SplitterLoader,

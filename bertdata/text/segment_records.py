@@ -44,7 +44,7 @@ def segment_records(
     hashing: called after each piece of the first pass, which looks for duplicates.
 
     Raises InputError for an unusable record, unless the settings skip such records, and for damaged files.
-    Raises DatasetError if the directory holds something else.
+    Raises DatasetError if the directory holds other files than such a run writes.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
@@ -65,24 +65,24 @@ def segment_records(
             text.commit.release_finished()
             return finished.counts
         with text.commit.run(), ExitStack() as stack:
-            parts = RecordParts(text, identities, progress or _untold)
+            parts = RecordParts(text, identities, progress or _ignore_progress)
             duplicates = None
             try:
                 if selection.dedup is not None:
-                    path = find_duplicates(text, parts.sources, pool, identities, hashing or _untold)
+                    path = find_duplicates(text, parts.sources, pool, identities, hashing or _ignore_progress)
                     duplicates = DuplicateList(path, stack)
                 parts.write(pool, PieceToDocuments(plan.settings, load_splitter, engine), duplicates)
             except DataError:
                 check_all(identities)  # a file that changed during the run may look damaged
                 raise
-            return _finish(text, identities, parts, pool, unprotected).counts
+            return _finish_directory(text, identities, parts, pool, unprotected).counts
 
 
-def _untold(file: int, size: int) -> None:
-    """Ignore progress."""
+def _ignore_progress(file: int, size: int) -> None:
+    """Do nothing. Used if the caller wants no progress."""
 
 
-def _finish(
+def _finish_directory(
     text: TextDirectory[RecordPlan],
     identities: list[FileIdentity],
     parts: RecordParts,
@@ -97,5 +97,5 @@ def _finish(
             plan.inputs, identities, parts.counts, plan.kinds, strict=True
         )
     ]
-    made = [*parts.made, *parts.write_others()]
+    made = [*parts.made, *parts.write_other_files()]
     return text.finish(inputs, made, in_order=pool.in_order, unprotected=unprotected)

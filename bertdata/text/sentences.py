@@ -1,4 +1,4 @@
-"""Split paragraphs into sentences, one per line, with the C++ kernel or its Python specification."""
+"""Split paragraphs into sentences with Punkt, by the C++ kernel or by its Python specification."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bertdata.text.punkt.variants import Variant
 
 
 class SentenceSplitter:
-    """Splits paragraphs by the Punkt tables of a language. Threads may share it."""
+    """Sentence splitter that uses Punkt's tables of a language. Several threads may share it."""
 
     def __init__(self, tables: PunktTables, variant: Variant, *, engine: Engine | None = None) -> None:
         self._tables = tables
@@ -27,28 +27,28 @@ class SentenceSplitter:
         )
 
     def split(self, paragraph: str) -> list[str]:
-        """Return the sentences of a paragraph. See split_sentences for details."""
+        """Return the sentences of a paragraph, as ``punkt.boundaries.split_sentences`` does."""
         if self._kernel is None:
             return split_sentences(paragraph, self._tables, self._variant)
         sentences: list[str] = self._kernel.split(paragraph)
         return sentences
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""Return the sentences of UTF-8 lines, one per line. An empty line stays an empty line.
+        r"""Split UTF-8 lines into sentences, one per line. An empty line stays an empty line.
 
         Only ``\n`` ends a line, and the last line may lack it. A line of only white space has no sentence and
         disappears. Sentences are stripped (MLPerf). With keeps_indent, white space before the first sentence
         of a line stays (NVIDIA). Raises InputError that names the line of a byte that is not UTF-8.
         """
         if self._kernel is None:
-            return self._specification(data, name, keeps_indent)
+            return self._segment_in_python(data, name, keeps_indent)
         try:
             segmented: bytes = self._kernel.segment_lines(data, keeps_indent)
         except kernels.InvalidUtf8 as error:
             raise InputError.not_utf8(name, data, error.args[0]) from None
         return segmented
 
-    def _specification(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
+    def _segment_in_python(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
         try:
             lines = data.decode().removesuffix("\n").split("\n") if data else []
         except UnicodeDecodeError as error:

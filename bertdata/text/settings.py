@@ -13,8 +13,8 @@ TEXT_RECIPES = ("mlperf", "nvidia")
 PUNKT_NAMES = (*VARIANTS, *ALIASES)
 LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded", "duplicate", "withheld")
 """Counters of records that are not trained on, in the order in which the reasons are checked."""
-OF_RUN = ("withheld_in_training", "unprotected")
-"""Counters that only a whole run has, not a single file."""
+RUN_COUNTERS = ("withheld_in_training", "unprotected")
+"""Counters that exist only for a whole run, not for a single file."""
 NVIDIA_TEXT = ("nvidia", "habana")
 """Recipes of shards that use NVIDIA's text stage. All other recipes use MLPerf's."""
 _PREFIX = "wikicorpus_"
@@ -24,7 +24,7 @@ _NOT_IN_MANIFEST = ("language", "abbreviations", "escaped_articles")
 was escaped.
 """
 
-_OF_RECIPE = {
+_RECIPE_SETTINGS = {
     "mlperf": ("eval_articles", "block_size"),
     "nvidia": ("training_shards", "test_shards", "test_fraction", "prefix"),
 }
@@ -32,7 +32,9 @@ _OF_RECIPE = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SegmentSettings:
-    """Everything that determines the output, except the extracted files and the Punkt tables.
+    """Settings of the text stage for the recipes mlperf and nvidia.
+
+    Together with the input files and Punkt's tables, they determine every byte of the output.
 
     ``eval_articles`` and ``block_size`` apply to the recipe mlperf only. The numbers of shards,
     ``test_fraction`` and ``prefix`` apply to nvidia only. After initialisation, ``punkt`` holds a variant
@@ -78,24 +80,24 @@ class SegmentSettings:
     )
 
     def __post_init__(self) -> None:
-        _check(
+        _require(
             self.recipe in TEXT_RECIPES,
             f"recipe is {self.recipe!r}, expected one of {', '.join(TEXT_RECIPES)}",
         )
-        _check(self.eval_articles >= 0, f"eval_articles is {self.eval_articles}, expected 0 or more")
-        _check(
+        _require(self.eval_articles >= 0, f"eval_articles is {self.eval_articles}, expected 0 or more")
+        _require(
             0 < self.block_size < float("inf"), f"block_size is {self.block_size} MiB, expected more than 0"
         )
         for name in ("training_shards", "test_shards"):
             value = getattr(self, name)
-            _check(value >= 1, f"{name} is {value}, expected 1 or more")
-        _check(0 <= self.test_fraction <= 1, f"test_fraction is {self.test_fraction}, expected 0 to 1")
-        _check(
+            _require(value >= 1, f"{name} is {value}, expected 1 or more")
+        _require(0 <= self.test_fraction <= 1, f"test_fraction is {self.test_fraction}, expected 0 to 1")
+        _require(
             self.punkt in PUNKT_NAMES,
             f"punkt is {self.punkt!r}, expected one of {', '.join(PUNKT_NAMES)}",
         )
         object.__setattr__(self, "punkt", find_variant(self.punkt))
-        _check(
+        _require(
             bool(self.prefix) and not set(self.prefix) & set("/\\"),
             f"prefix is {self.prefix!r}, expected the beginning of a file name",
         )
@@ -107,38 +109,42 @@ class SegmentSettings:
         object.__setattr__(self, "language", language.code)
         if self.prefix == _PREFIX + ENGLISH:
             object.__setattr__(self, "prefix", _PREFIX + language.code)
-        _check(
+        _require(
             self.abbreviations is None or language.splitting == "punkt",
             f"abbreviations go with a language that has Punkt tables, not with {language.code}",
         )
-        _check(
+        _require(
             self.recipe != "nvidia" or language.splitting != "lines",
             f"language is {language.code!r}, of which each line of text is a sentence, but the recipe nvidia "
             "makes one line of an article; choose the recipe mlperf",
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings of the recipe, without ``punkt``, as a manifest stores them."""
-        names = ("recipe", *_OF_RECIPE[self.recipe])
-        return {name: getattr(self, name) for name in names} | self._of_language()
+        """Return the settings that apply to the recipe, as a manifest stores them.
 
-    def by_name(self) -> dict[str, Any]:
+        A manifest stores ``punkt`` separately.
+        """
+        names = ("recipe", *_RECIPE_SETTINGS[self.recipe])
+        return {name: getattr(self, name) for name in names} | self._make_language_entries()
+
+    def as_dict(self) -> dict[str, Any]:
         """Return all settings by name, with the language's settings as a manifest stores them."""
         others = [item.name for item in fields(self) if item.name not in _NOT_IN_MANIFEST]
-        return {name: getattr(self, name) for name in others} | self._of_language()
+        return {name: getattr(self, name) for name in others} | self._make_language_entries()
 
-    def _of_language(self) -> dict[str, Any]:
+    def _make_language_entries(self) -> dict[str, Any]:
         return make_language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
-        """Return the md5s of the language's Punkt tables, by file name."""
+        """Return the md5 of each Punkt table file of the language by file name. Empty if it has none."""
         return list_table_md5s(find_language(self.language))
 
 
 def make_language_entries(language: str, abbreviations: Abbreviations | None) -> dict[str, Any]:
-    """Return a manifest's entries about the language.
+    """Make the entries of a manifest about the language and the abbreviations.
 
-    English has none. For another language they include ``between``, the text between two sentences.
+    There are none for English without abbreviations. For another language they include ``between``, the text
+    between two sentences.
     """
     found: dict[str, Any] = {}
     if language != ENGLISH:
@@ -149,11 +155,11 @@ def make_language_entries(language: str, abbreviations: Abbreviations | None) ->
 
 
 def check_escaped_articles(value: str | None) -> None:
-    """Raise SettingsError for a value other than yes, no and None."""
-    _check(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
+    """Raise SettingsError unless the setting ``escaped_articles`` is "yes", "no" or None."""
+    _require(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
 
 
-def _check(holds: bool, message: str) -> None:
+def _require(holds: bool, message: str) -> None:
     if not holds:
         raise SettingsError(message)
 
@@ -164,8 +170,8 @@ class SegmentCounts:
 
     withheld: articles in eval.txt (mlperf), or documents held out (records).
     empty: articles or records without text.
-    lines_outside: lines with text outside of articles (nvidia, dropped as in the original program).
-    unescaped: files of articles whose escapes such as ``&amp;`` were undone.
+    lines_outside: lines with text outside of articles (recipe nvidia, dropped as in NVIDIA's program).
+    unescaped: number of files of articles whose escapes such as ``&amp;`` were undone.
     malformed, too_long, other_language, excluded, duplicate: records that are left out, by reason.
 
     Only for a whole run, and None if not counted:
@@ -192,7 +198,7 @@ class SegmentCounts:
     unprotected: int | None = None
 
     def add(self, other: "SegmentCounts") -> None:
-        """Add the other counts to these, except the counts of a whole run."""
+        """Add the counts of another file to these counts, except the counters in RUN_COUNTERS."""
         for item in fields(self):
-            if item.name not in OF_RUN:
+            if item.name not in RUN_COUNTERS:
                 setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))

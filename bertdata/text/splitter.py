@@ -5,10 +5,10 @@ from typing import Protocol
 
 
 class Splitter(Protocol):
-    """Sentence splitter of one language."""
+    """What the text stage needs from a sentence splitter."""
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
-        r"""Return the sentences of UTF-8 lines, one per line. An empty line stays an empty line.
+        r"""Split UTF-8 lines into sentences, one per line. An empty line stays an empty line.
 
         Only ``\n`` ends a line. Sentences are stripped. With keeps_indent, white space before the first
         sentence of a line stays.
@@ -17,6 +17,6 @@ class Splitter(Protocol):
 
 
 SplitterLoader = Callable[[], Splitter]
-"""Function that returns the splitter. It must be picklable, and is called in the worker for each file, so it
+"""Function that returns the sentence splitter. Workers call it for each file, so it must be picklable, and
 must be fast from the second call on.
 """

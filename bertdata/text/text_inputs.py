@@ -14,8 +14,9 @@ from bertdata.text.training_text import refuse_held_out, refuse_lists, take_trai
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInputs:
-    """The files to read and the kind of each.
+    """Files that a run reads.
 
+    kinds: kind of each file, a key of ``input_kinds.KINDS``.
     notes: messages about files that were left out.
     """
 
@@ -29,6 +30,9 @@ def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) ->
 
     This is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. Raises SettingsError for
     an unknown kind, for a file that is named twice, and for text that is held out of training.
+
+    sources: paths, directories and patterns.
+    kind: kind of all files that ``sources`` names.
     """
     if kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")

@@ -1,4 +1,4 @@
-"""Plan of the text stage: names of the output files, and which extracted file goes into which."""
+"""Plan of the text stage: names of the output files, and the part that each input file goes into."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.mlperf_parts import plan_parts
-from bertdata.text.nvidia_sharding import distribute
+from bertdata.text.nvidia_sharding import distribute_articles
 from bertdata.text.reading import measure_articles
 from bertdata.text.settings import SegmentSettings
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, parse_articles_manifest
@@ -24,13 +24,14 @@ NumberedFile = tuple[int, str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextPlan:
-    """Plan of a run, as far as it follows from names and sizes of the input files.
+    """What can be known about a run before it starts, from the names and sizes of its input files.
 
     names: names of the parts, or of the training shards followed by the test shards.
-    part_of: index of each file's part in ``names``. Empty for nvidia, where articles are distributed singly.
+    part_of: index of each file's part in ``names``. Empty for the recipe nvidia, which distributes
+        single articles.
     inputs: names of the input files for the manifest.
-    kinds: kinds of the input files, as in ``input_kinds``.
-    identities: identities of the input files, to detect changes.
+    kinds: kind of each input file, a key of ``input_kinds.KINDS``.
+    identities: identities (size and time) of the input files, to detect changes.
     articles: content of the manifest that lists the extracted articles, or None.
     """
 
@@ -43,8 +44,8 @@ class TextPlan:
     articles: bytes | None
 
     def lines(self, files: Sequence[str], directory: str) -> list[str]:
-        """Return a description of the run, for the user."""
-        given = ", ".join(f"{name} {value}" for name, value in self.settings.by_name().items())
+        """Return lines that tell the user what the run would read and write."""
+        given = ", ".join(f"{name} {value}" for name, value in self.settings.as_dict().items())
         written = [*self.names, *((EVAL_TEXT, EVAL_MD5) if self.part_of else ())]
         there = set(storage.list_files(directory))
         told = "" if describe_kinds(self.kinds) is None else f", input kinds {describe_kinds(self.kinds)}"
@@ -72,7 +73,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     if settings.recipe == "nvidia":
         names, part_of = list_nvidia_shard_names(settings), []
     else:
-        part_of = plan_parts(_sizes(identities, kinds), settings.block_size, files)
+        part_of = plan_parts(_measure_texts(identities, kinds), settings.block_size, files)
         names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
         settings=settings,
@@ -85,15 +86,15 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     )
 
 
-def _sizes(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
-    """Return the bytes of text in each file, by which parts are cut."""
+def _measure_texts(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> list[int]:
+    """Return the size of each file's text in bytes, unpacked if the file is compressed."""
     sizes = {one.path: one.state.bytes for one in identities}
     articles = {one.path for one, kind in zip(identities, kinds, strict=True) if is_articles_kind(kind)}
     return storage.each(list(sizes), lambda path: measure_articles(path) if path in articles else sizes[path])
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Return names of the files, relative to the files of the same kind, and the manifest of the articles."""
+    """Return the input files' names for the manifest, and the content of the articles' manifest or None."""
     # Articles are named relative to their manifest, other files relative to their common directory. So each
     # kind is named separately, and the names are put back into the order of the files.
     names: dict[int, str] = {}
@@ -113,39 +114,45 @@ def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str],
 def make_relative_names(files: Sequence[str]) -> list[str]:
     """Return the names of the files relative to the deepest directory that contains them all."""
     split = [path.split("/") for path in files]
-    depth = len(_common_directory(split))
+    depth = len(_find_common_directory(split))
     return ["/".join(components[depth:]) for components in split]
 
 
-def _common_directory(split: Sequence[list[str]]) -> list[str]:
+def _find_common_directory(split: Sequence[list[str]]) -> list[str]:
     """Return the components of the deepest directory that contains all paths."""
     return list(os.path.commonprefix([components[:-1] for components in split]))  # noqa: RUF071 - of lists
 
 
 def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Return names of extracted files, and the content of the manifest that lists them all, or None.
+    """Find the manifest that lists these extracted files, and name the files relative to it.
 
     The manifest is searched in the deepest directory that contains all files, and in its parent. Names are
     relative to the manifest's directory. Without a manifest they are relative to the deepest common
-    directory. They never depend on where that directory is.
+    directory. So the names never depend on where the
+    articles are stored.
+
+    Returns the names, and the content of the manifest, or None if there is no such manifest.
     """
     # "out/AA/wiki_00", "out/AB/wiki_00" -> common directory "out", which may have the manifest.
     # "out/AA/wiki_00", "out/AA/wiki_01" -> common directory "out/AA", whose parent may have it.
     split = [path.split("/") for path in files]
-    common = _common_directory(split)
+    common = _find_common_directory(split)
     for depth in (len(common), len(common) - 1):
         if depth < 0:
             continue
         root = "/".join(common[:depth]) or ("/" if common[:1] == [""] else ".")
         names = ["/".join(components[depth:]) for components in split]
-        articles = _listing_of(root, files, names)
+        articles = _read_listing_manifest(root, files, names)
         if articles is not None:
             return names, articles
     return make_relative_names(files), None
 
 
-def _listing_of(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
-    """Return the content of the directory's manifest if it lists all names as articles, else None."""
+def _read_listing_manifest(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
+    """Return the content of the directory's manifest if it lists all these articles, else None.
+
+    Raises InputError if a file has another size than the manifest lists.
+    """
     path = storage.join(root, MANIFEST_NAME)
     try:
         data = storage.read_bytes(path)
@@ -174,11 +181,13 @@ def list_nvidia_shard_names(settings: SegmentSettings) -> list[str]:
 
 
 def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """Return the numbers of the articles in each shard of list_nvidia_shard_names.
+    """Distribute articles over NVIDIA's shards: return the article numbers of each shard.
+
+    The shards are in the order of ``list_nvidia_shard_names``.
 
     sentences: number of sentences of each article.
     """
-    shards = distribute(
+    shards = distribute_articles(
         sentences,
         training_shards=settings.training_shards,
         test_shards=settings.test_shards,

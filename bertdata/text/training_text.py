@@ -1,7 +1,7 @@
-"""Choose the training text among the paths of an input.
+"""Choose the training text among the paths that a user names, so that held-out text is never trained on.
 
-A directory that ``segment`` made stands for its training parts. Held-out text is refused. ``segment``,
-``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
+A directory that ``bertdata segment`` made stands for its training parts. Files of held-out text are refused.
+The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from bertdata.text.manifest import TEXT_KIND, parse_text_manifest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingText:
-    """Paths to read.
+    """Paths of training text.
 
     notes: messages about test shards that were left out.
     """
@@ -37,12 +37,12 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
         # held_out recognises evaluation files, and test shards if there are training shards, by their names.
         left_out = held_out(listed)
         found += [storage.join(path, name) for name in listed if name not in left_out]
-        notes += _notes(path, left_out)
+        notes += _describe_left_out(path, left_out)
     return TrainingText(paths=found, notes=tuple(notes))
 
 
 def list_text_files(directory: str) -> list[str] | None:
-    """Return the text files that a directory's manifest lists, or None if ``segment`` did not make it."""
+    """List the text files in a directory that ``bertdata segment`` made. None for any other directory."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
         return None
@@ -56,7 +56,7 @@ def refuse_lists(paths: Iterable[str]) -> None:
     """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
         if storage.base_name(path) == MD5SUMS_NAME or is_list(path):
-            raise SettingsError(f"{path}: is a list of ours, expected text; {_remedy(path)}")
+            raise SettingsError(f"{path}: is a list of ours, expected text; {_suggest_training_text(path)}")
 
 
 def refuse_held_out(files: Sequence[str]) -> None:
@@ -66,12 +66,15 @@ def refuse_held_out(files: Sequence[str]) -> None:
         more = f" (and {len(found) - 1} more)" if found[1:] else ""
         raise SettingsError(
             f"{found[0]}{more}: is held out of training, expected in a dataset of its own; "
-            f"{_remedy(found[0])}"
+            f"{_suggest_training_text(found[0])}"
         )
 
 
-def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return a message if test shards are left out. Evaluation files such as ``eval.txt`` get no message."""
+def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
+    """Return a message that test shards are left out.
+
+    There is none for evaluation files like ``eval.txt``.
+    """
     pattern = pattern_of_test_shards(left_out)
     if pattern is None:
         return []
@@ -81,8 +84,8 @@ def _notes(directory: str, left_out: Sequence[str]) -> list[str]:
     ]
 
 
-def _remedy(path: str) -> str:
-    """Return advice how to name the training text of the path's directory."""
+def _suggest_training_text(path: str) -> str:
+    """Return advice, for an error message, what to name instead of this path."""
     directory = storage.parent(path)
     if list_text_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"

@@ -16,15 +16,15 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 
 InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
-"""Function that calls a function for each path and returns pairs of path and result, in order. An example is
-``ProcessPool.in_order``.
+"""Type of ``ProcessPool.in_order`` and ``map_in_threads``: it calls a function for each path, and returns
+pairs of path and result in order.
 """
 
 
 def map_in_threads(
     function: Callable[[str], frozenset[bytes]], paths: Sequence[str]
 ) -> Iterable[tuple[str, frozenset[bytes]]]:
-    """Call the function for each path, in threads of this process."""
+    """Call the function for each path in threads of this process. Returns pairs of path and result."""
     return zip(paths, storage.each(list(paths), function), strict=True)
 
 
@@ -33,7 +33,10 @@ def count_withheld_in_training(
 ) -> int | None:
     """Count the withheld texts of a directory that are also in its training text.
 
-    files: the finished files of the directory. Returns None if no text is withheld.
+    files: manifest entries of the directory's files.
+    in_order: how to call a function for each training file, for example in worker processes.
+
+    Returns None if no text is withheld.
     """
     names = [file.name for file in files if not is_list(file.name)]
     withheld = set(held_out(names))
@@ -45,7 +48,7 @@ def count_withheld_in_training(
         return None
     training = [storage.join(directory, name) for name in names if name not in withheld]
     found: set[bytes] = set()
-    for _, here in in_order(_Search(held), training):
+    for _, here in in_order(_SearchWithheld(held), training):
         found |= here
     return sum(digests[digest] for digest in found)
 
@@ -58,7 +61,7 @@ def read_text_digests(path: str) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _SearchWithheld:
     """Worker function that returns the digests of withheld texts that a training file contains.
 
     held: path and md5 of each file of withheld texts.
@@ -67,14 +70,16 @@ class _Search:
     held: tuple[tuple[str, str], ...]
 
     def __call__(self, path: str) -> frozenset[bytes]:
-        return _withheld_digests(self.held).intersection(read_text_digests(path))
+        return _read_withheld_digests(self.held).intersection(read_text_digests(path))
 
 
 @lru_cache(maxsize=1)
-def _withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
+def _read_withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
     """Return the digests of all withheld texts.
 
-    They are read once per process. The md5s are part of the cache key, so that another run reads its files
-    again.
+    They are read once per process.
+
+    held: path and md5 of each file of withheld texts. The md5 makes sure that the cached result is not used
+        for a changed file.
     """
     return frozenset(digest for path, _ in held for digest in read_text_digests(path))

@@ -22,7 +22,7 @@ from bertdata.tokens.library_form import find_odd_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
-from bertdata.unicode.tables import bert_normalizer_differences
+from bertdata.unicode.tables import load_bert_normalizer_differences
 
 _MOST_CHARACTERS = (1 << 32) - 1
 
@@ -97,7 +97,7 @@ class WordPieceJsonTokenizer:
             keeps_special_tokens=False,
             joins_lines=not self._between,
             max_word_chars=min(model.get("max_input_chars_per_word", 100), _MOST_CHARACTERS),
-            left_out_points=bert_normalizer_differences(),
+            left_out_points=load_bert_normalizer_differences(),
             left_out_strings=[token["content"] for token in self._parsed["added_tokens"]],
         )
 

@@ -1,1 +1,1 @@
-"""Unicode 11.0 as in Python 3.7, whatever Python runs. ``characters`` has the public functions."""
+"""Unicode 11.0, so that results equal Python 3.7's in any Python. See ``characters`` for the functions."""

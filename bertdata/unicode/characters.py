@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
 
-from bertdata.unicode.tables import Ranges, unicode11
+from bertdata.unicode.tables import Ranges, load_unicode11
 
 _IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -19,71 +19,71 @@ _IDEOGRAPHS = (
 _HANGUL = range(0xAC00, 0xD7A4)
 
 
-def _among(ranges: Ranges, character: str) -> bool:
+def _is_in_ranges(ranges: Ranges, character: str) -> bool:
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     return place >= 0 and ord(character) <= ranges[place][1]
 
 
 @cache
 def is_space(character: str) -> bool:
-    """Return True for category Zs, tab, line feed and carriage return."""
-    return character in "\t\n\r" or _among(unicode11().space, character)
+    """Return True for white space: category Zs (space separators), tab, line feed, carriage return."""
+    return character in "\t\n\r" or _is_in_ranges(load_unicode11().space, character)
 
 
 @cache
 def is_control(character: str) -> bool:
-    """Return True for categories Cc and Cf, except tab, line feed and carriage return."""
-    return character not in "\t\n\r" and _among(unicode11().control, character)
+    """Return True for control and format characters (Cc, Cf), except tab, line feed and carriage return."""
+    return character not in "\t\n\r" and _is_in_ranges(load_unicode11().control, character)
 
 
 @cache
 def is_unassigned(character: str) -> bool:
     """Return True for categories Cn, Co and Cs. Characters newer than Unicode 11.0 count as unassigned."""
-    return _among(unicode11().unassigned, character)
+    return _is_in_ranges(load_unicode11().unassigned, character)
 
 
 @cache
 def is_punctuation(character: str) -> bool:
-    """Return True for category P* and every printable ASCII character except letters, digits and space."""
+    """Return True for punctuation (P*), and for all ASCII symbols such as ``$``, as in BERT's tokeniser."""
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
-    return _among(unicode11().punctuation, character)
+    return _is_in_ranges(load_unicode11().punctuation, character)
 
 
 @cache
 def is_mark(character: str) -> bool:
-    """Return True for category Mn. After decomposition, these are the accents."""
-    return _among(unicode11().nonspacing_mark, character)
+    """Return True for nonspacing marks (category Mn). After decomposition, these are the accents."""
+    return _is_in_ranges(load_unicode11().nonspacing_mark, character)
 
 
 @cache
 def is_ideograph(character: str) -> bool:
     """Return True for the eight CJK ranges that the original BERT code treats as ideographs."""
-    return _among(_IDEOGRAPHS, character)
+    return _is_in_ranges(_IDEOGRAPHS, character)
 
 
 @cache
 def is_upper(character: str) -> bool:
     """Return True if the character has the property Uppercase, as ``str.isupper()`` tests it."""
-    return _among(unicode11().uppercase, character)
+    return _is_in_ranges(load_unicode11().uppercase, character)
 
 
 @cache
 def is_lower(character: str) -> bool:
     """Return True if the character has the property Lowercase, as ``str.islower()`` tests it."""
-    return _among(unicode11().lowercase, character)
+    return _is_in_ranges(load_unicode11().lowercase, character)
 
 
 @cache
 def is_decimal(character: str) -> bool:
-    r"""Return True for category Nd, which ``\d`` matches."""
-    return _among(unicode11().decimal, character)
+    r"""Return True for a decimal digit of any script (category Nd), which ``\d`` matches."""
+    return _is_in_ranges(load_unicode11().decimal, character)
 
 
 @cache
 def is_letter_like(character: str) -> bool:
     r"""Return True for what ``\w`` matches and ``\d`` does not: letters, other numbers and the underscore."""
-    return _among(unicode11().letter_like, character)
+    return _is_in_ranges(load_unicode11().letter_like, character)
 
 
 @cache
@@ -94,7 +94,7 @@ def is_letter_or_mark(character: str) -> bool:
     marks, connectors such as the underscore, and zero-width joiners. Numbers such as ``²`` and ``½`` are not
     included.
     """
-    return _among(unicode11().letter_or_mark, character)
+    return _is_in_ranges(load_unicode11().letter_or_mark, character)
 
 
 @cache
@@ -104,10 +104,10 @@ def is_word(character: str) -> bool:
 
 
 @cache
-def decimal_value(character: str) -> int | None:
+def get_decimal_value(character: str) -> int | None:
     """Return the value of a decimal digit of any script, or None for any other character."""
     # Each range consists of complete runs of ten digits, so the offset modulo 10 is the digit's value.
-    ranges = unicode11().decimal
+    ranges = load_unicode11().decimal
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     if place < 0 or ord(character) > ranges[place][1]:
         return None
@@ -116,16 +116,16 @@ def decimal_value(character: str) -> int | None:
 
 @cache
 def _is_cased(character: str) -> bool:
-    return _among(unicode11().cased, character)
+    return _is_in_ranges(load_unicode11().cased, character)
 
 
 @cache
 def _is_case_ignorable(character: str) -> bool:
-    return _among(unicode11().case_ignorable, character)
+    return _is_in_ranges(load_unicode11().case_ignorable, character)
 
 
 def lower(token: str) -> str:
-    """Return the token as Python 3.7's ``str.lower()`` does.
+    """Convert to lower case as Python 3.7's ``str.lower()`` does.
 
     A capital sigma that ends a word becomes ``ς``.
     """
@@ -134,27 +134,28 @@ def lower(token: str) -> str:
     return "".join(
         ("ς" if _is_final(token, place) else "σ")
         if character == "Σ"
-        else unicode11().lower.get(ord(character), character)
+        else load_unicode11().lower.get(ord(character), character)
         for place, character in enumerate(token)
     )
 
 
 def upper(text: str) -> str:
-    """Return the text as Python 3.7's ``str.upper()`` does. One character may become up to three."""
+    """Convert to upper case as Python 3.7's ``str.upper()`` does. A character may become up to three."""
     if text.isascii():
         return text.upper()
-    return "".join(unicode11().upper.get(ord(character), character) for character in text)
+    return "".join(load_unicode11().upper.get(ord(character), character) for character in text)
 
 
 def _is_final(token: str, place: int) -> bool:
-    """Return True if the nearest character before ``place`` is cased and the nearest after it is not.
+    """Return True if the capital sigma at ``place`` ends a word, and so becomes ``ς``.
 
-    Case-ignorable characters are skipped on both sides.
+    Unicode's rule: the nearest character before it is cased and the nearest after it is not. Case-ignorable
+    characters are skipped on both sides.
     """
-    return _next_is_cased(reversed(token[:place])) and not _next_is_cased(token[place + 1 :])
+    return _is_next_cased(reversed(token[:place])) and not _is_next_cased(token[place + 1 :])
 
 
-def _next_is_cased(characters: Iterable[str]) -> bool:
+def _is_next_cased(characters: Iterable[str]) -> bool:
     for character in characters:
         if not _is_case_ignorable(character):
             return _is_cased(character)
@@ -162,30 +163,30 @@ def _next_is_cased(characters: Iterable[str]) -> bool:
 
 
 def decompose(token: str) -> str:
-    """Return the token in NFD: canonically decomposed, runs of combining characters in canonical order."""
+    """Decompose the text canonically (NFD), and bring runs of combining characters into canonical order."""
     if token.isascii():
         return token
     ordered: list[str] = []
     run: list[str] = []
-    for character in "".join(map(decomposed, token)):
-        if unicode11().combining.get(ord(character)):
+    for character in "".join(map(decompose_character, token)):
+        if load_unicode11().combining.get(ord(character)):
             run.append(character)
         else:
-            ordered += sorted(run, key=_combining_class)
+            ordered += sorted(run, key=_get_combining_class)
             ordered.append(character)
             run.clear()
-    return "".join(ordered + sorted(run, key=_combining_class))
+    return "".join(ordered + sorted(run, key=_get_combining_class))
 
 
-def _combining_class(character: str) -> int:
-    return unicode11().combining[ord(character)]
+def _get_combining_class(character: str) -> int:
+    return load_unicode11().combining[ord(character)]
 
 
 @cache
-def decomposed(character: str) -> str:
-    """Return the canonical decomposition of one character."""
+def decompose_character(character: str) -> str:
+    """Return the canonical decomposition of one character, or the character itself if it has none."""
     if ord(character) in _HANGUL:
         index = ord(character) - _HANGUL.start
         leading, vowel, trailing = index // 588, index % 588 // 28, index % 28
         return chr(0x1100 + leading) + chr(0x1161 + vowel) + (chr(0x11A7 + trailing) if trailing else "")
-    return unicode11().decomposition.get(ord(character), character)
+    return load_unicode11().decomposition.get(ord(character), character)

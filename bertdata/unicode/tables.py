@@ -79,24 +79,24 @@ class LibraryClasses:
 
 
 @cache
-def unicode11() -> Unicode11:
-    """Return the tables of Unicode 11.0."""
+def load_unicode11() -> Unicode11:
+    """Load the tables of Unicode 11.0, once per process."""
     found: dict[str, Any] = {}
     for name, pairs in _read("unicode11.json").items():
-        found[name] = dict(pairs) if name in _MAPPINGS else _ranges(pairs)
+        found[name] = dict(pairs) if name in _MAPPINGS else _convert_ranges(pairs)
     return Unicode11(**found)
 
 
 @cache
-def library_classes() -> LibraryClasses:
-    """Return the character classes of the package tokenizers."""
-    return LibraryClasses(**{name: _ranges(pairs) for name, pairs in _read("library.json").items()})
+def load_library_classes() -> LibraryClasses:
+    """Load the character classes of the package tokenizers, once per process."""
+    return LibraryClasses(**{name: _convert_ranges(pairs) for name, pairs in _read("library.json").items()})
 
 
 @cache
-def bert_normalizer_differences() -> Ranges:
-    """Return the code points that BertNormalizer or BertPreTokenizer handles unlike Unicode 11.0."""
-    return _ranges(_read("bert_normalizer.json")["different"])
+def load_bert_normalizer_differences() -> Ranges:
+    """Load the code points that tokenizers' BertNormalizer or BertPreTokenizer treats unlike Unicode 11.0."""
+    return _convert_ranges(_read("bert_normalizer.json")["different"])
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -106,5 +106,5 @@ def _read(name: str) -> dict[str, Any]:
     return tables
 
 
-def _ranges(pairs: list[list[int]]) -> Ranges:
+def _convert_ranges(pairs: list[list[int]]) -> Ranges:
     return tuple((first, last) for first, last in pairs)

@@ -1,7 +1,7 @@
-"""Extract articles from a MediaWiki dump, with the output of wikiextractor.
+"""Extract plain-text articles from a MediaWiki dump, with the same bytes as the program wikiextractor.
 
-Start reading with ``extract``. ``dump/`` reads the dump as blocks of whole pages, ``block_work`` is a
-worker's task, ``articles/`` writes the result. ``ranges/`` does the same work on several machines: each
+Start reading with ``extract``. ``dump/`` reads the dump as blocks of whole pages. ``block_work`` extracts a
+block in a worker. ``articles/`` writes the result. ``ranges/`` does the same work on several machines: each
 worker reads a byte range of the dump, and ``fold`` joins the ranges.
 
 ``extractor`` is the interface of the extractors, and ``open_extractor`` chooses one. The package

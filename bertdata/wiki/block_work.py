@@ -1,4 +1,4 @@
-"""A worker's task on a block of pages, and the check that its result fits the block before."""
+"""Extract blocks of pages in workers, and check each result against the state after the block before."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ from bertdata.wiki.extractor import (
     ExtractorSettings,
     PageOutcome,
     find_state_after,
-    follows,
+    is_result_valid,
 )
 from bertdata.wiki.open_extractor import open_extractor
 from bertdata.wiki.pages import UNKNOWN
@@ -24,9 +24,9 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockArticles:
-    """Return the articles of a block.
+    """Extract the articles of a block of pages. Called in a worker.
 
-    state: state of reading at the start of the block.
+    state: what the extractor carries over from the pages before the block.
     """
     if block.skipped is not None:
         return BlockArticles(b"", [], None, state)
@@ -37,9 +37,9 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
 def find_block_definitions(
     settings: ExtractorSettings, state: BlockState, block: PageBlock
 ) -> BlockDefinitions:
-    """Return the template definitions in a block.
+    """Collect the template definitions in a block of pages. Called in a worker.
 
-    state: state of reading at the start of the block.
+    state: what the extractor carries over from the pages before the block.
     """
     return open_extractor(settings).definitions(block.data, state)
 
@@ -47,15 +47,15 @@ def find_block_definitions(
 def extract_blocks(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState
 ) -> Iterator[tuple[PageBlock, BlockArticles, BlockState]]:
-    """Yield each block with its articles and the state at its start.
+    """Extract blocks in parallel, and yield each block in order with its articles and the state before it.
 
     state: state at the start of the first block.
     """
     # Blocks are extracted in parallel, so the state at a block's start is not known. All are extracted as if
-    # they were at the start of the dump. That is nearly always right; otherwise the block is extracted again
-    # from the state after the block before.
+    # they were at the start of the dump. That is nearly always right. Where it is wrong, the block is
+    # extracted again from the state after the block before.
     for block, found in pool.in_order(partial(extract_block, settings, START), blocks):
-        if not follows(block.data, found, state):
+        if not is_result_valid(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])
         yield block, found, state
         state = find_state_after(found, state)
@@ -64,19 +64,19 @@ def extract_blocks(
 def find_definitions(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
-    """Yield each block with its template definitions.
+    """Collect template definitions in parallel, and yield each block in order with its definitions.
 
     state: state at the start of the first block.
     """
     for block, found in pool.in_order(partial(find_block_definitions, settings, START), blocks):
-        if not follows(block.data, found, state):
+        if not is_result_valid(block.data, found, state):
             [(_, found)] = pool.in_order(partial(find_block_definitions, settings, state), [block])
         yield block, found
         state = find_state_after(found, state)
 
 
 class PackagePages:
-    """Extracts pages that the kernel cannot handle, with the package wikiextractor in a separate process.
+    """Fallback for pages that the C++ kernel cannot handle: the package wikiextractor in a separate process.
 
     The process is started for the first such page, and its time and memory are limited.
     """
@@ -86,8 +86,11 @@ class PackagePages:
         self._open = ExitStack()
         self._pool: ProcessPool | None = None
 
-    def completed(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
-        """Return the result with the unknown pages extracted, and the number of these pages."""
+    def extract_unknown(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
+        """Extract the pages that the kernel marked as UNKNOWN, and add their articles to the block's result.
+
+        Returns the completed result, and the number of these pages.
+        """
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
             return found, 0
@@ -98,12 +101,12 @@ class PackagePages:
             piece = found.articles[at : at + outcome.size]
             at += outcome.size
             if outcome.reason == UNKNOWN:
-                piece, outcome = self._extract(block, outcome)
+                piece, outcome = self._extract_page(block, outcome)
             pieces.append(piece)
             outcomes.append(outcome)
         return found._replace(articles=b"".join(pieces), outcomes=outcomes), unknown
 
-    def _extract(self, block: PageBlock, unknown: PageOutcome) -> tuple[bytes, PageOutcome]:
+    def _extract_page(self, block: PageBlock, unknown: PageOutcome) -> tuple[bytes, PageOutcome]:
         if self._pool is None:
             memory = self._settings.rules.limits.memory_bytes
             self._pool = self._open.enter_context(ProcessPool(1, apart=True, memory_bytes=memory))
@@ -112,7 +115,7 @@ class PackagePages:
         try:
             [(_, found)] = self._pool.in_order(partial(extract_block, settings, START), [page])
         except WorkerDied as death:
-            raise settings.rules.error(death) from None
+            raise settings.rules.make_error(death) from None
         (outcome,) = found.outcomes
         return found.articles, outcome._replace(begin=unknown.begin, end=unknown.end)
 

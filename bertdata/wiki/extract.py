@@ -50,14 +50,15 @@ def extract_dump(
     dump, output_dir: paths or URLs.
     engine: None: the kernels if they are built.
     workers: number of threads (kernels) or processes (Python).
-    limits: limits of the work on a single page.
+    progress: called from time to time, see ``OnProgress``.
+    limits: limits of time and memory for a single page.
 
     The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight
     of the frozen date, for any engine and any number of workers. If the directory is already finished with
     the same plan, nothing is done.
 
     Raises InputError with the position for a damaged dump and for a page that exceeds the limits, and
-    DatasetError for a directory that holds something else.
+    DatasetError for a directory that holds other files than such a run writes.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
@@ -78,9 +79,10 @@ def extract_dump(
 def preview_extraction(
     dump: AnyPath, output_dir: AnyPath, settings: ExtractSettings, engine: Engine | None = None
 ) -> list[str]:
-    """Return a description of what extract_dump would do, for the user. Nothing is written.
+    """Return lines that tell the user what ``extract_dump`` would do. Nothing is written.
 
-    Raises the errors of extract_dump.
+    Raises InputError for a file that is not a dump, and DatasetError for a directory that holds other files
+    than such a run writes.
     """
     refuse_inputs(str(output_dir), [str(dump)])
     engine = check_engine(settings.extractor, engine)
@@ -92,7 +94,7 @@ def preview_extraction(
 
 
 class _Extraction:
-    """A run: first pass, second pass, manifest."""
+    """One run of the extraction: collect templates, extract articles, write the manifest."""
 
     def __init__(self, passes: DumpPasses, output: str, settings: ExtractSettings) -> None:
         self._passes = passes
@@ -108,17 +110,17 @@ class _Extraction:
         self._commit.release_finished()
 
     def preview(self) -> list[str]:
-        """Return a description of the dump, the settings and the state of the directory, for the user."""
+        """Return lines that tell the user about the dump, the settings and the state of the directory."""
         return self._directory.preview(begun=ArticleWriter.has_begun(self._commit))
 
     def run(self) -> ExtractReport:
-        """Extract the articles and return the report."""
-        with self._commit.run(), self._local_directory() as directory:
+        """Extract and write the articles, and return the report on all pages."""
+        with self._commit.run(), self._open_local_directory() as directory:
             try:
                 with KeptBlocks(directory, self._passes.bytes) as kept:
-                    writer = self._both_passes(directory, kept)
+                    writer = self._run_passes(directory, kept)
             except WorkerDied as death:
-                raise self._passes.rules.error(death) from None
+                raise self._passes.rules.make_error(death) from None
             except DataError:
                 self._passes.identity.check()  # a dump that changed during the run may look damaged
                 raise
@@ -130,19 +132,19 @@ class _Extraction:
         return writer.report
 
     @contextmanager
-    def _local_directory(self) -> Iterator[str]:
+    def _open_local_directory(self) -> Iterator[str]:
         """Yield a local directory for the files that the workers share."""
         if not storage.is_remote(self._commit.unfinished):
             yield self._commit.unfinished
             return
-        from tempfile import TemporaryDirectory  # slow to import
+        from tempfile import TemporaryDirectory  # slow to import, and rarely needed
 
         with TemporaryDirectory() as directory:
             yield directory
 
-    def _both_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
+    def _run_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
         report, left_out = ExtractReport(), set[str]()
-        settings, md5 = self._passes.first_pass(directory, kept, report, left_out)
+        settings, md5 = self._passes.run_first_pass(directory, kept, report, left_out)
         # First try to continue an earlier run. If a page that is to be left out now turns out to be in the
         # kept files, write everything again, with the report as it was after the first pass.
         writer = ArticleWriter(
@@ -150,22 +152,22 @@ class _Extraction:
         )
         try:
             writer.resume()
-            self._second_pass(kept, writer)
+            self._run_second_pass(kept, writer)
         except PageIsKept:
             writer = ArticleWriter(self._commit, self._passes.identity, settings, report, left_out, md5)
-            self._second_pass(kept, writer)
+            self._run_second_pass(kept, writer)
         return writer
 
-    def _second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
-        """Extract and write the articles, from the kept blocks if there are any, else from the dump."""
+    def _run_second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
+        """Extract and write the articles, reading blocks that the first pass kept, or else the dump."""
         # The first pass has kept all blocks and computed the md5, or the dump is read (again) here.
         if kept.complete:
-            self._write(kept.taken_back(), writer)
+            self._write(kept.take_back(), writer)
             return
         with self._passes.open() as dump:
-            self._write(dump.blocks(), writer)
+            self._write(dump.read_blocks(), writer)
             writer.dump_md5 = writer.dump_md5 or dump.md5()
 
     def _write(self, blocks: Iterable[PageBlock], writer: ArticleWriter) -> None:
         for position in writer.write(blocks, self._passes.pools.work):
-            self._passes.tell("articles", position)
+            self._passes.report_progress("articles", position)

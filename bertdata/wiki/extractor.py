@@ -20,10 +20,11 @@ from bertdata.wiki.settings import ExtractorName
 
 
 class BlockState(NamedTuple):
-    """State of reading at the start of a block.
+    """What an extractor carries over from the pages before a block.
 
-    namespace, redirect, inside_text: values that MLPerf's extractor carries from page to page.
-    last_id: page id of the article before. A page that repeats this id is skipped.
+    namespace, redirect, inside_text: last ``<ns>`` value, whether a ``<redirect>`` was seen, and whether the
+    block starts inside ``<text>``. Only MLPerf's extractor carries these over.
+    last_id: page id of the last article. A page that repeats this id is skipped.
     """
 
     namespace: str
@@ -35,15 +36,15 @@ class BlockState(NamedTuple):
 _USUAL_BEGIN = rb"\s*<page>\s*<title>[^<\n]*</title>\s*\n[ \t]*<ns>"
 
 START = BlockState("0", False, False, None)
-"""State at the start of a dump. Each block is first extracted with it."""
+"""State at the start of a dump. Each block is first extracted as if it started in this state."""
 
 
 class PageOutcome(NamedTuple):
-    """What became of a page: an article, or a reason for skipping it.
+    """Result for one page: an article, or the reason why there is none.
 
-    reason: empty for an article, else a constant of ``pages``.
-    detail: page id of an article, or more about the reason.
-    size: bytes of the article.
+    reason: empty for an article, else a constant of ``bertdata.wiki.pages`` such as REDIRECT.
+    detail: page id of an article, or details about the reason.
+    size: bytes of the article, 0 if there is none.
     begin, end: position of the page in its block.
     """
 
@@ -55,12 +56,12 @@ class PageOutcome(NamedTuple):
 
 
 class BlockArticles(NamedTuple):
-    """Articles of a block.
+    """Articles extracted from a block of pages.
 
     articles: the articles, concatenated.
-    outcomes: outcome of each page.
-    first_id: id of the first page that may be an article.
-    exit: state after the block.
+    outcomes: result for each page of the block.
+    first_id: id of the first page that may be an article, or None.
+    exit: state to carry over to the next block.
     revisions: number of revisions of all pages. It exceeds the number of pages only in a dump with histories.
     """
 
@@ -74,10 +75,11 @@ class BlockArticles(NamedTuple):
 class BlockDefinitions(NamedTuple):
     """Template definitions in a block.
 
-    definitions: kind ("template" or "redirect"), title and text of each.
+    definitions: kind ("template" or "redirect"), title and text of each definition.
     pages: number of template pages.
     left_out: ids of template pages that the user left out.
-    first_id, exit: as in BlockArticles.
+    first_id: id of the first page that may be an article, or None.
+    exit: state to carry over to the next block.
     """
 
     definitions: list[tuple[str, bytes, bytes]]
@@ -88,7 +90,10 @@ class BlockDefinitions(NamedTuple):
 
 
 class Extractor(Protocol):
-    """Turns the pages of a block into articles or definitions. The result does not depend on the engine."""
+    """Program that turns a block of pages into articles or template definitions.
+
+    A C++ kernel and a Python engine for the same program give the same result.
+    """
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles: ...
 
@@ -96,9 +101,13 @@ class Extractor(Protocol):
 
 
 class ExtractorSettings(NamedTuple):
-    """Everything that a worker needs besides the pages.
+    """Everything that a worker needs to extract pages.
 
-    templates: path of the template file, or None.
+    site: site name and namespaces from the dump's <siteinfo>.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if it is not known or needed yet.
+    templates: path of the template file (see ``template_file``), or None.
+    max_page_bytes: a page with more bytes of XML is skipped.
+    rules: pages to leave out, and limits of the work on a page.
     """
 
     extractor: ExtractorName
@@ -110,12 +119,15 @@ class ExtractorSettings(NamedTuple):
     rules: PageRules
 
 
-def follows(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
-    """Return True if a result made with START equals the result that ``state`` would give.
+def is_result_valid(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
+    """Return True if a block's result, extracted from START, is also right for the block's true state.
 
-    The first page must not repeat the id of the article before. If ``state`` also differs otherwise, the
-    block must not start inside the text of an unclosed page, and its first page must state its namespace, as
-    pages written by MediaWiki do. The redirect needs no test, because ``<page>`` resets it.
+    state: true state after the block before.
+
+    Two things can make the result wrong. The first page may repeat the id of the last article. Or MLPerf's
+    extractor may carry over a value: this matters if the block starts inside the text of an unclosed page, or
+    if its first page does not state its namespace. Pages written by MediaWiki always state it. A redirect
+    that is carried over does not matter, because ``<page>`` resets it.
     """
     if state.last_id is not None and state.last_id == result.first_id:
         return False
@@ -128,9 +140,10 @@ def has_usual_begin(data: bytes) -> bool:
 
 
 def find_state_after(result: BlockArticles | BlockDefinitions, state: BlockState) -> BlockState:
-    """Return the state after a block.
+    """Return the state to carry over to the next block.
 
-    state: the state before it. The result must have been made with this state, or with START if it follows.
+    result: result of the block.
+    state: state before the block. The result must be right for this state (see ``is_result_valid``).
     """
     last_id = state.last_id if result.exit.last_id is None else result.exit.last_id
     return result.exit._replace(last_id=last_id)

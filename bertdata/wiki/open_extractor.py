@@ -1,4 +1,4 @@
-"""Open the extractor that fits a program ("3.1.0" or "mlperf") and an engine (kernel or Python)."""
+"""Choose and open an extractor for a program ("3.1.0" or "mlperf") and an engine (C++ kernel or Python)."""
 
 import datetime
 from collections.abc import Iterable
@@ -20,7 +20,10 @@ from bertdata.wiki.template_file import map_file
 
 
 def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
-    """Return the requested engine, or the default engine. Raises an error if it cannot run."""
+    """Return the requested engine, or the default engine if it is None.
+
+    Raises MissingExtraError if the engine needs the package wikiextractor and it is not installed.
+    """
     engine = engine or default_engine()
     if not use_native(engine) and extractor == "3.1.0":
         from bertdata.wiki.wikiextractor.renderer import load_wikiextractor
@@ -31,13 +34,13 @@ def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
 
 @lru_cache(maxsize=2)
 def open_extractor(settings: ExtractorSettings) -> Extractor:
-    """Return the extractor. It is kept between a worker's blocks. Raises the errors of its engine."""
+    """Return the extractor for these settings. A worker keeps it from block to block."""
     if use_native(settings.engine):
         return _NativeExtractor(settings)
     if settings.extractor == "mlperf":
         from bertdata.wiki.mlperf import MlperfExtractor
 
-        return _Named(MlperfExtractor(**_arguments(settings)))
+        return _NamedTupleExtractor(MlperfExtractor(**_make_arguments(settings)))
     from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 
     return PackageExtractor(settings)
@@ -48,15 +51,15 @@ def forget_extractors() -> None:
     open_extractor.cache_clear()
 
 
-class _Named:
-    """Extractor that turns the plain tuples of another extractor into named tuples."""
+class _NamedTupleExtractor:
+    """Wrapper of an extractor that returns plain tuples, such as a kernel. It returns named tuples."""
 
     def __init__(self, extractor: Any) -> None:
         self._extractor = extractor
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
         articles, outcomes, first_id, leaving = self._extractor.extract(data, tuple(state))
-        named = _named_outcomes(outcomes)
+        named = _name_outcomes(outcomes)
         return BlockArticles(articles, named, first_id, BlockState(*leaving))
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
@@ -64,16 +67,16 @@ class _Named:
         return BlockDefinitions(found, pages, left_out, first_id, BlockState(*leaving))
 
 
-def _named_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
+def _name_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
     new = tuple.__new__  # implemented in C. Time in Python matters here: it blocks the other kernel threads.
     return [new(PageOutcome, outcome) for outcome in outcomes]
 
 
-class _NativeExtractor(_Named):
-    """C++ kernel as an extractor. Several threads may share it."""
+class _NativeExtractor(_NamedTupleExtractor):
+    """Extractor that calls a C++ kernel. Several threads may share it."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
-        arguments = _arguments(settings)
+        arguments = _make_arguments(settings)
         if settings.extractor == "mlperf":
             super().__init__(kernels.MlperfExtractor(compute=_compute, **arguments))
         else:
@@ -81,13 +84,13 @@ class _NativeExtractor(_Named):
 
 
 def _compute(function: str, arguments: list[str]) -> str:
-    """Evaluate a rare parser function in Python, on behalf of the kernel."""
+    """Evaluate ``#expr`` or a regular expression in Python. The C++ kernel calls this function."""
     from bertdata.wiki.mlperf.compute import compute
 
     return compute(function, arguments)
 
 
-def _arguments(settings: ExtractorSettings) -> dict[str, Any]:
+def _make_arguments(settings: ExtractorSettings) -> dict[str, Any]:
     site = settings.site
     return {
         "url_base": site.url_base,

@@ -18,9 +18,9 @@ MAX_WORK = 1 << 34
 
 
 class PageLimits(NamedTuple):
-    """Limits of the work on one page. Pages of Wikipedia stay far below them.
+    """Limits of the work on one page, which real pages of Wikipedia never come near.
 
-    cpu_seconds: CPU time.
+    cpu_seconds: largest CPU time in seconds.
     memory_bytes: growth of the worker's memory, measured where /proc exists.
     """
 
@@ -32,7 +32,7 @@ LIMITS = PageLimits()
 
 
 class PageRules(NamedTuple):
-    """Rules for each page of a dump.
+    """Rules that apply to the pages of a dump: which to leave out, and limits for all others.
 
     dump: path of the dump, for messages.
     skip_pages: ids of pages to leave out.
@@ -43,49 +43,57 @@ class PageRules(NamedTuple):
     limits: PageLimits = LIMITS
 
     @contextmanager
-    def limited(self, page_id: str, title: str) -> Iterator[None]:
-        """Limit the time of the work on a page, if this is a worker process."""
+    def limit_page(self, page_id: str, title: str) -> Iterator[None]:
+        """Context manager that limits the CPU time of the work on a page.
+
+        It has no effect outside a worker.
+        """
         name = f"{page_id}\t{title}"
         try:
             with work_limits.limited(name, self.limits.cpu_seconds):
                 yield
         except MemoryError:
-            raise self._too_much(name, "took more memory than there is") from None
+            raise self._make_error_with_remedy(name, "took more memory than there is") from None
 
-    def error(self, death: WorkerDied) -> BertDataError:
-        """Return the error for the death of a worker. It names the page that the worker was working on."""
+    def make_error(self, death: WorkerDied) -> BertDataError:
+        """Make the error to raise when a worker process has died.
+
+        It names the page that the worker worked on.
+        """
         # A worker that was not working on a page died for another reason, so its error is passed on.
         if not death.work:
             return death
         if death.limit == work_limits.CPU:
-            return self._too_much(death.work, f"took more than {self.limits.cpu_seconds:g} CPU seconds")
+            return self._make_error_with_remedy(
+                death.work, f"took more than {self.limits.cpu_seconds:g} CPU seconds"
+            )
         if death.limit == work_limits.MEMORY:
             gibibytes = self.limits.memory_bytes / (1 << 30)
-            return self._too_much(death.work, f"took more than {gibibytes:g} GiB of memory")
-        page, remedy = _page(death.work), _remedy(death.work)
+            return self._make_error_with_remedy(death.work, f"took more than {gibibytes:g} GiB of memory")
+        page, remedy = _format_page(death.work), _format_skip_flag(death.work)
         return WorkerDied(f"{death}; if one dies at {page} again, {remedy} leaves that page out")
 
-    def too_much(self, page_id: str, title: str, found: str) -> InputError:
-        """Return the error for a page that exceeds a limit.
+    def make_limit_error(self, page_id: str, title: str, found: str) -> InputError:
+        """Make the error for a page that exceeds a limit.
 
-        found: which limit, in the words that follow "page ...: ".
+        found: what the page did, for example "took more than 600 CPU seconds".
         """
-        return self._too_much(f"{page_id}\t{title}", found)
+        return self._make_error_with_remedy(f"{page_id}\t{title}", found)
 
-    def _too_much(self, name: str, found: str) -> InputError:
+    def _make_error_with_remedy(self, name: str, found: str) -> InputError:
         return InputError(
-            f"{self.dump}: {_page(name)}: {found}; run the same command with {_remedy(name)} to leave it "
-            "out: what is finished is kept"
+            f"{self.dump}: {_format_page(name)}: {found}; run the same command with "
+            f"{_format_skip_flag(name)} to leave it out: what is finished is kept"
         )
 
 
-def _page(name: str) -> str:
+def _format_page(name: str) -> str:
     page_id, _, title = name.partition("\t")
     return f"page {title!r} (id {page_id})"
 
 
-def _remedy(name: str) -> str:
-    import shlex  # slow to import
+def _format_skip_flag(name: str) -> str:
+    import shlex  # imported here, because it is slow to import and rarely needed
 
     page_id, _, _ = name.partition("\t")
     return f"--skip-page {shlex.quote(page_id)}"

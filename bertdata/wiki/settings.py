@@ -1,4 +1,4 @@
-"""Settings of an extraction."""
+"""Settings of an extraction from a Wikipedia dump."""
 
 import datetime
 import re
@@ -22,7 +22,10 @@ files, in an escape that is switched off, and in revision ids that no output sho
 
 
 def writes_escapes(program: Mapping[str, str]) -> bool:
-    """Return whether the program in a manifest escapes ``&``, ``<`` and ``>`` in the text of articles."""
+    """Return whether an extractor writes ``&amp;`` and so on in the text of articles.
+
+    program: name and version of the extractor, as a manifest of articles stores them.
+    """
     return program["version"] == VERSIONS["3.1.0"]
 
 
@@ -76,7 +79,7 @@ class ExtractSettings(_Fields):
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:
         """Return the settings as a manifest stores them.
 
-        day: the day, if it is known before the dump is read.
+        day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
         """
         skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
         return {
@@ -91,8 +94,11 @@ class ExtractSettings(_Fields):
         """Name and version of the program, as a manifest stores them."""
         return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
-    def day_of(self, dump: str) -> datetime.date | None:
-        """Return the day of the settings or the dump's file name, or None if only the dump's pages tell."""
+    def find_day(self, dump: str) -> datetime.date | None:
+        """Return the day for ``{{CURRENTDAY}}`` and similar words, from the settings or the dump's file name.
+
+        Returns None if neither has a date. The dump's newest revision then determines the day.
+        """
         return self.date or parse_name_date(dump)
 
 

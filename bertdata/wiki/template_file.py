@@ -32,7 +32,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
-    """Collects definitions in the dump's order and writes the template file. Large texts are kept on disk."""
+    """Writer of the template file. It collects definitions in the dump's order, on disk if they are large."""
 
     def __init__(self) -> None:
         self._data = SpooledFile(_IN_MEMORY_BYTES)
@@ -41,7 +41,10 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._records: dict[str, dict[bytes, list[bytes]]] = {TEMPLATE: {}, REDIRECT: {}}  # by title
 
     def add(self, kind: str, title: bytes, text: bytes) -> None:
-        """Add the next definition."""
+        """Add the next template definition of the dump.
+
+        kind: TEMPLATE or REDIRECT.
+        """
         at, size = self._bytes, len(title)
         record = _RECORD.pack(at, size, at + size, len(text), self._count)
         self._records[kind].setdefault(title, []).append(record)
@@ -52,7 +55,10 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._numbers[kind] += 1
 
     def write(self, file: BinaryIO) -> None:
-        """Write the template file. This must be fast, because the workers wait for it."""
+        """Write all collected definitions to the template file.
+
+        This must be fast: the workers wait for it.
+        """
         file.write(MAGIC + _COUNTS.pack(self._numbers[TEMPLATE], self._numbers[REDIRECT]))
         for kind in (TEMPLATE, REDIRECT):
             file.write(
@@ -82,7 +88,7 @@ def read_definitions(data: memoryview) -> Iterator[tuple[str, bytes, bytes]]:
 
 
 def map_file(path: str) -> mmap.mmap | bytes:
-    """Return the file's bytes, memory-mapped."""
+    """Map a file into memory and return its bytes. An empty file gives empty bytes."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return b""

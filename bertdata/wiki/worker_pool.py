@@ -13,9 +13,9 @@ Result = TypeVar("Result")
 
 
 class WorkerPool(Protocol):
-    """Pool that maps a function over items and returns the results in order.
+    """Pool of workers that applies a function to items, and yields item and result in order.
 
-    The number of items in work is bounded, as in ``io.process_pool``.
+    Only a bounded number of items is read ahead, so memory stays bounded.
     """
 
     def in_order(
@@ -24,10 +24,10 @@ class WorkerPool(Protocol):
 
 
 class WorkerPools(NamedTuple):
-    """Two pools, which may be the same.
+    """Pools of workers of an extraction. Both fields may be the same pool.
 
-    work: for pages.
-    reading: for decompression.
+    work: pool that extracts pages.
+    reading: pool that decompresses the dump.
     """
 
     work: WorkerPool
@@ -36,7 +36,7 @@ class WorkerPools(NamedTuple):
 
 @contextmanager
 def open_pools(engine: Engine, workers: int, memory_bytes: int) -> Iterator[WorkerPools]:
-    """Start the workers when the first item arrives.
+    """Open the pools of an extraction. Workers start when the first item arrives.
 
     Python engines run in separate processes, which are killed when a page exceeds its limits. With a single
     worker process, this process is otherwise idle and decompresses the dump.

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import PATTERNS
 from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
-from bertdata.unicode.tables import library_classes, unicode11
+from bertdata.unicode.tables import load_library_classes, load_unicode11
 from tests.support.strategies import lines
 
 LANGUAGES = {
@@ -156,17 +156,17 @@ def tokenizer_of(parsed: dict[str, Any], engine: Any, between: str = " ") -> Byt
 
 
 _odd = st.one_of(
-    st.sampled_from(sorted(unicode11().combining)),
-    st.sampled_from(sorted(unicode11().decomposition)),
+    st.sampled_from(sorted(load_unicode11().combining)),
+    st.sampled_from(sorted(load_unicode11().decomposition)),
     *(
         st.sampled_from(table).flatmap(lambda run: st.integers(*run))
         for table in (
-            library_classes().number,
-            library_classes().newer_number,
-            library_classes().space,
-            library_classes().word_but_letter,
-            library_classes().newer_mark,
-            library_classes().never_composed,
+            load_library_classes().number,
+            load_library_classes().newer_number,
+            load_library_classes().space,
+            load_library_classes().word_but_letter,
+            load_library_classes().newer_mark,
+            load_library_classes().never_composed,
         )
     ),
 ).map(chr)

@@ -13,7 +13,7 @@ from bertdata.examples.bert.settings import BertSettings
 from bertdata.records import Documents, ShardLayout, Vocabulary
 from bertdata.tokens.basic import split_words
 from bertdata.tokens.vocabulary import parse_vocabulary
-from bertdata.unicode.tables import unicode11
+from bertdata.unicode.tables import load_unicode11
 
 
 def tries(factor: float) -> hypothesis_settings:
@@ -74,12 +74,12 @@ LENGTHS = (15, 16, 17, 18, 31, 32, 33, 99, 100, 101, 199, 200, 201, 255, 256, 25
 characters = st.one_of(
     st.characters(exclude_categories=["Cs"]),
     st.integers(0, 0x10FFFF - 0x800).map(lambda point: chr(point if point < 0xD800 else point + 0x800)),
-    st.sampled_from(unicode11().unassigned)
+    st.sampled_from(load_unicode11().unassigned)
     .map(lambda run: chr(run[0]))
     .filter(lambda character: not "\ud800" <= character <= "\udfff"),
-    st.sampled_from(unicode11().nonspacing_mark).map(lambda run: chr(run[1])),
-    st.sampled_from(sorted(unicode11().lower)).map(chr),
-    st.sampled_from(sorted(unicode11().decomposition)).map(chr),
+    st.sampled_from(load_unicode11().nonspacing_mark).map(lambda run: chr(run[1])),
+    st.sampled_from(sorted(load_unicode11().lower)).map(chr),
+    st.sampled_from(sorted(load_unicode11().decomposition)).map(chr),
     *map(
         st.sampled_from,
         (
@@ -105,8 +105,8 @@ accented_words = st.tuples(st.sampled_from("aeZΑ각\u0f71"), st.text(MARKS, max
 spacing_marks = st.sampled_from(
     sorted(
         chr(point)
-        for point in unicode11().combining
-        if not any(first <= point <= last for first, last in unicode11().nonspacing_mark)
+        for point in load_unicode11().combining
+        if not any(first <= point <= last for first, last in load_unicode11().nonspacing_mark)
     )
 )
 ordered_words = st.text(st.one_of(spacing_marks, spacing_marks, st.sampled_from(MARKS + "abc")), max_size=8)

@@ -21,12 +21,12 @@ _Span = tuple[int, int]
 
 
 class _Candidate(NamedTuple):
-    """End mark that may end a sentence.
+    """End mark (``.``, ``?`` or ``!``) that may end a sentence.
 
     place: position of the mark.
     resume: position where the next sentence starts if this one ends here.
-    stop: end of the candidate's context. This is the end of the next word, or of the punctuation mark
-    directly after the candidate.
+    stop: end of the text that is looked at to decide (the context). This is the end of the next word, or of
+        the punctuation mark directly after the end mark.
     """
 
     place: int
@@ -45,26 +45,26 @@ def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> li
     ['(Dr. No came.)', 'He left.']
     """
     patterns = make_patterns(variant)
-    spans = _with_closing_marks(paragraph, _spans(paragraph, tables, patterns), patterns)
+    spans = _move_closing_marks(paragraph, _find_spans(paragraph, tables, patterns), patterns)
     return [paragraph[first:last] for first, last in spans]
 
 
-def _spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[_Span]:
-    """Yield the span of each sentence, up to its end mark. A closing bracket still starts the next span."""
+def _find_spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[_Span]:
+    """Yield start and end of each sentence. A closing bracket after an end mark is in the next span."""
     # "(Dr. No came.) He left."
     # - "Dr." is a candidate with the context "(Dr. No". It contains no sentence end: "dr" is an abbreviation.
     # - "came." has the context "came.)", which contains a sentence end. The sentence is "(Dr. No came." and
     #   the next span starts at ")". _with_closing_marks then moves the ")" to the first sentence.
     first = 0
-    for start, candidate in _contexts(paragraph, patterns):
+    for start, candidate in _find_contexts(paragraph, patterns):
         if contains_sentence_end(paragraph[start : candidate.stop], tables, patterns):
             yield first, candidate.place + 1
             first = candidate.resume
     yield first, len(paragraph.rstrip())
 
 
-def _contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candidate]]:
-    """Yield each candidate to decide on, with the position where its context starts.
+def _find_contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candidate]]:
+    """Yield each end mark to decide on, with the position where its context starts.
 
     The context starts with the word that the candidate ends. Of several candidates in one word, only the last
     counts: ``Really?!)`` has a single candidate. From nltk 3.10.0 on, only ASCII white space separates words
@@ -74,7 +74,7 @@ def _contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candid
     # ``held`` is the last candidate seen. It is decided on when the next candidate turns out to be in another
     # word. NLTK does the same when it looks backwards from each match for the last white space.
     start, held = 0, None
-    for candidate in _candidates(paragraph, patterns):
+    for candidate in _find_candidates(paragraph, patterns):
         # The text between two candidates. If it contains white space, the new candidate is in another word,
         # and this word starts after the last white space.
         after = held.place + 1 if held else 1
@@ -89,8 +89,8 @@ def _contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candid
         yield start, held
 
 
-def _candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
-    """Yield every end mark that is followed by white space and a word, or by a mark that ends a word."""
+def _find_candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
+    """Yield every end mark that white space and a word follow, or a punctuation mark that ends a word."""
     for found in patterns.end_mark.finditer(paragraph):
         after = found.end()
         if found["next"]:
@@ -99,7 +99,7 @@ def _candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]:
             yield _Candidate(found.start(), after, after + 1)
 
 
-def _with_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patterns) -> Iterator[_Span]:
+def _move_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patterns) -> Iterator[_Span]:
     """Yield the spans, with closing quotes and brackets moved from the start of a span to the span before."""
     first, last = next(spans)
     for next_first, next_last in spans:

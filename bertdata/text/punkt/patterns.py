@@ -29,15 +29,16 @@ _ASCII_SPACE = r"[ \t\n\r\f\v]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patterns:
-    """Patterns and characters of one variant.
+    """Regular expressions and character tests of one variant of Punkt.
 
-    end_mark: a candidate and what follows it. The group ``next`` is the next word if white space comes first.
-    closing: marks that belong to the sentence before them, with the white space after them.
-    separator: white space between the word of a candidate and the candidate before.
-    counts_first_mark: whether a candidate that starts its word counts although another follows in the same
+    end_mark: matches an end mark that may end a sentence. The group ``next`` is the next word if white space
+        follows the mark.
+    closing: matches closing quotes and brackets, which belong to the sentence before, and white space after.
+    separator: matches the white space between words, to find the word that an end mark belongs to.
+    counts_first_mark: whether an end mark at the start of a word counts, although another follows in the
     word.
-    word: a word within a line.
-    is_letter: tests for letters. A letter with a period is an initial.
+    word: matches a word within a line.
+    is_letter: returns whether a character is a letter. A letter with a period is an initial.
     """
 
     end_mark: re.Pattern[str]
@@ -50,7 +51,7 @@ class Patterns:
 
 @cache
 def make_patterns(variant: Variant) -> Patterns:
-    """Return the patterns of a variant."""
+    """Return the patterns of a variant of Punkt. They are compiled once."""
     is_regex = variant == "3.10.4"
     quotes = _QUOTES if is_regex else ""
     space, visible = (r"[^\S\x1c-\x1f]", r"[\S\x1c-\x1f]") if is_regex else (r"\s", r"\S")
@@ -60,13 +61,13 @@ def make_patterns(variant: Variant) -> Patterns:
         closing=re.compile(rf"""["')\]}}{quotes}]+(?:{space}+|(?=--)|\Z)"""),
         separator=re.compile(r"\s" if variant == "3.4.5" else _ASCII_SPACE),
         counts_first_mark=variant != "3.4.5",
-        word=_word(space, visible, breaks_word),
+        word=_make_word_pattern(space, visible, breaks_word),
         is_letter=characters.is_letter_or_mark if is_regex else characters.is_letter_like,
     )
 
 
-def _word(space: str, visible: str, breaks_word: str) -> re.Pattern[str]:
-    """Return the pattern of a word.
+def _make_word_pattern(space: str, visible: str, breaks_word: str) -> re.Pattern[str]:
+    """Compile the regular expression that matches a word.
 
     It matches a dash or an ellipsis (``--``, ``...``, the spaced ``. . .``), or text up to a word end, or any
     single mark.

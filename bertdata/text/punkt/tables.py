@@ -33,7 +33,7 @@ class PunktTables:
     matches a period after a hyphen ("ab-.").
     collocations: pairs of words that belong together across a period ("J. Walter").
     sentence_starters: words that often start a sentence.
-    contexts: sum of the flags above for each word.
+    contexts: for each word, how it occurred in Punkt's training text, as the sum of the flags above.
     """
 
     abbreviations: frozenset[str]
@@ -43,24 +43,36 @@ class PunktTables:
 
 
 def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
-    """Parse the contents of the four files.
+    """Parse the four table files of a language.
 
-    files: contents by file name.
+    files: content of each file, by file name.
 
     Raises InputError that names a missing file, or the file and line of a malformed row.
     """
     return PunktTables(
-        abbreviations=frozenset(_rows(files, ABBREVIATIONS, "one word or nothing", _abbreviation)),
-        collocations=frozenset(_rows(files, COLLOCATIONS, "two words with a tab between them", _pair)),
-        sentence_starters=frozenset(_rows(files, SENTENCE_STARTERS, "one word", _word)),
-        contexts=dict(_rows(files, CONTEXTS, "a word, a tab and an even number below 128", _context)),
+        abbreviations=frozenset(
+            _parse_rows(files, ABBREVIATIONS, "one word or nothing", _parse_abbreviation)
+        ),
+        collocations=frozenset(
+            _parse_rows(files, COLLOCATIONS, "two words with a tab between them", _parse_pair)
+        ),
+        sentence_starters=frozenset(_parse_rows(files, SENTENCE_STARTERS, "one word", _parse_word)),
+        contexts=dict(
+            _parse_rows(files, CONTEXTS, "a word, a tab and an even number below 128", _parse_context)
+        ),
     )
 
 
-def _rows(
+def _parse_rows(
     files: Mapping[str, bytes], name: str, expected: str, parse: Callable[[list[str]], _Row | None]
 ) -> Iterator[_Row]:
-    """Yield the parsed rows of a file. Raises InputError if the file is missing or a row is malformed."""
+    """Yield the parsed rows of a table file.
+
+    expected: description of a row, for the error message.
+    parse: parses the fields of a row. It returns None for a malformed row.
+
+    Raises InputError if the file is missing or a row is malformed.
+    """
     if name not in files:
         raise InputError(f"{name}: not there; expected the four files {', '.join(TABLE_FILES)}")
     lines = files[name].removesuffix(b"\n").split(b"\n") if files[name] else []
@@ -80,19 +92,19 @@ def _is_word(field: str) -> bool:
     return bool(field.strip()) and field.splitlines() == [field]
 
 
-def _word(fields: list[str]) -> str | None:
+def _parse_word(fields: list[str]) -> str | None:
     return fields[0] if len(fields) == 1 and _is_word(fields[0]) else None
 
 
-def _abbreviation(fields: list[str]) -> str | None:
-    return "" if fields == [""] else _word(fields)
+def _parse_abbreviation(fields: list[str]) -> str | None:
+    return "" if fields == [""] else _parse_word(fields)
 
 
-def _pair(fields: list[str]) -> tuple[str, str] | None:
+def _parse_pair(fields: list[str]) -> tuple[str, str] | None:
     return (fields[0], fields[1]) if len(fields) == 2 and all(map(_is_word, fields)) else None
 
 
-def _context(fields: list[str]) -> tuple[str, int] | None:
+def _parse_context(fields: list[str]) -> tuple[str, int] | None:
     if len(fields) != 2 or not _is_word(fields[0]) or not (fields[1].isascii() and fields[1].isdigit()):
         return None
     flags = int(fields[1]) if len(fields[1]) < 4 else -1

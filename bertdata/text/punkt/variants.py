@@ -12,7 +12,7 @@ ALIASES: dict[str, Variant] = {"current": "3.10.0"}
 def find_variant(name: str) -> str:
     """Return the variant with this name or alias. An unknown name is returned unchanged.
 
-    >>> variant_named("current")
+    >>> find_variant("current")
     '3.10.0'
     """
     return ALIASES.get(name, name)

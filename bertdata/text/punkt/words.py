@@ -1,4 +1,4 @@
-"""Decide from the words around a candidate whether a sentence ends (Kiss and Strunk 2006, section 4)."""
+"""Decide from the words around an end mark whether a sentence ends (Kiss and Strunk 2006, section 4)."""
 
 import re
 from collections.abc import Iterator
@@ -15,10 +15,11 @@ _NUMBER = re.compile(r"-?[.,]?0[0,.-]*")
 
 
 class _Word(NamedTuple):
-    """Word, with what its form and the abbreviation table say about it.
+    """Word of the text around an end mark, with its properties.
 
     type: the lower-cased word, or NUMBER for any number.
     is_initial: whether it is a letter and a period.
+    is_abbreviation: whether it ends with a period and is in the table of abbreviations.
     ends_sentence: whether it looks like a sentence end. True for ``.``, ``?``, ``!``, and for a period that
     does not belong to a known abbreviation.
     """
@@ -31,19 +32,19 @@ class _Word(NamedTuple):
 
 
 def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns) -> bool:
-    """Return True if a sentence ends with any word of the context except the last word."""
-    words = (_word(text, tables, patterns) for text in _texts(context, patterns))
+    """Return True if a sentence ends within the context, that is after any of its words but the last."""
+    words = (_classify_word(text, tables, patterns) for text in _split_words(context, patterns))
     return any(_ends_between(word, following, tables) for word, following in pairwise(words))
 
 
-def _texts(context: str, patterns: Patterns) -> Iterator[str]:
-    """Yield the words of the context. A line that Python's ``str.strip`` empties has no words."""
+def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
+    """Yield the words of the context. A line of white space has no words."""
     for line in context.split("\n"):
         if line.strip():
             yield from patterns.word.findall(line)
 
 
-def _word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
+def _classify_word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
     lowered = characters.lower(text)
     ends_in_period = text.endswith(".") and not text.endswith("..")
     is_abbreviation = ends_in_period and text != "." and _is_abbreviation(lowered[:-1], tables)

@@ -1,8 +1,9 @@
 """Find records whose text an earlier record also has, by sorting the hashes of all texts on disk.
 
-A first pass computes a hash of every text. The hashes are sorted, each with its record's position. All
-records with the same hash except the first are duplicates. They are sorted by position into a file, which the
-pass that makes the parts reads in parallel with the records. Memory does not grow with the number of records.
+A first pass computes a hash of every text. The hashes are sorted together with the positions of their
+records. Of the records with the same hash, all except the first are duplicates. The duplicates are sorted by
+position into a file. The pass that makes the parts reads this file side by side with the records. Memory does
+not grow with the number of records.
 """
 
 import struct
@@ -25,10 +26,10 @@ from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece, RecordPlace
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_pieces
-from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, make_bodies
+from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, normalise_texts
 
 NAME = "sorted/duplicates"
-"""Name of the file of duplicates in the commit protocol. Names of parts never contain a slash."""
+"""Name of the scratch file of duplicates. It contains a slash, which names of parts never do."""
 
 HASHED = struct.Struct(f">{HASH_BYTES}sIII")
 """Entry of the first sort: hash of a text; numbers of the file, its piece, and the record in the piece."""
@@ -41,9 +42,9 @@ record with its text.
 class PieceHashes(NamedTuple):
     """Hash entries of a piece's records.
 
-    entries: the entries, concatenated.
-    taken: how many record numbers the piece uses up.
-    first_bad: first unusable record, or None.
+    entries: the entries (see HASHED), concatenated.
+    taken: number of records in the piece. For JSON lines, blank lines count too.
+    first_bad: first unusable record of the piece, or None.
     """
 
     entries: bytes
@@ -59,7 +60,7 @@ class PieceToHashes:
 
     def __call__(self, work: NumberedPiece) -> PieceHashes:
         read = work.piece.read(self.settings.records)
-        usable, bad = make_bodies(read.records, self.settings)
+        usable, bad = normalise_texts(read.records, self.settings)
         entries = [
             HASHED.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
         ]
@@ -68,7 +69,7 @@ class PieceToHashes:
 
 
 def split_entries(entries: bytes) -> Iterator[bytes]:
-    """Yield each of the concatenated entries."""
+    """Split concatenated hash entries (see HASHED) into single entries."""
     for start in range(0, len(entries), HASHED.size):
         yield entries[start : start + HASHED.size]
 
@@ -76,11 +77,11 @@ def split_entries(entries: bytes) -> Iterator[bytes]:
 def match_duplicates(
     hashed: Iterable[bytes], before: Callable[[int, int], int]
 ) -> Iterator[tuple[int, int, Duplicate]]:
-    """Yield file number, piece number and Duplicate for each duplicate.
+    """Find the records with equal hashes, and yield file number, piece number and Duplicate for each.
 
     hashed: hash entries in sorted order.
-    before: function of file number and piece number that returns how many record numbers the file's earlier
-    pieces used up.
+    before: function of file number and piece number that returns the number of records in the file before
+    the piece.
     """
     # Entries with the same hash are adjacent, ordered by file, piece and record (big-endian numbers sort as
     # bytes).
@@ -96,7 +97,7 @@ def match_duplicates(
 
 
 class DuplicateList:
-    """The duplicates in the order of their positions, read in parallel with the pieces."""
+    """Reader of the file of duplicates, side by side with the pieces that contain these records."""
 
     def __init__(self, path: str, stack: ExitStack) -> None:
         self._entries = self._read(stack.enter_context(storage.open_input(path)))
@@ -106,8 +107,8 @@ class DuplicateList:
         while block := file.read(_FOUND.size << 12):
             yield from _FOUND.iter_unpack(block)
 
-    def marked(self, work: NumberedPiece) -> NumberedPiece:
-        """Return the piece with its duplicates. Pieces must come in order, but may be skipped."""
+    def add_duplicates(self, work: NumberedPiece) -> NumberedPiece:
+        """Return the piece with its duplicates filled in. Pieces must come in order, but may be skipped."""
         found = []
         while self._next is not None and self._next[:2] <= (work.file, work.number):
             if self._next[:2] == (work.file, work.number):
@@ -123,24 +124,26 @@ def find_duplicates(
     identities: Sequence[FileIdentity],
     progress: Callable[[int, int], None],
 ) -> str:
-    """Return the path of the file of duplicates, made now or kept from an earlier run over the same sources.
+    """Find all duplicates and write them to a file, unless an earlier run over the same input did.
 
-    sources: md5 of names and md5s of the source files.
-    identities: identities of the files, to detect changes.
-    progress: as in RecordParts.
+    Returns the path of the file.
+
+    sources: md5 of the names and md5s of all input files, which identifies the input.
+    identities: identities (size, time, md5) of the input files, to detect changes.
+    progress: called after each finished piece, with the number of its file and its size in bytes.
 
     Raises InputError for an unusable record unless the settings skip such records, and ChangedInputError for
     a file that changed during the run.
     """
     commit, pieces, settings = text.commit, plan_pieces(text.plan), text.plan.settings
     name = commit.scratch_name(NAME)
-    if _is_kept(commit, sources):
+    if _is_reusable(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
     # Both sorts spill to disk. A remote directory cannot hold spill files, so they go to the temporary
     # directory.
     with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
-        taken = _hash_all(pool, pieces, settings, hashed, progress)
+        taken = _hash_records(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.
         check_all(identities)
         for file, piece, one in match_duplicates(hashed, lambda file, piece: taken[file][piece]):
@@ -153,7 +156,7 @@ def find_duplicates(
     return commit.path(name)
 
 
-def _is_kept(commit: Commit, sources: str) -> bool:
+def _is_reusable(commit: Commit, sources: str) -> bool:
     note = commit.read_note(NAME)
     if note is None or note.get("sources") != sources:
         return False
@@ -164,16 +167,16 @@ def _is_kept(commit: Commit, sources: str) -> bool:
     return all(fits(commit.directory, entry) for entry in entries)
 
 
-def _hash_all(
+def _hash_records(
     pool: ProcessPool,
     pieces: Iterator[NumberedPiece],
     settings: PartSettings,
     hashed: SortedEntries,
     progress: Callable[[int, int], None],
 ) -> Sequence[Sequence[int]]:
-    """Add the hash entries of all records.
+    """Add the hash entries of all records to ``hashed``.
 
-    Returns, for each piece of each file, how many record numbers the file's earlier pieces used up.
+    Returns for each piece of each file the number of records in the file before the piece.
     """
     before: list[array[int]] = []
     taken = 0

@@ -1,4 +1,4 @@
-"""Read the texts of evaluation sets: every text of every record, whatever its field.
+"""Read the texts of evaluation sets, so that documents containing them can be left out of training.
 
 From JSON, Parquet and Arrow all texts at any depth are read, so that SQuAD's files need no conversion. From
 CSV and TSV every field is read, and from plain text every block between blank lines.
@@ -13,7 +13,7 @@ from bertdata.io.file_identity import changed, identify
 from bertdata.io.file_kind import utf8_remedy
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.arrow_records import read_arrow_texts
-from bertdata.sources.delimited import USUAL, RowReader, find_delimiting
+from bertdata.sources.delimited import DEFAULT_DELIMITING, RowReader, find_delimiting
 from bertdata.sources.fields import find_texts
 from bertdata.sources.json_lines import parse_line
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS
@@ -43,12 +43,15 @@ _SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 def load_ngrams(
     files: tuple[EvaluationFile, ...], words: int, engine: Engine | None, tables: RecordSettings = _SETTINGS
 ) -> Ngrams:
-    """Return the n-grams of all texts of the files, loaded once per process.
+    """Collect the n-grams of all texts in the evaluation files. They are loaded once per process.
 
     words: words per n-gram.
     tables: how CSV and TSV are split into rows and fields.
 
-    The source of an n-gram is the number of its file.
+    The source of an n-gram is the index of its file in ``files``.
+
+    Raises InputError if the longest text of a file is shorter than an n-gram, and ChangedInputError if a file
+    has changed since its md5 was computed.
     """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
@@ -66,7 +69,7 @@ def load_ngrams(
 
 
 def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
-    """Yield the texts of a file.
+    """Yield every text in a file of any supported format.
 
     tables: how CSV and TSV are split into rows and fields.
 
@@ -76,22 +79,22 @@ def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iter
     begin = read_beginning(path)
     kind = recognise_kind(begin)
     if kind == "jsonl":
-        yield from _texts_of_lines(path)
+        yield from _read_json_lines(path)
     elif kind == "json" or (kind is None and begin.text.lstrip()[:1] in (b"{", b"[")):
-        yield from _texts_of_json(path)
+        yield from _read_json_file(path)
     elif kind == "parquet":
         yield from read_parquet_texts(path)
     elif kind == "arrow":
         yield from read_arrow_texts(path)
-    elif kind in USUAL:
-        yield from _texts_of_table(begin, kind, tables)
+    elif kind in DEFAULT_DELIMITING:
+        yield from _read_table(begin, kind, tables)
     else:
         if kind is None and (recognise_other_kind(begin) is not None or is_binary(begin.head)):
             raise make_unknown_kind_error(begin)
-        yield from _texts_of_records(path, kind or BLOCKS, _SETTINGS)
+        yield from _read_records(path, kind or BLOCKS, _SETTINGS)
 
 
-def _texts_of_lines(path: str) -> Iterator[str]:
+def _read_json_lines(path: str) -> Iterator[str]:
     number = 0
     for data in read_line_blocks(path, MOST_JSON_BYTES):
         for line in data.removesuffix(b"\n").split(b"\n"):
@@ -107,7 +110,7 @@ def _texts_of_lines(path: str) -> Iterator[str]:
                 raise InputError(f"{path}: record {number}: is not JSON: {error}") from None
 
 
-def _texts_of_json(path: str) -> Iterator[str]:
+def _read_json_file(path: str) -> Iterator[str]:
     with open_unpacked(path) as file:
         data = file.read(MOST_JSON_BYTES + 1)
     if len(data) > MOST_JSON_BYTES:
@@ -124,7 +127,7 @@ def _texts_of_json(path: str) -> Iterator[str]:
     yield from find_texts(value)
 
 
-def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
+def _read_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
     """Yield every field of every row, including the first row.
 
     The first row may be a record. If it holds column names, they do no harm.
@@ -139,7 +142,7 @@ def _texts_of_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iter
             yield from row.fields
 
 
-def _texts_of_records(path: str, kind: str, settings: RecordSettings) -> Iterator[str]:
+def _read_records(path: str, kind: str, settings: RecordSettings) -> Iterator[str]:
     numbers = 0
     for piece in SOURCE_KINDS[kind].pieces(path, settings):
         read = piece.read(settings)

@@ -1,4 +1,4 @@
-"""Word n-grams of evaluation texts, and the search for them in another text.
+"""Set of all word n-grams of evaluation texts, in which the n-grams of a document are looked up.
 
 Twin of _native/text/ngram_set.h.
 """
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bertdata._native import Engine, default_engine, kernels, use_native
-from bertdata.text.selection.words import folded_words
+from bertdata.text.selection.words import fold_words
 
 
 class SharedNgram(NamedTuple):
-    """N-gram that a text shares with a source.
+    """N-gram that a document has in common with an evaluation text.
 
-    words: its words, separated by blanks.
-    source: number of the first source that contains it.
+    words: words of the n-gram, separated by blanks.
+    source: number of the first source (evaluation file) that contains it.
     """
 
     words: str
@@ -25,7 +25,8 @@ class Ngrams:
     """Set of word n-grams. The search is exact: words are compared, not only hashes.
 
     words: words per n-gram.
-    short_texts: number of added texts that have words, but fewer than an n-gram. They are never found.
+    short_texts: number of added texts that have words, but fewer than an n-gram. Such texts are never
+        found in a document.
     """
 
     def __init__(self, words: int, *, engine: Engine | None = None) -> None:
@@ -42,7 +43,7 @@ class Ngrams:
     def add(self, text: str, source: int) -> int:
         """Add the n-grams of a text, and return the number of its words.
 
-        source: number of the text's source. Sources must be added in ascending order.
+        source: number of the text's source (evaluation file). Numbers must not decrease from call to call.
 
         A text with fewer words than an n-gram adds nothing.
         """
@@ -52,10 +53,10 @@ class Ngrams:
 
     def _add(self, text: str, source: int) -> int:
         if self._kernel is not None:
-            number: int = self._kernel.add(_utf8(text), source)
+            number: int = self._kernel.add(_encode_utf8(text), source)
             return number
-        words = folded_words(text)
-        for ngram in self._ngrams(words):
+        words = fold_words(text)
+        for ngram in self._make_ngrams(words):
             self._found.setdefault(ngram, source)
         return len(words)
 
@@ -64,18 +65,18 @@ class Ngrams:
         if self._kernel is not None:
             found = self._kernel.find(text)
             return None if found is None else SharedNgram(*found)
-        for ngram in self._ngrams(folded_words(text.decode())):
+        for ngram in self._make_ngrams(fold_words(text.decode())):
             if ngram in self._found:
                 return SharedNgram(" ".join(ngram), self._found[ngram])
         return None
 
-    def _ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
+    def _make_ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
         if len(words) < self._words:
             return ()
         # words "a b c d", trigrams: zip("a b c d", "b c d", "c d") -> (a, b, c), (b, c, d)
         return zip(*(words[first:] for first in range(self._words)), strict=False)
 
 
-def _utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     """Return the text in UTF-8, without lone surrogates."""
     return text.encode(errors="ignore")

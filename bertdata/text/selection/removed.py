@@ -1,4 +1,4 @@
-"""Records that are left out of the training parts, in the format of removed.jsonl.
+"""Format the list of records that are left out of the training parts, the file removed.jsonl.
 
 ::
 
@@ -15,11 +15,11 @@ from bertdata.text.selection.ngrams import SharedNgram
 from bertdata.text.selection.settings import EvaluationFile
 
 
-class Removed(NamedTuple):
-    """Record that is left out.
+class RemovedRecord(NamedTuple):
+    """Record that is left out of the training parts.
 
-    number: its number in its piece.
-    more: further entries of its line, except positions.
+    number: number of the record in its piece.
+    more: further keys and values of its JSON line.
     of: position of the first record with the same text.
     """
 
@@ -30,23 +30,27 @@ class Removed(NamedTuple):
     of: RecordPlace | None = None
 
 
-def bad(record: BadRecord) -> Removed:
-    """Return the entry of a record without a usable text."""
-    return Removed(record.number, record.reason, record.id, {"fault": record.fault})
+def describe_bad_record(record: BadRecord) -> RemovedRecord:
+    """Return the list entry of a record without a usable text."""
+    return RemovedRecord(record.number, record.reason, record.id, {"fault": record.fault})
 
 
-def excluded(record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]) -> Removed:
-    """Return the entry of a document that shares an n-gram with an evaluation file."""
+def describe_excluded_record(
+    record: Record, shared: SharedNgram, files: Sequence[EvaluationFile]
+) -> RemovedRecord:
+    """Return the list entry of a document that shares an n-gram with an evaluation file."""
     more = {"shares": shared.words, "with": files[shared.source].name}
-    return Removed(record.number, "excluded", record.id, more)
+    return RemovedRecord(record.number, "excluded", record.id, more)
 
 
-def format_removed_records(removed: Iterable[Removed], file: int, before: int, names: Sequence[str]) -> bytes:
-    """Return the lines about a piece's removed records.
+def format_removed_records(
+    removed: Iterable[RemovedRecord], file: int, before: int, names: Sequence[str]
+) -> bytes:
+    """Format a piece's removed records as lines of removed.jsonl, in UTF-8.
 
     file: number of the piece's file.
-    before: number of records of the file before the piece.
-    names: names of all files.
+    before: number of records in the file before the piece.
+    names: names of all input files.
     """
     lines = []
     for one in removed:

@@ -1,4 +1,4 @@
-"""Settings for leaving documents out of the parts, and for holding documents out of training."""
+"""Settings that select documents: which to leave out, and how many to hold out for evaluation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +26,10 @@ class EvaluationFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelectionSettings:
-    """Which documents to leave out, and which share to hold out.
+    """Settings that select the documents for training.
 
-    The settings are applied in the order exclude, dedup, eval_share.
+    They are applied in this order: leave out documents that contain evaluation texts (``exclude``), leave out
+    duplicates (``dedup``), hold out a share for evaluation (``eval_share``).
     """
 
     exclude: tuple[EvaluationFile, ...] = setting(
@@ -54,18 +55,18 @@ class SelectionSettings:
         if self.dedup not in (None, *DEDUP):
             raise SettingsError(f"dedup is {self.dedup!r}, expected exact")
         if self.eval_share is not None:
-            object.__setattr__(self, "eval_share", _checked_share(self.eval_share))
+            object.__setattr__(self, "eval_share", _parse_share(self.eval_share))
 
     @property
     def hash_limit(self) -> int:
-        """Upper limit for hashes of held-out documents. It is compared with the first 64 bits of a hash."""
+        """A document is held out if the first 64 bits of its text's hash are below this number."""
         if self.eval_share is None:
             return 0
         percent = Decimal(self.eval_share.removesuffix("%"))
         return int(percent * (1 << 64) / 100)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings in use, as a manifest stores them."""
+        """Return the settings that are in use (not None or empty), as a manifest stores them."""
         found: dict[str, Any] = {}
         if self.exclude:
             found["exclude"] = [{"name": one.name, "md5": one.md5} for one in self.exclude]
@@ -77,8 +78,11 @@ class SelectionSettings:
         return found
 
 
-def _checked_share(given: str) -> str:
-    """Return the share in its shortest form. Raises SettingsError unless it is between 0% and 100%."""
+def _parse_share(given: str) -> str:
+    """Check a percentage and return its shortest form, for example ``1.5%`` for ``1.50%``.
+
+    Raises SettingsError unless it is between 0% and 100%.
+    """
     try:
         percent = Decimal(given.removesuffix("%").strip())
         if given.endswith("%") and 0 < percent < 100:

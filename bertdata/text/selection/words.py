@@ -1,8 +1,8 @@
-"""Words of a text, folded for comparison. Twin of _native/text/folded_words.h.
+"""Split a text into words that can be compared: without case, accents and punctuation.
 
-They are the words of BERT's uncased tokeniser without punctuation. Control characters are dropped, white
-space separates words, and each CJK ideograph is a word. Letters are lower-cased and lose their accents
-(Unicode 11.0).
+Twin of _native/text/folded_words.h. The words are the words of BERT's uncased tokeniser without punctuation.
+Control characters are dropped, white space separates words, and each CJK ideograph is a word. Letters are
+lower-cased and lose their accents (Unicode 11.0).
 """
 
 from collections.abc import Iterator
@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from bertdata.unicode import characters
 
 
-def folded_words(text: str) -> list[str]:
-    """Return the words of a text, in order.
+def fold_words(text: str) -> list[str]:
+    """Return the words of a text in order, lower-cased and without accents.
 
-    >>> folded_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
+    >>> fold_words("Naïve, he said:\\tIT'S 3.5\u4e2d\u6587!")
     ['naive', 'he', 'said', 'it', 's', '3', '5', '\u4e2d', '\u6587']
     """
-    spaced = "".join(map(_cleaned, text))
-    return [word for token in spaced.split() for word in _words(token)]
+    spaced = "".join(map(_clean_character, text))
+    return [word for token in spaced.split() for word in _split_token(token)]
 
 
-def _cleaned(character: str) -> str:
+def _clean_character(character: str) -> str:
     if character in "\0\ufffd" or characters.is_control(character):
         return ""
     return f" {character} " if characters.is_ideograph(character) else character
 
 
-def _words(token: str) -> Iterator[str]:
+def _split_token(token: str) -> Iterator[str]:
     """Yield the words of a token without white space."""
     word = ""
     for character in characters.decompose(characters.lower(token)):

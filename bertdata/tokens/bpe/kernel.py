@@ -8,7 +8,7 @@ from bertdata._native import kernels
 from bertdata.errors import VocabularyError
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import ByteBpe, make_byte_alphabet
-from bertdata.unicode.tables import Ranges, library_classes
+from bertdata.unicode.tables import Ranges, load_library_classes
 
 _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
 """Bits that classify a character, as in _native/tokens/bpe_characters.h."""
@@ -48,8 +48,8 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
         ],
         lengths=lengths,
         characters=_make_character_classes(),
-        newer_marks=_list_points(library_classes().newer_mark),
-        never_composed=_list_points(library_classes().never_composed),
+        newer_marks=_list_points(load_library_classes().newer_mark),
+        never_composed=_list_points(load_library_classes().never_composed),
     )
 
 
@@ -70,11 +70,11 @@ def _make_character_classes() -> bytes:
     """Return a byte per code point whose bits say to which character classes it belongs."""
     bits = bytearray(0x110000)
     tables = {
-        _LETTER | _WORD: library_classes().letter,
-        _NUMBER | _NUMERIC: library_classes().number,
-        _NUMERIC: library_classes().newer_number,
-        _SPACE: library_classes().space,
-        _WORD: library_classes().word_but_letter,
+        _LETTER | _WORD: load_library_classes().letter,
+        _NUMBER | _NUMERIC: load_library_classes().number,
+        _NUMERIC: load_library_classes().newer_number,
+        _SPACE: load_library_classes().space,
+        _WORD: load_library_classes().word_but_letter,
     }
     for added, table in tables.items():
         for first, last in table:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from bertdata.tokens.bpe.settings import ByteBpe
-from bertdata.unicode.tables import Ranges, library_classes
+from bertdata.unicode.tables import Ranges, load_library_classes
 
 
 def _format_ranges(*tables: Ranges) -> str:
@@ -13,12 +13,12 @@ def _format_ranges(*tables: Ranges) -> str:
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for table in tables for first, last in table)
 
 
-LETTER, NUMBER = _format_ranges(library_classes().letter), _format_ranges(library_classes().number)
-NUMERIC = _format_ranges(library_classes().number, library_classes().newer_number)
-SPACE = _format_ranges(library_classes().space)
-WORD = _format_ranges(library_classes().letter, library_classes().word_but_letter)
+LETTER, NUMBER = _format_ranges(load_library_classes().letter), _format_ranges(load_library_classes().number)
+NUMERIC = _format_ranges(load_library_classes().number, load_library_classes().newer_number)
+SPACE = _format_ranges(load_library_classes().space)
+WORD = _format_ranges(load_library_classes().letter, load_library_classes().word_but_letter)
 SPACE_CHARACTERS = "".join(
-    chr(point) for first, last in library_classes().space for point in range(first, last + 1)
+    chr(point) for first, last in load_library_classes().space for point in range(first, last + 1)
 )
 
 # ``\s+(?!\S)|\s+`` of the original patterns, written with the library's table of white space.

@@ -13,7 +13,7 @@ from bertdata.io.file_identity import identify, unchanged
 from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.text.record_plan import RecordPlan
-from bertdata.text.record_text import make_bad_record_error, make_bodies
+from bertdata.text.record_text import make_bad_record_error, normalise_texts
 
 SLICE_CHARACTERS = 1 << 16
 """Approximate length of a slice. With it, memory does not depend on the length of lines and documents."""
@@ -221,7 +221,7 @@ def _read_bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[b
         numbers = 0
         for piece in SOURCE_KINDS[kind].pieces(path, settings):
             read = piece.read(settings)
-            good, bad = make_bodies(read.records, plan.settings)
+            good, bad = normalise_texts(read.records, plan.settings)
             if bad and not settings.skip_bad_records:
                 raise make_bad_record_error(path, numbers, bad[0])
             yield from (body for _, body in good)

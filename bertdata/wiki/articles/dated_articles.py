@@ -1,4 +1,8 @@
-"""Articles at the start of a dump for any day. Only articles that mention the date are rendered again."""
+"""Extract the first articles of a dump, and render them again as they are on any other day.
+
+This finds the day on which published articles were extracted. Only articles that may mention the date are
+rendered again.
+"""
 
 import datetime
 import re
@@ -17,7 +21,7 @@ from bertdata.wiki.dump.passes import DumpPasses, OnProgress
 from bertdata.wiki.extractor import START, BlockArticles, ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.page_rules import LIMITS
-from bertdata.wiki.pages import page_title
+from bertdata.wiki.pages import read_page_title
 from bertdata.wiki.settings import ExtractSettings
 from bertdata.wiki.worker_pool import open_pools
 
@@ -27,12 +31,13 @@ _CALLS_A_TEMPLATE = re.compile(rb"\{\{")
 
 @dataclass(kw_only=True)
 class DatedArticles:
-    """Articles at the start of a dump, rendered for one day, and able to be rendered for any other.
+    """First articles of a dump, which can be rendered again for any day.
 
-    articles: the articles for the first day.
-    file_sizes: sizes of the complete files.
-    pages: pages that may change with the day, by index of the article. Without templates these are the pages
-    with a word that starts with ``CURRENT``. With templates these are all pages that call a template.
+    articles: the articles as they are on ``settings.day``.
+    file_sizes: sizes of the complete files that these articles fill.
+    pages: XML of the pages that may change with the day, by index in ``articles``. Without templates these
+    are the pages with a word that starts with ``CURRENT``. With templates these are all pages that call a
+    template.
     """
 
     settings: ExtractorSettings
@@ -48,22 +53,22 @@ class DatedArticles:
         return self.settings.day
 
     def on(self, day: datetime.date) -> list[bytes]:
-        """Return all articles as they are on the day."""
+        """Return all articles as they are if ``{{CURRENTDAY}}`` and similar words expand to this day."""
         # Render only the pages that may mention the date, and put their articles in place.
         settings = self.settings._replace(day=day)
         articles = list(self.articles)
         for place, page in self.pages.items():
             block = PageBlock(data=page + b"\n", begin=0, position=0)
-            found, _ = self.package.completed(block, extract_block(settings, START, block))
+            found, _ = self.package.extract_unknown(block, extract_block(settings, START, block))
             articles[place] = found.articles
         return articles
 
     def titles(self) -> list[str]:
         """Return the titles of the pages that may change with the day."""
-        return [page_title(page) for page in self.pages.values()]
+        return [read_page_title(page) for page in self.pages.values()]
 
     def add(self, block: PageBlock, found: BlockArticles) -> None:
-        """Add the articles of the next block."""
+        """Add the articles of the next block of pages."""
         names_the_day = _NAMES_THE_DAY if self.settings.templates is None else _CALLS_A_TEMPLATE
         at = 0
         for outcome in found.outcomes:
@@ -94,7 +99,7 @@ def extract_first_articles(
     has_enough: called with the sizes of the complete files. Extraction stops when it returns True. With
     templates the whole dump is still read for the templates.
 
-    Raises the errors of extract_dump.
+    Raises InputError for a damaged dump and for a page that exceeds the limits.
     """
     engine = check_engine(settings.extractor, engine)
     with (
@@ -103,14 +108,14 @@ def extract_first_articles(
         DumpPasses(dump, settings, engine, pools, LIMITS, progress) as passes,
         KeptBlocks(directory, passes.bytes) as kept,
     ):
-        found, _ = passes.first_pass(directory, kept, ExtractReport(), set())
+        found, _ = passes.run_first_pass(directory, kept, ExtractReport(), set())
         with PackagePages(found) as package:
             articles = DatedArticles(settings=found, package=package)
             with passes.open() as opened:
-                blocks = iter(kept) if kept.complete else opened.blocks()
+                blocks = iter(kept) if kept.complete else opened.read_blocks()
                 for block, result, _ in extract_blocks(blocks, found, pools.work, START):
-                    articles.add(block, package.completed(block, result)[0])
-                    passes.tell("articles", block.position)
+                    articles.add(block, package.extract_unknown(block, result)[0])
+                    passes.report_progress("articles", block.position)
                     if has_enough(articles.file_sizes):
                         break
             try:
@@ -120,7 +125,10 @@ def extract_first_articles(
 
 
 def cut_into_files(articles: Iterable[bytes]) -> list[bytes]:
-    """Return the contents of the files that hold these articles. The last file may be incomplete."""
+    """Concatenate articles into files of about a megabyte, and return each file's content.
+
+    The last file may be incomplete.
+    """
     files: list[list[bytes]] = [[]]
     size = 0
     for article in articles:

@@ -1,4 +1,4 @@
-"""Directory of extracted articles: its plan, how it is recognised when finished, and its manifest."""
+"""Output directory of an extraction: check whether it is finished, and write its manifest."""
 
 from collections.abc import Iterable
 
@@ -10,19 +10,19 @@ from bertdata.wiki.articles.manifest import (
     ARTICLES_KIND,
     SKIPPED_PAGES,
     ArticlesManifest,
-    manifest_terms,
+    make_plan_terms,
     parse_articles_manifest,
-    plan_terms,
+    read_manifest_terms,
 )
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.settings import ExtractSettings
 
 
 class ArticlesDirectory:
-    """Directory to be made from a dump. Picklable.
+    """Output directory of an extraction. The object is picklable.
 
     dump, dump_bytes: path or URL of the dump, and its size.
-    day: day at which dates are frozen. None if only the dump's pages tell.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
     """
 
     def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:
@@ -30,9 +30,9 @@ class ArticlesDirectory:
         self.dump_bytes = dump_bytes
         self.settings = settings
         name = storage.base_name(dump)
-        self.day = settings.day_of(name)
-        terms = plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
-        self.commit = Commit(directory, ARTICLES_KIND, terms, manifest_terms, may_grow=(SKIPPED_PAGES,))
+        self.day = settings.find_day(name)
+        terms = make_plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
+        self.commit = Commit(directory, ARTICLES_KIND, terms, read_manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
         """Return the manifest if the directory is finished and its files have the listed sizes, else None.
@@ -45,11 +45,11 @@ class ArticlesDirectory:
             return None
         manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
         paths = [self.commit.path(entry.name) for entry in manifest.files]
-        sizes = storage.each(paths, _size)
+        sizes = storage.each(paths, _measure_if_present)
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
-        """Return a description of the dump, the settings and the state of the directory, for the user.
+        """Return lines that tell the user about the dump, the settings and the state of the directory.
 
         begun: whether complete files of an earlier run are kept.
         """
@@ -71,8 +71,10 @@ class ArticlesDirectory:
     ) -> None:
         """Write MD5SUMS and the manifest.
 
-        left_out: ids of pages that were found and left out. Any other id in the settings' ``skip_pages`` is
-        reported as a fault.
+        report: report on all pages, which receives further faults.
+        files: manifest entries of the articles' files.
+        left_out: ids of pages that were found in the dump and left out. Any other id in the settings'
+        ``skip_pages`` is reported as a fault.
         release: if True, end the run and remove its unfinished files.
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]
@@ -88,5 +90,5 @@ class ArticlesDirectory:
         self.commit.finish(manifest.dump(), manifest.md5sums(), release=release)
 
 
-def _size(path: str) -> int | None:
+def _measure_if_present(path: str) -> int | None:
     return storage.size(path) if storage.exists(path) else None

@@ -15,13 +15,13 @@ _LETTERS = 26
 
 
 class ArticleFiles:
-    """Writer of articles. A file appears under its name when it is complete.
+    """Writer that distributes articles over files. A file appears under its name when it is complete.
 
     An article that would make a file larger than FILE_BYTES starts the next file. As in wikiextractor, an
     article larger than FILE_BYTES at the very start leaves an empty file before it.
 
-    files: entries of the complete files. At the start these are the files of an earlier run.
-    completed: called after each complete file except the last.
+    files: manifest entries of the complete files, starting with the files of an earlier run.
+    completed: called with the entry of each complete file except the last.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ArticleFiles:
         return sum(entry.bytes for entry in self.files)
 
     def write(self, article: bytes) -> None:
-        """Write an article."""
+        """Add an article to the current file, or to a new file if it would not fit."""
         if starts_file(self._bytes, len(article)):
             self._completed(self.close())
             self._sink = self._open()
@@ -49,7 +49,7 @@ class ArticleFiles:
         self._bytes += len(article)
 
     def close(self) -> FileEntry:
-        """Complete the current file and return its entry."""
+        """Complete the current file and return its manifest entry."""
         # Written at once: a file has about a megabyte, and many small writes are slow on remote storage.
         self._sink.write(b"".join(self._waiting))
         self._waiting.clear()
@@ -80,18 +80,18 @@ class ArticleFiles:
 
 
 def starts_file(written: int, article: int) -> bool:
-    """Return True if the current file is full, so that the next article starts a new file.
+    """Return True if the next article does not fit into the current file, and so starts a new file.
 
     written: bytes in the current file.
-    article: bytes of the article.
+    article: bytes of the next article.
     """
     return written + article > FILE_BYTES
 
 
 def cut_files(sizes: Iterable[int]) -> Iterator[int]:
-    """Yield the number of articles in each file, from the sizes of all articles.
+    """Distribute articles over files by size, and yield the number of articles in each file.
 
-    There is at least one file.
+    sizes: bytes of each article. Without articles there is one empty file.
     """
     articles = written = 0
     for size in sizes:

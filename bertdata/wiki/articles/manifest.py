@@ -11,13 +11,13 @@ from bertdata.wiki.articles.report import ExtractReport
 
 ARTICLES_KIND = "articles"
 SKIPPED_PAGES = "skipped pages"
-"""Name under which the commit protocol compares the ids of pages to leave out."""
+"""Key in the plan of a run for the ids of pages to leave out (see ``make_plan_terms``)."""
 
 
 class ArticlesManifest(NamedTuple):
     """Manifest of a finished extraction.
 
-    source: entry of the dump.
+    source: name, size and md5 of the dump.
     settings: date (None: day of the dump's newest revision), templates, max_page_bytes, and skip_pages if
     any.
     extractor: name and version of the program whose output is reproduced.
@@ -30,8 +30,8 @@ class ArticlesManifest(NamedTuple):
     files: tuple[FileEntry, ...]
 
     def terms(self) -> dict[str, Any]:
-        """Return everything that must be equal to continue a run in this directory (see plan_terms)."""
-        return plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
+        """Return the dump and settings that another run must share to use this directory."""
+        return make_plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
 
     def as_json(self) -> dict[str, Any]:
         report = self.report
@@ -59,14 +59,17 @@ class ArticlesManifest(NamedTuple):
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Return the content of MD5SUMS, in the format of the program md5sum."""
+        """Return the content of the file MD5SUMS, which the program md5sum can check."""
         return md5sums(self.files, self.dump())
 
 
-def plan_terms(
+def make_plan_terms(
     dump: str, dump_bytes: int, settings: dict[str, Any], extractor: dict[str, str]
 ) -> dict[str, Any]:
-    """Return everything that determines the bytes of the articles, except the content of the dump."""
+    """Collect everything that determines the bytes of the articles, to compare two runs.
+
+    Only the content of the dump is missing.
+    """
     return {
         "dump": dump,
         "dump bytes": dump_bytes,
@@ -77,7 +80,12 @@ def plan_terms(
 
 
 def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
-    """Parse a manifest and check it against its schema. Raises ManifestError that describes the fault."""
+    """Parse a manifest of articles and check it against its schema.
+
+    where: path of the manifest, for errors.
+
+    Raises ManifestError that describes the fault.
+    """
     value = parse_checked(data, where, "articles_manifest")
     pages, totals = value["pages"], value["totals"]
     report = ExtractReport(
@@ -101,6 +109,6 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
     )
 
 
-def manifest_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Return what a manifest says about its run, for comparison with another run (see plan_terms)."""
+def read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+    """Read from a manifest which dump and settings its run had, to compare it with another run."""
     return parse_articles_manifest(data, where).terms()

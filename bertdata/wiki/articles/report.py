@@ -1,4 +1,4 @@
-"""Report on all pages of a dump: written, or skipped for a reason."""
+"""Report of an extraction: how many pages were written, and how many were skipped for which reason."""
 
 from collections import Counter
 from typing import Any
@@ -17,7 +17,8 @@ class ExtractReport:
     files, bytes: size of the output.
     several_revisions: articles joined from the texts of several revisions.
     by_package: pages that the kernel left to the package wikiextractor.
-    date: day at which dates are frozen.
+    date: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
+    template_pages: number of pages whose templates were collected.
     """
 
     date: str
@@ -84,7 +85,7 @@ class ExtractReport:
             self.faults.append(f"page {name}: skipped: {reason}")
 
     def warnings(self) -> list[str]:
-        """Return a warning if the dump contains page histories."""
+        """Return a warning if pages of the dump have several revisions, else nothing."""
         if not self.several_revisions:
             return []
         number = self.several_revisions
@@ -95,7 +96,7 @@ class ExtractReport:
         ]
 
     def lines(self) -> list[str]:
-        """Return the report for the user: first the faults, then the counts by reason, largest first."""
+        """Format the report for the user: first a line per fault, then the counts, largest first."""
         reasons = Counter(self.skipped).most_common()
         return [
             *self.faults,
@@ -107,10 +108,10 @@ class ExtractReport:
             ),
             f"{self.template_pages} template pages read; dates frozen at {self.date}; "
             f"{self.bytes} bytes in {self.files} files",
-            *self._package_line(),
+            *self._format_package_line(),
         ]
 
-    def _package_line(self) -> list[str]:
+    def _format_package_line(self) -> list[str]:
         if not self.by_package:
             return []
         pages = "1 page was" if self.by_package == 1 else f"{self.by_package} pages were"

@@ -1,4 +1,4 @@
-"""Write the articles of blocks into files, in order. A later run keeps the complete files."""
+"""Write the articles of a dump into files, so that a later run can keep the complete files."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -12,25 +12,25 @@ from bertdata.wiki.articles.files import ArticleFiles, make_file_name
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import PackagePages, extract_blocks
 from bertdata.wiki.dump.dump import PageBlock
-from bertdata.wiki.dump.revisions import has_several
+from bertdata.wiki.dump.revisions import has_several_revisions
 from bertdata.wiki.extractor import START, BlockArticles, BlockState, ExtractorSettings, PageOutcome
 from bertdata.wiki.page_rules import PageRules
-from bertdata.wiki.pages import FAULTS, LEFT_OUT_PAGE, LIMIT, page_id, page_name, page_title
+from bertdata.wiki.pages import FAULTS, LEFT_OUT_PAGE, LIMIT, describe_page, read_page_id, read_page_title
 from bertdata.wiki.worker_pool import WorkerPool
 
 
 class PageIsKept(Exception):
-    """Raised if a page to leave out is among the pages that an earlier run has written."""
+    """Error that a page, which is to be left out now, is in a file that an earlier run has written."""
 
 
-class _Progress(NamedTuple):
+class _ProgressNote(NamedTuple):
     """Position in the dump at the end of a complete file.
 
     begin: offset of a block of whole pages in the dump's text.
     taken: number of the block's pages that are written or skipped.
-    namespace, redirect, inside_text, last_id: state of reading at the block's start.
+    namespace, redirect, inside_text, last_id: state at the block's start (see ``BlockState``).
     dump_md5: md5 of the dump, if there was a first pass.
-    skip_pages: ids of pages to leave out.
+    skip_pages: ids of pages that the run was asked to leave out.
     left_out: ids of pages that were found in the dump and left out.
     """
 
@@ -45,7 +45,7 @@ class _Progress(NamedTuple):
     left_out: list[str]
 
     @classmethod
-    def at(cls, begin: int, state: BlockState) -> "_Progress":
+    def at(cls, begin: int, state: BlockState) -> "_ProgressNote":
         """Return the progress at the start of a block."""
         return cls(begin=begin, taken=0, **state._asdict(), dump_md5=None, skip_pages=[], left_out=[])
 
@@ -55,7 +55,7 @@ class _Progress(NamedTuple):
 
 
 class ArticleWriter:
-    """Writes the articles of the second pass into files, and updates the report.
+    """Writer that extracts the articles of a dump into files, and counts the pages in a report.
 
     left_out: ids of pages that were left out so far.
     dump_md5: md5 of the dump, if there was a first pass.
@@ -77,7 +77,7 @@ class ArticleWriter:
         self._commit = commit
         self._identity = identity
         self._settings = settings
-        self._resumed = _Progress.at(0, START)
+        self._resumed = _ProgressNote.at(0, START)
         self._begin, self._entered, self._taken = 0, START, 0  # current block: offset, state, pages done
         self._new_ids: frozenset[str] = frozenset()  # pages to leave out that an earlier run did not
         self._files: list[FileEntry] = []
@@ -88,13 +88,13 @@ class ArticleWriter:
         return commit.read_note(make_file_name(0)) is not None
 
     def resume(self) -> None:
-        """Keep the complete files of an earlier run, unless one does not match its note.
+        """Keep the complete files of an earlier run if all of them match their notes.
 
-        Raises InputError if the dump has changed since.
+        Raises InputError if the dump has changed since that run.
         """
         try:
             entries, report, progress = self._read_notes()
-        except ManifestError:  # a note of another version
+        except ManifestError:  # the note was written by another version of the program
             return
         if progress is None:
             return
@@ -114,7 +114,7 @@ class ArticleWriter:
         self.report, self._resumed, self._files, self._new_ids = report, progress, entries, new_ids
         self.left_out |= set(progress.left_out)
 
-    def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _Progress | None]:
+    def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _ProgressNote | None]:
         """Read the notes of an earlier run.
 
         Returns its complete files, and the report and progress at the end of the last file. The progress is
@@ -127,17 +127,17 @@ class ArticleWriter:
                 raise ManifestError("a note of another version")
             entries.append(parse_entry(FileEntry, note["file"]))
             report = parse_entry(ExtractReport, note["report"])
-            progress = parse_entry(_Progress, note["progress"])
+            progress = parse_entry(_ProgressNote, note["progress"])
         return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
-        """Extract and write the articles that are not in kept files. Yields the offset reached in the dump.
+        """Extract and write all articles that are not in kept files. Yields the offset reached in the dump.
 
         Raises PageIsKept if the kept files contain a page to leave out now. All files must then be written
         again.
         """
         begun = self._resumed
-        blocks = _from_offset(blocks, begun.begin, self._new_ids)
+        blocks = _skip_before_offset(blocks, begun.begin, self._new_ids)
         taken = begun.taken
         with (
             ArticleFiles(self._commit, self._files, self._note_file) as files,
@@ -147,10 +147,10 @@ class ArticleWriter:
                 if block.skipped is not None:
                     self.report.skip(*block.skipped)
                 else:
-                    found, by_package = package.completed(block, found)
+                    found, by_package = package.extract_unknown(block, found)
                     self.report.by_package += by_package
                     self._begin, self._entered = block.begin, entered
-                    taken -= self._take(block, found, files, taken)
+                    taken -= self._write_block(block, found, files, taken)
                 yield block.position
             files.close()
         self.report.files, self.report.bytes = len(files.files), files.total_bytes
@@ -161,7 +161,7 @@ class ArticleWriter:
         """Entries of all complete files."""
         return self._files
 
-    def _take(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
+    def _write_block(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
         """Write the block's articles except those of its first ``taken`` pages.
 
         Returns the number of pages skipped this way.
@@ -174,7 +174,7 @@ class ArticleWriter:
             if number < taken:
                 continue
             self._taken = number
-            report.several_revisions += repeats and holds_several(block, outcome)
+            report.several_revisions += repeats and is_multi_revision_article(block, outcome)
             if reason:
                 skip_page(report, self.left_out, self._settings.rules, block, outcome)
                 continue
@@ -194,7 +194,7 @@ class ArticleWriter:
         self._identity.check()
         self.report.files += 1
         self.report.bytes += entry.bytes
-        progress = _Progress.at(self._begin, self._entered)._replace(
+        progress = _ProgressNote.at(self._begin, self._entered)._replace(
             taken=self._taken,
             dump_md5=self.dump_md5,
             skip_pages=list(self._settings.rules.skip_pages),
@@ -207,38 +207,43 @@ class ArticleWriter:
 def skip_page(
     report: ExtractReport, left_out: set[str], rules: PageRules, block: PageBlock, outcome: PageOutcome
 ) -> None:
-    """Count a page that is not an article. Raises InputError for a page that exceeds a limit.
+    """Count a page that gave no article in the report.
 
-    left_out: receives the page's id if the user left it out.
+    left_out: set that receives the page's id if the user left the page out.
+    block, outcome: block that contains the page, and the page's result.
+
+    Raises InputError for a page that exceeds a limit.
     """
     reason, name, _, begin, end = outcome
     if reason == LIMIT:
         page = block.data[begin:end]
-        raise rules.too_much(page_id(page), page_title(page), name)
+        raise rules.make_limit_error(read_page_id(page), read_page_title(page), name)
     if reason in FAULTS:
-        name = page_name(block.data[begin:end]) + (f" ({name})" if name else "")
+        name = describe_page(block.data[begin:end]) + (f" ({name})" if name else "")
     elif reason == LEFT_OUT_PAGE:
         left_out.add(name)
     report.skip(reason, name)
 
 
-def holds_several(block: PageBlock, outcome: PageOutcome) -> bool:
-    """Return True if the page is an article of several revisions."""
-    return not outcome.reason and has_several(block.data[outcome.begin : outcome.end])
+def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
+    """Return True if the page was written as an article and has several revisions in the dump."""
+    return not outcome.reason and has_several_revisions(block.data[outcome.begin : outcome.end])
 
 
 def is_empty(article: bytes) -> bool:
     """Return True if a rendered article contains only its title."""
     body = article.find(b"\n\n") + 2
-    if article[body : body + 1].isalnum():  # fast test that decides nearly all articles
+    if article[body : body + 1].isalnum():  # fast: nearly every text starts with a letter or digit
         return False
     return not article.split(b"\n", 2)[2].removesuffix(b"</doc>\n").strip()
 
 
-def _from_offset(blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]) -> Iterator[PageBlock]:
-    """Yield the blocks from this offset in the dump's text on.
+def _skip_before_offset(
+    blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]
+) -> Iterator[PageBlock]:
+    """Skip the pages before an offset in the dump's text, and yield the rest of the blocks.
 
-    Raises PageIsKept if a page with one of the ids is before it.
+    Raises PageIsKept if a skipped page has one of the ids ``new_ids``.
     """
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:

@@ -1,1 +1,1 @@
-"""Read a dump: the text of its file, blocks of whole pages, and the facts in its head."""
+"""Read a dump: decompress its file, cut it into blocks of whole pages, parse the site's description."""

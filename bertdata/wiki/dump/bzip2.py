@@ -1,7 +1,7 @@
 """Decompress bzip2 files block by block, on several workers.
 
-Twin of _native/wiki/bzip2. It uses Python's bz2, which also decides about every block that the kernel
-refuses.
+Twin of _native/wiki/bzip2. A block that the kernel refuses is tried again with Python's bz2, which decides
+whether it is damaged.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from bertdata.wiki.dump.bzip2_blocks import END_MAGIC, Block, find_blocks
 from bertdata.wiki.worker_pool import WorkerPool
 
 _MOST_BYTES = 4 << 20
-"""Largest text of a block that a worker returns.
+"""Largest decompressed block, in bytes, that a worker returns at once.
 
 A block of prose has 0.9 MB. A block of equal bytes can have 46 MB, and is decompressed again in pieces.
 """
@@ -33,7 +33,7 @@ class NoText(Enum):
 def read_bzip2(
     file: BinaryIO, name: str, pool: WorkerPool, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield the decompressed text, a block or a piece at a time, with the offset in the file read so far.
+    """Decompress a bzip2 file, and yield each piece of text with the number of bytes of the file read so far.
 
     All checksums are verified. Raises InputError with the offset if the file is truncated or damaged.
     """
@@ -46,26 +46,26 @@ def read_bzip2(
         # there. Neither half can be decompressed. So a first failure is not an error yet: the block waits and
         # is tried again together with the next.
         if waiting is not None:
-            block = waiting.joined(block)
+            block = waiting.join_next(block)
             text = decompress_block(engine, block)
         if text is NoText.DAMAGED:
             if waiting is not None or block.stream_checksum is not None:
-                raise _damaged(name, block)
+                raise _make_damaged_error(name, block)
             waiting = block
             continue
         waiting = None
         combined = ((combined << 1 | combined >> 31) & 0xFFFFFFFF) ^ block.checksum
         if block.stream_checksum is not None:
             if combined != block.stream_checksum:
-                raise _damaged(name, block)
+                raise _make_damaged_error(name, block)
             combined = 0
         for piece in decompress_pieces(block) if isinstance(text, NoText) else (text,):
             yield piece, block.end
     if waiting is not None:
-        raise _damaged(name, waiting)
+        raise _make_damaged_error(name, waiting)
 
 
-def _damaged(name: str, block: Block) -> InputError:
+def _make_damaged_error(name: str, block: Block) -> InputError:
     return InputError(
         f"{name}: byte {block.offset}: the bzip2 block that starts here is damaged; "
         "compare the file's md5 with the published one and download it again"
@@ -73,7 +73,7 @@ def _damaged(name: str, block: Block) -> InputError:
 
 
 def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
-    """Return the block's text after verifying its checksum, or the reason why there is none."""
+    """Decompress a block and verify its checksum. Returns its text, or the reason why there is none."""
     if block.length < 80:
         return NoText.DAMAGED
     if use_native(engine):
@@ -88,7 +88,7 @@ def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
 
 
 def _decompress(block: Block) -> bytes | NoText:
-    """Decompress the block with Python's bz2. A too long text is read to its end to verify its checksum."""
+    """Decompress a block with Python's bz2. A text that is too long is still read to verify its checksum."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -102,14 +102,14 @@ def _decompress(block: Block) -> bytes | NoText:
 
 
 def decompress_pieces(block: Block) -> Iterator[bytes]:
-    """Yield the block's text in pieces.
+    """Decompress a block, and yield its text in pieces.
 
     Raises OSError if the block is damaged and EOFError if it is incomplete. Another stream inside the block
     is only noticed after the last piece.
     """
     import bz2  # slow to import, and seldom needed where the kernels are built
 
-    data = _stream_of(block)
+    data = _make_stream(block)
     decompressor = bz2.BZ2Decompressor()
     while not decompressor.eof:
         piece = decompressor.decompress(data, _PIECE_BYTES)
@@ -123,7 +123,7 @@ def decompress_pieces(block: Block) -> Iterator[bytes]:
         raise OSError("the block ends before its last bit")
 
 
-def _stream_of(block: Block) -> bytes:
+def _make_stream(block: Block) -> bytes:
     """Return a bzip2 stream that contains only this block.
 
     The checksum of a stream with a single block equals the checksum of the block.

@@ -29,7 +29,7 @@ _STREAM_BEGINS = [
 
 
 class Block(NamedTuple):
-    """Bits of one compressed block: ``length`` bits of ``data`` from bit ``shift`` on.
+    """One compressed block of a bzip2 file: ``length`` bits of ``data`` from bit ``shift`` on.
 
     offset, end: first byte of the block in the file, and the byte after it.
     stream_checksum: checksum at the end of the block's stream, if this is the last block of a stream, else
@@ -54,8 +54,8 @@ class Block(NamedTuple):
         head = int.from_bytes(self.data[:11].ljust(11, b"\0"), "big")
         return (head >> (8 - self.shift)) & 0xFFFFFFFF
 
-    def joined(self, other: "Block") -> "Block":
-        """Return this block and the next as a single block."""
+    def join_next(self, other: "Block") -> "Block":
+        """Return a block with the bits of this block and of the next, which was cut off by chance."""
         length = self.length + other.length
         value = (self.bits << other.length | other.bits) << (-length % 8)
         return Block(
@@ -71,7 +71,7 @@ class Block(NamedTuple):
 def find_blocks(
     file: BinaryIO, name: str, *, start: int = 0, engine: Engine | None = None
 ) -> Iterator[Block]:
-    """Yield the blocks of all streams in order.
+    """Find the compressed blocks of a bzip2 file, and yield them in order.
 
     start: byte at which to start searching. The first block is the first that starts at this byte or later
     (``Block.offset`` >= start), so that the ranges of a file divide its blocks among them.
@@ -87,12 +87,12 @@ def find_blocks(
     # a block's magic number, read on in this stream.
     file.seek(start)
     window = _Window(file, name, start, engine)
-    if window.fill(start + _END_BYTES) and window.only_zeros_from(start + _END_BYTES):
+    if window.fill(start + _END_BYTES) and window.has_only_zeros_from(start + _END_BYTES):
         return  # the range starts in the padding after the last stream
-    mark = window.next_mark(8 * start)
+    mark = window.find_next_mark(8 * start)
     if mark is not None:
         is_end, bit = mark
-        position = _behind_end(bit) if is_end else (yield from _read_blocks(window, bit))
+        position = _find_stream_end(bit) if is_end else (yield from _read_blocks(window, bit))
         if position is not None:
             yield from _read_streams(window, position)
     elif not window.at_end:
@@ -104,18 +104,20 @@ def find_blocks(
 
 def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
     """Yield the blocks of all streams from byte ``position`` on, where a stream starts or the file ends."""
-    while window.fill(position) and not window.only_zeros_from(position):
-        if window.bytes_at(position, 4) not in _HEADERS:
-            if position > 0 and window.only_other_bytes_from(position):  # ignored bytes after an empty stream
+    while window.fill(position) and not window.has_only_zeros_from(position):
+        if window.get_bytes(position, 4) not in _HEADERS:
+            if position > 0 and window.has_only_other_bytes_from(
+                position
+            ):  # ignored bytes after an empty stream
                 return
             raise InputError(
                 f"{window.name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or "
                 "the end"
             )
         bit = 8 * (position + 4)
-        if window.magic_at(bit) == END_MAGIC:  # an empty stream
-            position = _behind_end(bit)
-        elif window.magic_at(bit) == BLOCK_MAGIC:
+        if window.get_magic(bit) == END_MAGIC:  # an empty stream
+            position = _find_stream_end(bit)
+        elif window.get_magic(bit) == BLOCK_MAGIC:
             behind = yield from _read_blocks(window, bit)
             if behind is None:
                 return
@@ -127,19 +129,19 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
 
 
 def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | None]:
-    """Yield the blocks of a stream from the block at bit ``start`` on, and return the byte after the stream.
+    """Yield the blocks of a stream from the block at bit ``start`` on.
 
-    Returns None after the last stream of the file if bytes follow that are not bzip2.
+    Returns the byte after the stream, or None after the last stream if bytes follow that are not bzip2.
     """
-    while (mark := window.next_mark(start + 48)) is not None:
+    while (mark := window.find_next_mark(start + 48)) is not None:
         is_end, bit = mark
-        yield window.block(start, bit, stream_checksum=window.bits(bit + 48, 32) if is_end else None)
+        yield window.make_block(start, bit, stream_checksum=window.get_bits(bit + 48, 32) if is_end else None)
         if is_end:
-            return _behind_end(bit)
+            return _find_stream_end(bit)
         start = bit
-        window.drop(start // 8)
-    if (end := window.end_before_other_bytes(start + 48)) is not None:
-        yield window.block(start, end, stream_checksum=window.bits(end + 48, 32))
+        window.drop_before(start // 8)
+    if (end := window.find_end_before_other_bytes(start + 48)) is not None:
+        yield window.make_block(start, end, stream_checksum=window.get_bits(end + 48, 32))
         return None
     raise InputError(
         f"{window.name}: truncated: ends at byte {window.end} inside a bzip2 block that starts at "
@@ -151,13 +153,13 @@ def _read_blocks(window: "_Window", start: int) -> Generator[Block, None, int | 
     )
 
 
-def _behind_end(bit: int) -> int:
-    """Return the byte after a stream whose end mark is at this bit."""
+def _find_stream_end(bit: int) -> int:
+    """Return the first byte after a stream, from the bit at which its end mark starts."""
     return (bit + 80 + 7) // 8
 
 
 class _Window:
-    """The part of the file that is held in memory, and the marks found in it."""
+    """Part of the file that is held in memory, with the positions of the magic numbers (marks) in it."""
 
     def __init__(self, file: BinaryIO, name: str, start: int = 0, engine: Engine | None = None) -> None:
         self._file = file
@@ -165,7 +167,7 @@ class _Window:
         self._find_marks = kernels.find_bzip2_marks if use_native(engine or default_engine()) else find_marks
         self._data = b""
         self._start = start  # offset of _data in the file
-        self._marks: list[tuple[int, bool]] = []  # bit positions in the file, descending
+        self._marks: list[tuple[int, bool]] = []  # (bit in the file, is end mark), descending
         self._scanned = start  # marks that start before this byte are known
         self.at_end = False
         self._zeros_from: int | None = None  # from this byte on, only zeros follow; they are not kept
@@ -196,29 +198,30 @@ class _Window:
         )
         self._scanned = last
 
-    def drop(self, position: int) -> None:
+    def drop_before(self, position: int) -> None:
         """Forget the data before this byte, if there is enough of it."""
         if position - self._start > _READ_BYTES:
             self._data = self._data[position - self._start :]
             self._start = position
 
-    def bytes_at(self, position: int, count: int) -> bytes:
+    def get_bytes(self, position: int, count: int) -> bytes:
         return self._data[position - self._start : position - self._start + count]
 
-    def bits(self, bit: int, count: int) -> int:
+    def get_bits(self, bit: int, count: int) -> int:
         """Return ``count`` bits of the file. Bits after its end are zero."""
         size = (bit % 8 + count + 7) // 8
-        value = int.from_bytes(self.bytes_at(bit // 8, size).ljust(size, b"\0"), "big")
+        value = int.from_bytes(self.get_bytes(bit // 8, size).ljust(size, b"\0"), "big")
         return value >> (8 * size - bit % 8 - count) & ((1 << count) - 1)
 
-    def magic_at(self, bit: int) -> int:
+    def get_magic(self, bit: int) -> int:
         self.fill(bit // 8)
-        return self.bits(bit, 48)
+        return self.get_bits(bit, 48)
 
-    def next_mark(self, bit: int) -> tuple[bool, int] | None:
-        """Return the first mark from this bit on: whether it is an end mark, and its bit.
+    def find_next_mark(self, bit: int) -> tuple[bool, int] | None:
+        """Find the next mark, from this bit of the file on.
 
-        Returns None at the end of the file, and if the distance is longer than any block.
+        Returns whether it is an end mark, and its bit. Returns None at the end of the file, and if there is
+        no mark within the length of the longest possible block.
         """
         while True:
             # The marks are sorted in descending order, so the last element is the next mark in the file.
@@ -233,27 +236,27 @@ class _Window:
                 return None
             self._read()
 
-    def end_before_other_bytes(self, bit: int) -> int | None:
-        """Return the end mark of the file's last stream if bytes that are not bzip2 follow it.
+    def find_end_before_other_bytes(self, bit: int) -> int | None:
+        """Return the bit of the last stream's end mark, if bytes that are not bzip2 follow it.
 
-        Call it when ``next_mark`` has found no more marks after ``bit``. Returns None if there is no such end
-        mark, or if the file ends inside the first bytes of another stream.
+        Call this method when ``find_next_mark`` has returned None for ``bit``. Returns None if there is no
+        such end mark, or if the file ends inside the first bytes of another stream.
         """
         found = self._doubtful_end
-        if found is None or found < bit or self._begins_stream(_behind_end(found)):
+        if found is None or found < bit or self._may_start_stream(_find_stream_end(found)):
             return None
         return found
 
-    def only_other_bytes_from(self, position: int) -> bool:
+    def has_only_other_bytes_from(self, position: int) -> bool:
         """Return True if no stream starts at this byte and no mark follows."""
-        return not self._begins_stream(position) and self.next_mark(8 * position) is None
+        return not self._may_start_stream(position) and self.find_next_mark(8 * position) is None
 
-    def _begins_stream(self, position: int) -> bool:
-        """Return True if a stream starts at this byte. The file may end within its first bytes."""
-        found = self.bytes_at(position, _STREAM_BEGIN_BYTES)
+    def _may_start_stream(self, position: int) -> bool:
+        """Return True if a stream may start at this byte, also if the file ends within its first bytes."""
+        found = self.get_bytes(position, _STREAM_BEGIN_BYTES)
         return any(begin.startswith(found) for begin in _STREAM_BEGINS)
 
-    def only_zeros_from(self, position: int) -> bool:
+    def has_only_zeros_from(self, position: int) -> bool:
         """Return True if at least one byte follows and all following bytes are zero.
 
         If there are more zeros than a block has bytes, the remaining ones are read without being kept. No
@@ -261,19 +264,19 @@ class _Window:
         """
         if self._zeros_from is not None:
             return position >= self._zeros_from
-        if self.bytes_at(position, 1) != b"\0":
+        if self.get_bytes(position, 1) != b"\0":
             return False
         while _is_zeros(self._data[position - self._start :]):
             if self.end - position > _MAX_BLOCK_BYTES:
-                self._pass_over_zeros()
+                self._skip_zeros()
             if self.at_end:
                 self._zeros_from = position
                 return True
             self._read()
         return False
 
-    def _pass_over_zeros(self) -> None:
-        """Read to the end of the file. Raises InputError for a byte that is not zero."""
+    def _skip_zeros(self) -> None:
+        """Read the rest of the file, which must contain only zeros. Raises InputError for any other byte."""
         at = self.end
         while more := self._file.read(_READ_BYTES):
             if not _is_zeros(more):
@@ -290,16 +293,16 @@ class _Window:
 
         Other bytes mean that the mark is probably a chance match inside a block.
         """
-        following = _behind_end(bit)
+        following = _find_stream_end(bit)
         if not self.fill(following):
             return following == self.end
-        if self.bytes_at(following, 4) in _HEADERS:
-            return self.magic_at(8 * (following + 4)) in (BLOCK_MAGIC, END_MAGIC)
-        return self.only_zeros_from(following)
+        if self.get_bytes(following, 4) in _HEADERS:
+            return self.get_magic(8 * (following + 4)) in (BLOCK_MAGIC, END_MAGIC)
+        return self.has_only_zeros_from(following)
 
-    def block(self, start: int, stop: int, stream_checksum: int | None) -> Block:
+    def make_block(self, start: int, stop: int, stream_checksum: int | None) -> Block:
         return Block(
-            data=self.bytes_at(start // 8, (stop + 7) // 8 - start // 8),
+            data=self.get_bytes(start // 8, (stop + 7) // 8 - start // 8),
             shift=start % 8,
             length=stop - start,
             offset=start // 8,
@@ -313,9 +316,11 @@ def _is_zeros(data: bytes) -> bool:
 
 
 def find_marks(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bool]]:
-    """Yield the bit position of each magic number in the data, and whether it is an end mark.
+    """Find the magic numbers of blocks and stream ends in the data.
 
-    start, stop: bytes in which the magic numbers start.
+    Yields the bit position of each, and whether it is an end mark.
+
+    start, stop: only magic numbers that start in these bytes are found.
 
     A magic number at bit k of byte i fills the bytes i+1 to i+5 completely. These five bytes are searched
     for.

@@ -7,15 +7,15 @@ from typing import BinaryIO
 from bertdata._native import Engine, default_engine
 from bertdata.wiki.dump.bzip2 import NoText, decompress_block, decompress_pieces
 from bertdata.wiki.dump.bzip2_blocks import Block, find_blocks
-from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, damaged
+from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, make_damaged_error
 
 
 @dataclass(frozen=True, slots=True)
 class _TextBlock:
-    """Decompressed block.
+    """Block with its decompressed text.
 
     bit: first bit of the block in the file.
-    text: its text, or NoText.TOO_LONG.
+    text: decompressed text, or NoText.TOO_LONG if it must be decompressed again in pieces.
     """
 
     block: Block
@@ -26,7 +26,7 @@ class _TextBlock:
 class Bzip2Range:
     """Reader of the blocks that start in bytes ``start`` to ``stop`` of a file, and of the blocks after them.
 
-    ``link`` is complete when a block after the range has been read, or all blocks have.
+    ``link`` is complete when the first block after the range has been read, or the file has ended.
     """
 
     def __init__(
@@ -44,26 +44,29 @@ class Bzip2Range:
 
     @property
     def link(self) -> RangeLink:
-        """Facts that the neighbouring ranges must match."""
+        """Start, end and checksums of the range, to be matched with the neighbouring ranges."""
         head, checksum = self._streams[0] if self._streams else (self._open, None)
         tail = self._open if self._streams else BlockChecksums()
         return RangeLink(
             first=self._first, reached=self._reached, head=head, head_checksum=checksum, tail=tail
         )
 
-    def texts(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield the text of each block, whole or in pieces, with its first byte and the byte after it."""
-        for found in self._decompressed():
+    def read_texts(self) -> Iterator[tuple[bytes, int, int]]:
+        """Decompress the blocks, and yield their text whole or in pieces.
+
+        Each piece comes with the first byte of its block in the file, and the byte after the block.
+        """
+        for found in self._decompress_blocks():
             if found.block.offset < self._stop:
-                self._add(found)
+                self._add_checksum(found)
             elif self._reached is None:
                 self._reached = found.bit
             pieces = decompress_pieces(found.block) if isinstance(found.text, NoText) else (found.text,)
             for text in pieces:
                 yield text, found.block.offset, found.block.end
 
-    def _decompressed(self) -> Iterator[_TextBlock]:
-        """Yield all blocks from the range's first block on. Raises InputError for a damaged block."""
+    def _decompress_blocks(self) -> Iterator[_TextBlock]:
+        """Decompress all blocks from the range's first block on. Raises InputError for a damaged block."""
         # By chance (once in 2^48 bits) the data of a block contain the magic number. There are two cases:
         # 1. The block is cut there. Neither half can be decompressed alone, so the first half waits for the
         #    second (``waiting``).
@@ -72,7 +75,7 @@ class Bzip2Range:
         waiting: Block | None = None
         may_be_false = self._start > 0
         for block in find_blocks(self._file, self._name, start=self._start, engine=self._engine):
-            whole = block if waiting is None else waiting.joined(block)
+            whole = block if waiting is None else waiting.join_next(block)
             text = decompress_block(self._engine, whole)
             if text is NoText.DAMAGED and waiting is not None and may_be_false:
                 # The first block, joined with the second, is still damaged. So the first was the end of an
@@ -83,15 +86,15 @@ class Bzip2Range:
             if text is NoText.DAMAGED:
                 may_be_whole = waiting is None and block.stream_checksum is None
                 if not may_be_whole and not may_be_false:
-                    raise damaged(self._name, whole.offset)
+                    raise make_damaged_error(self._name, whole.offset)
                 waiting, may_be_false = (block if may_be_whole else None), may_be_false and may_be_whole
                 continue
             yield _TextBlock(whole, 8 * whole.offset + (waiting or block).shift, text)
             waiting, may_be_false = None, False
         if waiting is not None:
-            raise damaged(self._name, waiting.offset)
+            raise make_damaged_error(self._name, waiting.offset)
 
-    def _add(self, found: _TextBlock) -> None:
+    def _add_checksum(self, found: _TextBlock) -> None:
         """Record the checksum of a block in the range.
 
         Raises InputError if a stream that lies inside the range has a wrong checksum.
@@ -104,6 +107,6 @@ class Bzip2Range:
             return
         if not self._streams:
             self._streams.append((self._open, expected))
-        elif self._open.behind(0) != expected:
-            raise damaged(self._name, found.block.offset)
+        elif self._open.update(0) != expected:
+            raise make_damaged_error(self._name, found.block.offset)
         self._open = BlockChecksums()

@@ -14,7 +14,7 @@ from bertdata.errors import InputError
 from bertdata.wiki.dump.page_ends import LinePageEnds, PageEnds
 from bertdata.wiki.dump.site import parse_head
 from bertdata.wiki.dump.text import HashedFile, is_compressed, normalise_newlines, open_file, read_texts
-from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, page_name
+from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, describe_page
 from bertdata.wiki.worker_pool import WorkerPool
 
 BLOCK_BYTES = 256 << 10
@@ -29,11 +29,12 @@ _PAGE_START = re.compile(rb"<page[\s>]")
 
 
 class PageBlock(NamedTuple):
-    """Whole pages, or a page that cannot be read as a whole.
+    """Block of whole pages, or the note that a page was skipped because it is too large.
 
+    data: XML of the pages, empty for a skipped page.
     begin: offset of the data in the dump's text, counted from the first page.
-    position: offset in the dump's file read so far.
-    skipped: why the page is skipped, or None for whole pages.
+    position: number of bytes of the dump's file that have been read.
+    skipped: reason why the page is skipped, or None for whole pages.
     """
 
     data: bytes
@@ -43,13 +44,13 @@ class PageBlock(NamedTuple):
 
 
 class PageBlocks:
-    """Cuts text into blocks of whole pages.
+    """Cutter of a dump's text into blocks of whole pages.
 
-    Iterate ``blocks()`` once, then use ``tail``, the text after the last page.
+    Iterate ``read_blocks()`` once, then use ``tail``, the text after the last page.
 
-    texts: pieces of a dump's text with the offset in the file read so far. The first piece is ``rest``.
-    rest: text from the start of a page, read already.
-    position: offset in the file read so far.
+    texts: pieces of a dump's text, each with the number of bytes of the file read so far.
+    rest: text before these pieces that was already read. It begins with the first page.
+    position: number of bytes of the file read so far.
     """
 
     def __init__(
@@ -64,31 +65,31 @@ class PageBlocks:
     ) -> None:
         self._texts = texts
         self._name = name
-        self._find_ends = LinePageEnds() if extractor == "mlperf" else PageEnds()
+        self._page_ends = LinePageEnds() if extractor == "mlperf" else PageEnds()
         self._max_page_bytes = max_page_bytes
         self._text, self._taken = rest, 0
         self._position = position
         self.tail = b""
 
-    def blocks(self) -> Iterator[PageBlock]:
-        """Yield blocks of whole pages, in order."""
+    def read_blocks(self) -> Iterator[PageBlock]:
+        """Cut the text into blocks of whole pages, and yield them in order."""
         buffer, begin, searched = b"", 0, 0
         while True:
             # buffer starts at a page. ``searched``: bytes in which no page end starts, so that a long page is
             # not searched again after each read.
-            end = self._find_ends.last(buffer, searched)
+            end = self._page_ends.find_last(buffer, searched)
             if end >= 0 and len(buffer) >= BLOCK_BYTES:
                 yield from self._cut(buffer, end, begin)
                 buffer, begin, searched = buffer[end:], begin + end, 0
             elif len(buffer) > self._max_page_bytes:
                 # No page end in so much text: a damaged dump, or a page that is too large. Skip it without
                 # keeping its text.
-                skipped = Skipped(reason=TOO_LARGE, name=page_name(buffer))
+                skipped = Skipped(reason=TOO_LARGE, name=describe_page(buffer))
                 yield PageBlock(data=b"", begin=begin, position=self._position, skipped=skipped)
-                buffer, passed = self._pass_over(buffer)
+                buffer, passed = self._skip_page(buffer)
                 begin, searched = begin + passed, 0
             else:
-                searched = self._find_ends.searched(buffer) if end < 0 else searched
+                searched = self._page_ends.find_searched_end(buffer) if end < 0 else searched
                 if not (read := self._read()):
                     break
                 buffer += read
@@ -99,7 +100,7 @@ class PageBlocks:
     def check_end(self) -> None:
         """Raise InputError unless ``tail`` is the end of a dump."""
         if (page := _PAGE_START.search(self.tail)) is not None:
-            cut_off = page_name(self.tail[page.start() :])
+            cut_off = describe_page(self.tail[page.start() :])
             raise InputError(
                 f"{self._name}: {CUT_OFF}: the dump ends inside the page {cut_off}, "
                 "expected </page> and </mediawiki>; download it again"
@@ -116,15 +117,15 @@ class PageBlocks:
         be copied.
         """
         if self._taken == len(self._text):
-            self._text, self._taken = self._next_text(), 0
+            self._text, self._taken = self._read_next_text(), 0
         start, stop = self._taken, len(self._text)
         if stop - start > 2 * BLOCK_BYTES:
-            end = self._find_ends.first(self._text, start + BLOCK_BYTES)
+            end = self._page_ends.find_first(self._text, start + BLOCK_BYTES)
             stop = end if end >= 0 else stop
         self._taken = stop
         return self._text[start:stop]
 
-    def _next_text(self) -> bytes:
+    def _read_next_text(self) -> bytes:
         for text, position in self._texts:
             self._position = position
             if text:
@@ -132,24 +133,26 @@ class PageBlocks:
         return b""
 
     def _cut(self, data: bytes, stop: int, begin: int) -> Iterator[PageBlock]:
-        """Yield the data up to ``stop`` as blocks of about BLOCK_BYTES. One read may bring several blocks."""
+        """Cut the data up to ``stop`` into blocks of about BLOCK_BYTES. One read may bring several blocks."""
         start = 0
         while start < stop:
             end = stop
             if stop - start > 2 * BLOCK_BYTES:
-                end = self._find_ends.first(data, start + BLOCK_BYTES)  # found, since a page ends at stop
+                end = self._page_ends.find_first(
+                    data, start + BLOCK_BYTES
+                )  # found, since a page ends at stop
             yield PageBlock(data=data[start:end], begin=begin + start, position=self._position)
             start = end
 
-    def _pass_over(self, buffer: bytes) -> tuple[bytes, int]:
+    def _skip_page(self, buffer: bytes) -> tuple[bytes, int]:
         """Read up to the next page end without keeping the text.
 
         Returns the rest, and the number of bytes skipped.
         """
         # Keep only the bytes in which a page end may start that continues in the next read.
         passed = 0
-        while (end := self._find_ends.first(buffer, 0)) < 0:
-            kept = self._find_ends.searched(buffer)
+        while (end := self._page_ends.find_first(buffer, 0)) < 0:
+            kept = self._page_ends.find_searched_end(buffer)
             if not (read := self._read()):
                 return buffer, passed
             buffer, passed = buffer[kept:] + read, passed + kept
@@ -157,7 +160,10 @@ class PageBlocks:
 
 
 def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, bytes, int]:
-    """Return everything before the first page, the text read after it, and the offset in the file.
+    """Read the dump up to its first page.
+
+    Returns the text before the page, the text from the page on that was also read, and the number of bytes of
+    the file read so far.
 
     name: path of the dump, for errors.
     """
@@ -176,7 +182,10 @@ def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, byt
 
 
 class Dump:
-    """An opened dump. Use ``site`` first, then iterate ``blocks()`` once, then call ``md5()``."""
+    """Opened dump. Use ``site`` first, then iterate ``read_blocks()`` once, then call ``md5()``.
+
+    site: site name and namespaces from the dump's <siteinfo>.
+    """
 
     def __init__(
         self,
@@ -197,16 +206,16 @@ class Dump:
             texts, name, extractor, max_page_bytes=max_page_bytes, rest=rest, position=position
         )
 
-    def blocks(self) -> Iterator[PageBlock]:
-        """Yield blocks of whole pages, in order.
+    def read_blocks(self) -> Iterator[PageBlock]:
+        """Read the pages of the dump, and yield them in blocks of whole pages.
 
         Raises InputError if the dump ends without ``</mediawiki>``.
         """
-        yield from self._blocks.blocks()
+        yield from self._blocks.read_blocks()
         self._blocks.check_end()
 
     def md5(self) -> str:
-        """Return the md5 of the whole file, computed while reading. The rest of the file is read now."""
+        """Read the rest of the file, and return the md5 of the whole file, computed while it was read."""
         return self._file.md5()
 
 
@@ -214,7 +223,7 @@ class Dump:
 def open_dump(
     path: str, pool: WorkerPool, extractor: str, *, max_page_bytes: int, engine: Engine | None = None
 ) -> Iterator[Dump]:
-    """Open the dump at a path or URL, and read and check its head.
+    """Open the dump at a path or URL, and read its <siteinfo>.
 
     engine: implementation of the decompression.
     """
@@ -223,7 +232,10 @@ def open_dump(
 
 
 class OpenedOnce:
-    """Dump that is opened at once to read its head. The first ``open()`` continues reading from there."""
+    """Dump that is opened at once to read its <siteinfo>. The first ``open()`` continues reading from there.
+
+    open_: function that opens the dump from its start.
+    """
 
     def __init__(self, open_: Callable[[], AbstractContextManager[Dump]]) -> None:
         self._open = open_

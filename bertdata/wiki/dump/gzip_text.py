@@ -1,4 +1,4 @@
-"""Decompress gzip files: all members, without any bytes after the last member."""
+"""Decompress gzip files, which may consist of several members (compressed streams)."""
 
 import zlib
 from collections.abc import Generator, Iterator
@@ -11,7 +11,7 @@ _READ_BYTES = 1 << 20
 
 
 def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
-    """Yield the decompressed text in pieces, each with the offset in the file read so far.
+    """Decompress a gzip file, and yield each piece of text with the number of bytes of the file read so far.
 
     Other bytes after the last member, such as a line end or zeros, are skipped, as ``gzip`` does. Raises
     InputError for truncated or damaged data.
@@ -20,13 +20,16 @@ def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
         data = file.read(_READ_BYTES)
         while data.startswith(_MAGIC):
             data = yield from _read_member(file, data)
-            data = _next_member(file, data)
+            data = _find_next_member(file, data)
     except (EOFError, zlib.error) as error:
         raise InputError(f"{name}: truncated or damaged gzip data ({error}); download it again") from None
 
 
 def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], None, bytes]:
-    """Yield a member's text, and return the bytes after it that were read."""
+    """Decompress a member and yield its text. Returns the bytes after the member that were already read.
+
+    data: first bytes of the member, already read.
+    """
     member = zlib.decompressobj(31)
     while True:
         text = member.decompress(data, _READ_BYTES)
@@ -39,8 +42,8 @@ def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], No
             raise EOFError("it ends inside a member")
 
 
-def _next_member(file: BinaryIO, data: bytes) -> bytes:
-    """Return the bytes from the next member on, without zeros before it."""
+def _find_next_member(file: BinaryIO, data: bytes) -> bytes:
+    """Skip zeros before the next member, and return its first bytes. Empty at the end of the file."""
     while len(data := data.lstrip(b"\0")) < len(_MAGIC):
         more = file.read(_READ_BYTES)
         if not more:

@@ -20,11 +20,11 @@ _CHECKED_BYTES = 64 << 20
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Store of consecutive blocks. It can be iterated any number of times, until ``taken_back`` is called.
+    """Store of a dump's blocks of pages. It can be iterated any number of times before ``take_back``.
 
     directory: local directory of the temporary file.
     dump_bytes: size of the compressed dump.
-    complete: whether all blocks have passed and are kept.
+    complete: whether all blocks of the dump are kept.
     """
 
     def __init__(self, directory: str, dump_bytes: int) -> None:
@@ -39,8 +39,8 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self._keeping = expected <= _IN_MEMORY_BYTES or self._has_room(expected)
         self.complete = False
 
-    def passing(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
-        """Yield the blocks, and keep each."""
+    def keep_all(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
+        """Pass on the blocks, and keep each if there is room."""
         for block in blocks:
             if self._keeping:
                 self._keep(block)
@@ -80,8 +80,11 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         for block, size in self._in_file:
             yield block._replace(data=file.read(size))
 
-    def taken_back(self) -> Iterator[PageBlock]:
-        """Yield the blocks for the last time, then free them. The workers may still be busy then."""
+    def take_back(self) -> Iterator[PageBlock]:
+        """Yield the blocks for the last time, and free them as soon as the last block is read.
+
+        The workers may still be busy with these blocks then.
+        """
         yield from self
         self.complete = False
         self._give_up()

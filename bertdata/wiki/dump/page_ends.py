@@ -1,52 +1,55 @@
-"""Find positions where a block of a dump may end: after a whole page."""
+"""Find the ends of pages in a dump's text, where it may be cut into blocks."""
 
 _CLOSE = b"</page>"
 _INDENT_BYTES = 64
 
 
 class PageEnds:
-    """Finds page ends after ``</page>``. All methods that search return -1 if there is none."""
+    """Search for page ends, the positions after ``</page>``. The searches return -1 if there is none."""
 
-    def first(self, data: bytes, start: int) -> int:
+    def find_first(self, data: bytes, start: int) -> int:
         """Return the first page end after ``start``."""
         at = data.find(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
-    def last(self, data: bytes, start: int) -> int:
+    def find_last(self, data: bytes, start: int) -> int:
         """Return the last page end whose tag starts at ``start`` or later."""
         at = data.rfind(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
-    def searched(self, data: bytes) -> int:
-        """Return the offset before which no page end's tag starts, if a search of all the data failed."""
+    def find_searched_end(self, data: bytes) -> int:
+        """Return where to continue after a search in all the data failed.
+
+        No ``</page>`` starts before this offset, even if more data are appended.
+        """
         return max(0, len(data) - len(_CLOSE) + 1)
 
 
 class LinePageEnds(PageEnds):
-    """Finds page ends for MLPerf's extractor: after a line that starts with ``</page>``.
+    """Search for page ends of MLPerf's extractor, the positions after a line that starts with ``</page>``.
 
     That extractor looks only at the first tag of each line.
     """
 
-    def first(self, data: bytes, start: int) -> int:
+    def find_first(self, data: bytes, start: int) -> int:
         while (at := data.find(_CLOSE, start)) >= 0:
-            if (end := _line_end(data, at)) >= 0:
+            if (end := _find_line_end(data, at)) >= 0:
                 return end
             start = at + 1
         return -1
 
-    def last(self, data: bytes, start: int) -> int:
+    def find_last(self, data: bytes, start: int) -> int:
         at = len(data)
         while (at := data.rfind(_CLOSE, start, at)) >= 0:
-            if (end := _line_end(data, at)) >= 0:
+            if (end := _find_line_end(data, at)) >= 0:
                 return end
         return -1
 
-    def searched(self, data: bytes) -> int:
+    def find_searched_end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1
 
 
-def _line_end(data: bytes, tag: int) -> int:
+def _find_line_end(data: bytes, tag: int) -> int:
     """Return the end of the line that starts with the tag.
 
     Returns -1 if the line starts with other text or is incomplete.

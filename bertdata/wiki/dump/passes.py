@@ -1,4 +1,4 @@
-"""Read a dump at most twice: first for its templates and its day, then for its pages."""
+"""Read a dump at most twice: first for its templates and newest revision, then for its articles."""
 
 import datetime
 from collections.abc import Callable, Iterator
@@ -30,13 +30,14 @@ of the dump.
 
 
 class DumpPasses(AbstractContextManager["DumpPasses"]):
-    """A dump and the two passes over it. It is opened at once to read its head.
+    """Dump that is read in two passes. It is opened at once to read its <siteinfo>.
 
     path: path of the dump.
-    identity: identity of its file, to detect changes between the passes.
-    day: day at which dates are frozen, if it is known before the dump is read.
+    identity: identity (size and time) of its file, to detect changes between the passes.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
     bytes: size of the dump.
-    rules: rules for its pages.
+    rules: pages to leave out, and limits of the work on a page.
+    pools: workers that decompress the dump and extract pages.
 
     Raises InputError if the file is not a dump.
     """
@@ -55,11 +56,11 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self.rules = PageRules(dump=self.path, skip_pages=settings.skip_pages, limits=limits)
         self._settings = settings
         self._engine: Engine = engine
-        self._tell = progress or (lambda stage, done, total: None)
+        self._progress = progress or (lambda stage, done, total: None)
         self.identity = identify(self.path)
         self._opened = OpenedOnce(self._open)
         self.bytes = self.identity.state.bytes
-        self.day = settings.day_of(storage.base_name(self.path))
+        self.day = settings.find_day(storage.base_name(self.path))
 
     def _open(self) -> AbstractContextManager[Dump]:
         limit, extractor = self._settings.max_page_bytes, self._settings.extractor
@@ -68,18 +69,28 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
     def __exit__(self, *failure: object) -> None:
         self._opened.close()
 
-    def tell(self, stage: str, position: int) -> None:
-        """Report progress."""
-        self._tell(stage, position, self.bytes)
+    def report_progress(self, stage: str, position: int) -> None:
+        """Tell the caller's progress function how far the dump is read.
+
+        stage: "templates" or "articles".
+        position: number of bytes of the dump read so far.
+        """
+        self._progress(stage, position, self.bytes)
 
     def open(self) -> AbstractContextManager[Dump]:
         """Open the dump at its first page."""
         return self._opened.open()
 
-    def first_pass(
+    def run_first_pass(
         self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
     ) -> tuple[ExtractorSettings, str | None]:
-        """Collect the templates, if wanted. Return the workers' settings and the dump's md5.
+        """Read the dump for its template definitions and its newest revision, as far as they are needed.
+
+        Returns the settings for the workers, and the dump's md5.
+
+        directory: local directory for the template file.
+        kept: receives the blocks of a compressed dump, so that the second pass need not decompress it.
+        report, left_out: receive the number of template pages, and the ids of those that the user left out.
 
         If no day is known, dates are frozen at the day of the newest revision, which this pass finds. If
         neither templates nor a day are needed, the dump is not read, and the md5 is None.
@@ -96,24 +107,24 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         # This pass can be skipped if nothing has to be learned from the pages before they are rendered.
         newest = ""
         if self.day is not None and not self._settings.templates:
-            return settings._replace(day=self._dated(report, newest)), None
+            return settings._replace(day=self._freeze_day(report, newest)), None
         with self._opened.open() as dump, TemplateFileWriter() as templates:
             # Decompression is the slowest part of reading, so the blocks of a compressed dump are kept for
             # the second pass. A plain dump is simply read again.
-            blocks = kept.passing(dump.blocks()) if dump.compressed else dump.blocks()
-            for block in self._definitions(blocks, settings, templates, report, left_out):
+            blocks = kept.keep_all(dump.read_blocks()) if dump.compressed else dump.read_blocks()
+            for block in self._collect_definitions(blocks, settings, templates, report, left_out):
                 if self.day is None:
                     newest = max(newest, find_newest_day(block.data))
-                self.tell("templates", block.position)
+                self.report_progress("templates", block.position)
             md5 = dump.md5()
             if self._settings.templates:
                 path = storage.join(directory, _TEMPLATES)
                 with storage.open_output(path) as file:
                     templates.write(file)
                 settings = settings._replace(templates=path)
-        return settings._replace(day=self._dated(report, newest)), md5
+        return settings._replace(day=self._freeze_day(report, newest)), md5
 
-    def _definitions(
+    def _collect_definitions(
         self,
         blocks: Iterator[PageBlock],
         settings: ExtractorSettings,
@@ -121,7 +132,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         report: ExtractReport,
         left_out: set[str],
     ) -> Iterator[PageBlock]:
-        """Yield the blocks, and collect their template definitions if templates are wanted."""
+        """Pass on the blocks, and add their template definitions to ``templates`` if templates are wanted."""
         if not self._settings.templates:
             yield from blocks
             return
@@ -132,8 +143,11 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             left_out.update(found.left_out)
             yield block
 
-    def _dated(self, report: ExtractReport, newest: str) -> datetime.date:
-        """Return the day at which dates are frozen, and write it into the report."""
+    def _freeze_day(self, report: ExtractReport, newest: str) -> datetime.date:
+        """Choose the day that ``{{CURRENTDAY}}`` and similar words expand to, and write it into the report.
+
+        newest: day of the newest revision as YYYY-MM-DD, or empty if it was not looked for.
+        """
         day = choose_frozen_day(self.path, self.day, newest)
         report.date = day.isoformat()
         return day

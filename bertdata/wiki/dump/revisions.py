@@ -1,4 +1,4 @@
-"""Count the revisions of a dump's pages, and find the day of the newest.
+"""Count the revisions of a dump's pages, and find the day of the newest revision.
 
 A dump with histories has several revisions per page. If no other day is known, dates in articles are frozen
 at the day of the newest revision. Twin of _native/wiki/revisions.h.
@@ -16,14 +16,17 @@ _TIMESTAMP = rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>"
 
 
 def count_revisions(data: bytes, engine: Engine) -> int:
-    """Return the number of revisions in the data. Text in a dump is escaped, so every tag is a revision."""
+    """Count the tags ``<revision>`` in the data.
+
+    Text in a dump is escaped, so every such tag is a revision.
+    """
     if use_native(engine):
         found: int = kernels.count_revisions(data)
         return found
     return data.count(_TAG)
 
 
-def has_several(page: bytes) -> bool:
+def has_several_revisions(page: bytes) -> bool:
     """Return whether the page holds more than one revision."""
     return page.count(_TAG) > 1
 
@@ -42,8 +45,10 @@ def parse_timestamp(day: str) -> date | None:
 
 
 def choose_frozen_day(dump: str, known: date | None, newest: str) -> date:
-    """Return the day at which dates are frozen: the known day, else the day of the newest revision.
+    """Choose the day that ``{{CURRENTDAY}}`` and similar words in articles expand to.
 
+    known: day from the settings or the dump's file name, which takes precedence, or None.
+    newest: day of the newest revision as YYYY-MM-DD, or empty.
     dump: path of the dump, for the error.
 
     Raises SettingsError if there is neither.

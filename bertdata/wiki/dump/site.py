@@ -1,4 +1,4 @@
-"""Parse the facts of a dump's head that extraction needs, as each extractor reads them."""
+"""Parse the element <siteinfo> at the start of a dump: the site's URL and its namespaces."""
 
 import re
 from typing import NamedTuple
@@ -12,11 +12,11 @@ TEMPLATE_KEY, MODULE_KEY = "10", "828"
 
 
 class SiteInfo(NamedTuple):
-    """Facts of a dump's head. Characters such as ``&`` are escaped as in the dump.
+    """Description of the wiki from the dump's <siteinfo>. Characters such as ``&`` stay escaped.
 
     url_base: start of the articles' URLs.
     namespaces: name and key of each namespace, in order.
-    template_namespace, module_namespace: names without a colon.
+    template_namespace, module_namespace: names of these two namespaces, without a colon.
     """
 
     url_base: str
@@ -26,18 +26,20 @@ class SiteInfo(NamedTuple):
 
 
 def parse_head(head: bytes, name: str, extractor: str) -> SiteInfo:
-    """Return the facts of the head.
+    """Parse the <siteinfo> of a dump, as the chosen extractor reads it.
 
+    head: text of the dump before its first page.
+    extractor: "mlperf" or "3.1.0".
     name: path of the dump, for errors.
 
-    Raises InputError if it is not MediaWiki XML, or declares a document type.
+    Raises InputError if the text is not MediaWiki XML, or declares a document type.
     """
     site = _parse_xml(head, name)
     return _read_as_mlperf(head, name) if extractor == "mlperf" else site
 
 
 def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
-    """Read the head as MLPerf's extractor does: the first tag of each line, up to ``</siteinfo>``."""
+    """Parse the <siteinfo> as MLPerf's extractor does: only the first tag of each line counts."""
     base = template = module = ""
     namespaces = []
     for line in head.decode(errors="replace").split("\n"):
@@ -48,7 +50,7 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
             break
         if tag[1] == "base":
             slash = tag[2].rfind("/")
-            base = tag[2][:slash]  # without a slash (-1) the last character is lost, as in the original
+            base = tag[2][:slash]  # without a slash (-1) the last character is lost, as in WikiExtractor
         elif tag[1] == "namespace":
             key = re.search(_KEY, tag[0])
             namespaces.append((tag[2], key[1] if key else ""))
@@ -68,10 +70,10 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
 
 
 def _parse_xml(head: bytes, name: str) -> SiteInfo:
-    """Read the head as wikiextractor 3.1.0 does, and check it.
+    """Parse the <siteinfo> as wikiextractor 3.1.0 does, and check that it is XML of MediaWiki.
 
-    The XML parser sees only the head, and refuses a document type, which every entity declaration needs. So
-    neither an entity bomb nor an external entity is ever read.
+    The XML parser sees only the text before the first page, and refuses a document type, which every entity
+    declaration needs. So neither an entity bomb nor an external entity is ever read.
     """
     parser = expat.ParserCreate()
     root: list[str] = []

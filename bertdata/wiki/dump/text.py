@@ -45,7 +45,7 @@ def _open_local(path: str) -> Iterator[BinaryIO]:
 
 
 class _NamedInput(io.RawIOBase):
-    """File whose read errors name it."""
+    """File object that turns read errors into a StorageError with the file's path."""
 
     def __init__(self, file: io.FileIO, path: str) -> None:
         self._file = file
@@ -68,7 +68,10 @@ class _NamedInput(io.RawIOBase):
 
 
 class HashedFile:
-    """File that is hashed while it is read from its start. Each byte is hashed when it is first read."""
+    """File object that computes the md5 of the file while it is read.
+
+    Bytes that are read again do not count.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -99,7 +102,7 @@ class HashedFile:
 
 
 def is_compressed(file: HashedFile) -> bool:
-    """Return True for bzip2 and gzip, according to the file's first bytes."""
+    """Return True if the file is compressed with bzip2 or gzip, according to its first bytes."""
     first = file.read(3)
     file.seek(0)
     return first.startswith((_BZIP2, _GZIP))
@@ -108,7 +111,10 @@ def is_compressed(file: HashedFile) -> bool:
 def read_texts(
     file: HashedFile, name: str, pool: WorkerPool, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield the dump's text in pieces, each with the offset in the file read so far."""
+    """Read and decompress the dump, and yield each piece of text with the number of bytes read so far.
+
+    Raises InputError for compressed formats other than bzip2 and gzip, and for damaged data.
+    """
     first = file.read(4)
     file.seek(0)
     if first in _UNREADABLE:

@@ -1,4 +1,4 @@
-"""Readable specification of WikiExtractor at commit 3162bb6, the version that MLPerf pins ("the original").
+"""Readable specification of WikiExtractor at commit 3162bb6, the version that MLPerf pins.
 
 The kernel in bertdata/_native/wiki/mlperf produces the same bytes. ``article`` lists the steps in order.
 Character properties follow Unicode 11.0 (Python 3.7), whatever Python runs.

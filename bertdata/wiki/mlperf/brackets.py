@@ -1,19 +1,21 @@
-"""Remove everything between pairs of marks: braces, tables, elements."""
+"""Remove text that is enclosed in pairs of marks: calls in braces, tables, elements."""
 
 from collections.abc import Callable
 
 Mark = tuple[int, int]
-"""Start and end of an opener or closer."""
+"""Start and end position of an opening or closing mark."""
 
 Search = Callable[[int], Mark | None]
 """Function that returns the first mark from a position on, or None."""
 
 
 def cut_enclosed(text: str, opener: Search, closer: Search) -> str:
-    """Return the text without everything between an opener and its closer, including nested pairs.
+    """Remove everything from an opening mark to its closing mark, including nested pairs.
 
-    If openers and closers do not match, the original's counting goes wrong and removes whole paragraphs. This
-    function removes the same paragraphs.
+    opener, closer: functions that search for the next opening or closing mark.
+
+    If openers and closers do not match, WikiExtractor's counting goes wrong and removes whole paragraphs.
+    This function removes the same paragraphs.
     """
     kept: list[str] = []
     end = 0
@@ -41,7 +43,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
         while close[1] < last[0]:
             # The closer comes before the next opener: "{ } {".
             if depth:
-                # It closes a nested pair, so look for another closer. Without one the original gives up: it
+                # It closes a nested pair, so look for another closer. Without one WikiExtractor gives up: it
                 # forgets all cuts and removes everything from the first cut's start to the last closer.
                 depth -= 1
                 further = closer(close[1])
@@ -59,7 +61,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
 
 
 def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
-    """Skip one closer per nested pair. Return the last closer, or the last one available."""
+    """Skip one closing mark per nested pair. Returns the last of them, or the last that exists."""
     for _ in range(depth):
         further = closer(close[1])
         if further is None:
@@ -68,8 +70,8 @@ def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
     return close
 
 
-def literal(text: str, mark: str) -> Search:
-    """Return a search for a fixed string."""
+def make_literal_search(text: str, mark: str) -> Search:
+    """Make a function that searches the text for a fixed string."""
 
     def search(begin: int) -> Mark | None:
         found = text.find(mark, begin)

@@ -1,36 +1,37 @@
-r"""Character classes for regular expressions, and parsing of numbers, by Unicode 11.0.
+r"""Match word characters and parse numbers as Python 3.7 does, which has Unicode 11.0.
 
 ``\w`` and ``int`` follow the Unicode version of the running Python. The functions here follow Python 3.7.
 White space (``\s``, ``str.strip``) is the same in all versions.
 """
 
-from bertdata.unicode.characters import decimal_value, is_control, is_space, is_unassigned
-from bertdata.unicode.tables import unicode11
+from bertdata.unicode.characters import get_decimal_value, is_control, is_space, is_unassigned
+from bertdata.unicode.tables import load_unicode11
 
 WORD = "".join(
-    f"\\U{first:08X}-\\U{last:08X}" for first, last in (*unicode11().letter_like, *unicode11().decimal)
+    f"\\U{first:08X}-\\U{last:08X}"
+    for first, last in (*load_unicode11().letter_like, *load_unicode11().decimal)
 )
-"""Word characters, for use inside brackets: categories L* and N*, and the underscore."""
+"""All letters, numbers and the underscore, as ranges for the brackets of a regular expression."""
 
 EDGE = f"(?![{WORD}])"
-"""Matches at the end of the text and before any character that is not a word character."""
+"""End of a word, for a regular expression: no word character may follow here."""
 
 
 def parse_integer(text: str, base: int = 10) -> int:
-    """Return what Python 3.7's ``int`` returns, for digits of any script.
+    """Parse an integer as Python 3.7's ``int`` does, with digits of any script.
 
     Raises ValueError if the text is not an integer.
     """
-    return int(_plain_digits(text), base)
+    return int(_convert_digits(text), base)
 
 
 def parse_float(text: str) -> float:
-    """Return what Python 3.7's ``float`` returns. Raises ValueError if the text is not a number."""
-    return float(_plain_digits(text))
+    """Parse a number as Python 3.7's ``float`` does. Raises ValueError if the text is not a number."""
+    return float(_convert_digits(text))
 
 
-def _plain_digits(text: str) -> str:
-    """Return the text with the decimal digits of all scripts as ASCII digits.
+def _convert_digits(text: str) -> str:
+    """Replace the decimal digits of all scripts by ASCII digits.
 
     Raises ValueError for a character that no number contains.
     """
@@ -38,21 +39,21 @@ def _plain_digits(text: str) -> str:
         return text
     plain = []
     for character in text:
-        digit = decimal_value(character)
+        digit = get_decimal_value(character)
         if digit is None and not character.isascii() and not character.isspace():
             raise ValueError(f"no number: {text!r}")
         plain.append(character if digit is None else str(digit))
     return "".join(plain)
 
 
-def python_repr(text: str) -> str:
+def format_repr(text: str) -> str:
     """Return Python 3.7's ``repr`` of a string. Characters not printable in Unicode 11.0 are escaped."""
     # Like Python, use double quotes only if the text has single quotes and no double quotes.
     quote = '"' if "'" in text and '"' not in text else "'"
-    return quote + "".join(_repr_of(character, quote) for character in text) + quote
+    return quote + "".join(_format_character(character, quote) for character in text) + quote
 
 
-def _repr_of(character: str, quote: str) -> str:
+def _format_character(character: str, quote: str) -> str:
     code = ord(character)
     if character in (quote, "\\"):
         return "\\" + character

@@ -1,4 +1,4 @@
-"""Functions that both engines leave to Python: arithmetic and regular expressions, with limits."""
+"""Evaluate arithmetic and regular expressions in wikitext, with limits. The C++ kernel calls this too."""
 
 import re
 import warnings
@@ -15,24 +15,24 @@ _CHOICE = re.compile(r"[*+?{|]")
 
 
 def compute(function: str, arguments: list[str]) -> str:
-    """Return the value of a function.
+    """Call one of three functions and return its value.
 
-    expr (text): value of the expression. If it is not valid, the text (altered) in an error element. find
-    (source, pattern): empty if the regular expression matches somewhere in the source, else ``0``. replace
-    (source, pattern, replacement, count): the source with ``count`` matches replaced (0: all).
+    expr(text): value of the arithmetic expression. If it is not valid, an error element with the text.
+    find(source, pattern): empty if the regular expression matches somewhere in the source, else ``0``.
+    replace(source, pattern, replacement, count): source with the first ``count`` matches replaced (0: all).
 
-    The result is empty for a regular expression that Python refuses or that may take long: one that repeats a
+    The value is empty for a regular expression that Python refuses or that may take long: one that repeats a
     group, is longer than MAX_PATTERN, or has so many choices for the length of the source that a search may
     take MAX_STEPS.
     """
     if function == "expr":
-        return _expr(*arguments)
+        return _compute_expression(*arguments)
     if function == "find":
-        return _find(*arguments)
-    return _replace(*arguments)
+        return _search_pattern(*arguments)
+    return _replace_pattern(*arguments)
 
 
-def _expr(text: str) -> str:
+def _compute_expression(text: str) -> str:
     text = _SINGLE_EQUALS.sub("==", text).replace("mod", "%")
     try:
         return evaluate(text)
@@ -40,13 +40,13 @@ def _expr(text: str) -> str:
         return f'<span class="error">{text}</span>'
 
 
-def _find(source: str, pattern: str) -> str:
-    compiled = _compile(pattern, source)
+def _search_pattern(source: str, pattern: str) -> str:
+    compiled = _compile_pattern(pattern, source)
     return "" if compiled is None or compiled.search(source) else "0"
 
 
-def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
-    compiled = _compile(pattern, source)
+def _replace_pattern(source: str, pattern: str, replacement: str, count: str) -> str:
+    compiled = _compile_pattern(pattern, source)
     if compiled is None or (len(source) + 1) * (len(replacement) + 1) > MAX_RESULT:
         return ""
     try:
@@ -55,8 +55,8 @@ def _replace(source: str, pattern: str, replacement: str, count: str) -> str:
         return ""
 
 
-def _compile(pattern: str, source: str) -> "re.Pattern[str] | None":
-    """Return the compiled pattern, or None if Python refuses it or a search in the source may take long."""
+def _compile_pattern(pattern: str, source: str) -> "re.Pattern[str] | None":
+    """Compile a regular expression. None if Python refuses it, or a search in the source might take long."""
     # Backtracking takes at most about length ** (choices + 1) steps: "a*b*c" has two choices.
     choices = len(_CHOICE.findall(pattern))
     if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):

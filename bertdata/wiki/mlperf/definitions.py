@@ -1,4 +1,4 @@
-"""Definitions of templates: the text that a template page defines, and the title that a call looks up."""
+"""Read the definition on a template's page, and find the title of the template that a call refers to."""
 
 import re
 
@@ -10,36 +10,40 @@ _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
 
 def read_definition(escaped: str) -> str:
-    """Return the text that calls of the template insert, before parameters are filled in. Empty: not defined.
+    """Return the text that a call of the template inserts, with its parameters not yet filled in.
+
+    Empty if the page defines nothing.
 
     escaped: wikitext of the template page, escaped as in the dump's XML.
     """
     # "A<noinclude>docs</noinclude><includeonly>B</includeonly>" -> "AB"
-    text = _drop(unescape(escaped), "<!--", "-->")
-    text = _drop(text, "<noinclude>", "</noinclude>")
+    text = _drop_elements(unescape(escaped), "<!--", "-->")
+    text = _drop_elements(text, "<noinclude>", "</noinclude>")
     # An element that is not closed hides the rest of the page.
     if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
         text = text[: unclosed.start()]
     text = text.replace("<noinclude/>", "")
     # If there are <onlyinclude> elements, the definition is their content and nothing else.
-    only = "".join(_contents(text, "<onlyinclude>", "</onlyinclude>"))
+    only = "".join(_extract_contents(text, "<onlyinclude>", "</onlyinclude>"))
     return only or text.replace("<includeonly>", "").replace("</includeonly>", "")
 
 
-def _drop(text: str, opener: str, closer: str) -> str:
+def _drop_elements(text: str, opener: str, closer: str) -> str:
     kept: list[str] = []
     end = 0
-    for begin, behind in _elements(text, opener, closer):
+    for begin, behind in _find_elements(text, opener, closer):
         kept.append(text[end:begin])
         end = behind
     return "".join([*kept, text[end:]])
 
 
-def _contents(text: str, opener: str, closer: str) -> list[str]:
-    return [text[begin + len(opener) : end - len(closer)] for begin, end in _elements(text, opener, closer)]
+def _extract_contents(text: str, opener: str, closer: str) -> list[str]:
+    return [
+        text[begin + len(opener) : end - len(closer)] for begin, end in _find_elements(text, opener, closer)
+    ]
 
 
-def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
+def _find_elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     end = 0
     while (begin := text.find(opener, end)) >= 0:
@@ -52,23 +56,24 @@ def _elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
 
 
 def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
-    """Return the title that a call looks up.
+    """Return the title of the page whose definition a call inserts.
 
-    name: name in the call.
-    prefix: template namespace with its colon.
+    name: name in the call, such as ``Infobox`` in ``{{Infobox|a}}``.
+    prefix: name of the template namespace with a colon.
+    namespaces: names of all namespaces.
     """
     if name.startswith(":"):
         return name[1:]
-    # Quirk of the original, kept: a namespace is only recognised if its name is a single character.
+    # Quirk of WikiExtractor, kept: a namespace is only recognised if its name is a single character.
     if name[1:2] == ":" and name[0] in namespaces:
         return name
     return prefix + upper(name[:1]) + name[1:]
 
 
 def split_nowiki(text: str) -> list[tuple[str, str]]:
-    """Return the text as pairs: a part to expand, and the ``nowiki`` element after it.
+    """Split the text into pairs: a part to expand, and the ``nowiki`` element after it, which stays.
 
-    Like the original, this only recognises an element whose tags are on the same line.
+    Like WikiExtractor, this only recognises an element whose tags are on the same line.
     """
     if "<nowiki>" not in text:
         return [(text, "")]

@@ -1,4 +1,4 @@
-"""Character references: ``&nbsp;``, ``&#65;``, ``&#x41;``."""
+"""Replace character references such as ``&nbsp;``, ``&#65;`` and ``&#x41;`` by their characters."""
 
 import re
 from html.entities import name2codepoint  # HTML 4's 252 names
@@ -10,11 +10,11 @@ _HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syn
 
 
 def unescape(text: str) -> str:
-    """Replace each known reference by its character, once. Unknown references stay."""
-    return _REFERENCE.sub(_character, text) if "&" in text else text
+    """Replace each character reference by its character, once. Unknown references stay as they are."""
+    return _REFERENCE.sub(_resolve_reference, text) if "&" in text else text
 
 
-def _character(reference: re.Match[str]) -> str:
+def _resolve_reference(reference: re.Match[str]) -> str:
     name = reference[2]
     try:
         if not reference[1]:
@@ -26,7 +26,8 @@ def _character(reference: re.Match[str]) -> str:
 
 def unescape_article(text: str) -> str:
     """Unescape the text except the contents of ``syntaxhighlight`` elements, whose tags are removed."""
-    # The tags themselves are still escaped here: "&lt;syntaxhighlight lang="c"&gt;a &amp;lt; b&lt;/..."
+    # Search for the element by its escaped tags, since nothing is unescaped yet:
+    # "&lt;syntaxhighlight lang="c"&gt;a &amp;lt; b&lt;/syntaxhighlight&gt;"
     pieces: list[str] = []
     end = 0
     while (begin := text.find(_HIGHLIGHT, end)) >= 0:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from bertdata.unicode.characters import lower
 from bertdata.wiki.mlperf.definitions import find_definition_title, split_nowiki
-from bertdata.wiki.mlperf.invoke import Arguments, invoke
+from bertdata.wiki.mlperf.invoke import Arguments, invoke_function
 from bertdata.wiki.mlperf.parser_functions import call_function
 from bertdata.wiki.mlperf.spans import CALL, PARAMETER, find_spans, split_parts
 from bertdata.wiki.mlperf.work import (
@@ -16,22 +16,22 @@ from bertdata.wiki.mlperf.work import (
     MAX_PARAMETER_LEVEL,
     STEP_WORK,
     Work,
-    check_size,
-    size_of,
+    check_text_size,
+    count_bytes,
 )
 
 _SUBSTITUTION = re.compile("(?:safe)?subst:", re.IGNORECASE)
 
 
 class Templates(Protocol):
-    """Template definitions by title."""
+    """Mapping from the title of a template to its definition."""
 
     def get(self, title: str) -> str | None: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """Facts of the dump.
+    """What the expansion of a page needs to know about the dump.
 
     namespaces: names of the namespaces.
     template_prefix: template namespace with its colon.
@@ -44,10 +44,10 @@ class Site:
 
 
 class Expander:
-    """Expands the texts of one page.
+    """Expander of the calls in one page's wikitext.
 
-    words: values of the magic words.
-    work: budget of the page.
+    words: value of each magic word, such as ``PAGENAME``.
+    work: budget of the work on the page.
     """
 
     def __init__(self, site: Site, words: Mapping[str, str], work: Work) -> None:
@@ -57,37 +57,37 @@ class Expander:
         self._callers: list[tuple[str, Arguments]] = []
 
     def transform(self, text: str) -> str:
-        """Return the text expanded, except ``nowiki`` elements, which stay as they are."""
-        with self._work.frames():
+        """Expand all calls in the text, except inside ``nowiki`` elements, which stay as they are."""
+        with self._work.enter_frames():
             pieces = [self.expand(plain) + nowiki for plain, nowiki in split_nowiki(text)]
             return "".join(pieces)
 
     def expand(self, text: str) -> str:
-        """Return the text with each call replaced by its value. Braces in a value are not expanded again."""
-        # A template that calls itself ends here: the original gives an empty text from this depth on.
+        """Replace each call in double braces by its value. Braces in a value are not expanded again."""
+        # A template that calls itself ends here: WikiExtractor gives an empty text from this depth on.
         if len(self._callers) >= MAX_DEPTH:
             return ""
         # Charge for the text before looking at it, so that both engines charge the same and stop at the same
         # pages.
-        size = size_of(text)
+        size = count_bytes(text)
         self._work.spend(size + STEP_WORK)
         if "{{" not in text:
             return text
-        with self._work.frames(waiting=size):
+        with self._work.enter_frames(waiting=size):
             pieces: list[str] = []
             end = 0
             for begin, behind in find_spans(text, CALL):
-                pieces += [text[end:begin], self._call(text[begin + 2 : behind - 2])]
+                pieces += [text[end:begin], self._expand_call(text[begin + 2 : behind - 2])]
                 end = behind
-            return self._join([*pieces, text[end:]])
+            return self._join_pieces([*pieces, text[end:]])
 
-    def _join(self, pieces: list[str]) -> str:
-        check_size(sum(map(size_of, pieces)))
+    def _join_pieces(self, pieces: list[str]) -> str:
+        check_text_size(sum(map(count_bytes, pieces)))
         return "".join(pieces)
 
-    def _call(self, body: str) -> str:
-        size = size_of(body)
-        with self._work.frames(waiting=size):
+    def _expand_call(self, body: str) -> str:
+        size = count_bytes(body)
+        with self._work.enter_frames(waiting=size):
             self._work.spend(size + CALL_WORK)
             # "#ifeq: {{lc:A}} | a | yes" -> first "#ifeq: {{lc:A}} ", others [" a ", " yes"]
             # Only the first part is expanded now. A parser function expands the others when it needs them.
@@ -107,19 +107,19 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Return the value of a function that both engines leave to Python."""
+        """Evaluate an arithmetic or regular expression with ``compute.compute``, at the page's expense."""
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
-        """Return the value of a module's function.
+        """Call a function of a Lua module, as ``{{#invoke:...}}`` does, and return its value.
 
         A call without arguments takes the arguments of the innermost template call with the module's name.
         """
-        arguments: Arguments | None = self._arguments(parts)
+        arguments: Arguments | None = self._expand_arguments(parts)
         if not parts:
             callers = (found for name, found in reversed(self._callers) if name == module)
             arguments = next(callers, None)
-        return "" if arguments is None else invoke(module, function, arguments, self._work)
+        return "" if arguments is None else invoke_function(module, function, arguments, self._work)
 
     def _call_template(self, name: str, parts: list[str], *, plain: bool) -> str:
         if self._site.templates is None:
@@ -131,48 +131,54 @@ class Expander:
         # Arguments are expanded in the caller's context, before the call is on the stack (a "subst:" call
         # takes them as they are). Then the definition's parameters are filled in, and the result is expanded.
         # definition "[{{{1|none}}}] {{lc:{{{1}}}}}", call "{{T|AB}}" -> "[AB] {{lc:AB}}" -> "[AB] ab"
-        arguments = self._arguments(parts, plain=plain)
+        arguments = self._expand_arguments(parts, plain=plain)
         self._callers.append((name, arguments))
         try:
-            return self.transform(self._substitute(text, arguments, 0))
+            return self.transform(self._fill_parameters(text, arguments, 0))
         finally:
             self._callers.pop()
 
-    def _arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
-        with self._work.frames():
+    def _expand_arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
+        with self._work.enter_frames():
             return _name_arguments(parts if plain else [self.transform(part) for part in parts])
 
-    def _substitute(self, text: str, arguments: Arguments, level: int) -> str:
-        """Return the text with its parameters filled in. Parameters nested too deeply become empty."""
-        size = size_of(text)
-        with self._work.frames(waiting=size):
+    def _fill_parameters(self, text: str, arguments: Arguments, level: int) -> str:
+        """Replace the parameters (``{{{name}}}``) in a definition by the arguments of a call.
+
+        level: how many parameters this text is nested in. Too deeply nested parameters become empty.
+        """
+        size = count_bytes(text)
+        with self._work.enter_frames(waiting=size):
             if level > MAX_PARAMETER_LEVEL:
                 return ""
             self._work.spend(size + STEP_WORK)
             pieces: list[str] = []
             end = 0
             for begin, behind in find_spans(text, PARAMETER):
-                pieces += [text[end:begin], self._parameter(text[begin + 3 : behind - 3], arguments, level)]
+                pieces += [
+                    text[end:begin],
+                    self._expand_parameter(text[begin + 3 : behind - 3], arguments, level),
+                ]
                 end = behind
-            return self._join([*pieces, text[end:]])
+            return self._join_pieces([*pieces, text[end:]])
 
-    def _parameter(self, body: str, arguments: Arguments, level: int) -> str:
+    def _expand_parameter(self, body: str, arguments: Arguments, level: int) -> str:
         # "{{{1|default}}}": the name may contain parameters and calls, as may the default. The value of an
         # argument is inserted as it is, since it was expanded with the arguments.
         name, *defaults = split_parts(body)
-        name = self.transform(self._substitute(name, arguments, level + 1))
+        name = self.transform(self._fill_parameters(name, arguments, level + 1))
         if name in arguments:
-            self._work.spend(size_of(arguments[name]))
+            self._work.spend(count_bytes(arguments[name]))
             return arguments[name]
         if not defaults:
             return ""
-        return self.transform(self._substitute(defaults[0], arguments, level + 1))
+        return self.transform(self._fill_parameters(defaults[0], arguments, level + 1))
 
 
 def _name_arguments(parts: list[str]) -> Arguments:
-    """Return the values by name.
+    """Turn the parts of a call into arguments: values by name.
 
-    Parts without ``=`` are numbered from 1. A value is stripped unless it contains ``]]``, as in the
+    Parts without ``=`` are named by numbers from 1. A value is stripped unless it contains ``]]``, as in the
     original.
     """
     # ["a", "x = b ", "c"] -> {"1": "a", "x": "b", "2": "c"}

@@ -1,4 +1,4 @@
-"""Evaluate the arithmetic of ``#expr``, with limits. The original passes it to Python's ``eval``.
+"""Evaluate the arithmetic of ``#expr``, with limits. WikiExtractor passes it to Python's ``eval``.
 
 Supported are numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names
 below. Everything else that Python would evaluate (strings, attributes, other names) is an error. So are
@@ -19,7 +19,7 @@ MAX_DIGITS = 400
 
 
 class ExpressionError(Exception):
-    """The text is not an expression, or exceeds a limit."""
+    """Error that a text is not an arithmetic expression, or exceeds a limit."""
 
 
 def _round(number: Any, digits: Any = None) -> Any:
@@ -67,7 +67,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(text: str) -> str:
-    """Return the expression's value as ``str`` prints it.
+    """Evaluate an arithmetic expression, and return its value as text.
 
     Raises ExpressionError if the text is not an expression or exceeds a limit.
     """
@@ -77,12 +77,12 @@ def evaluate(text: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text.lstrip(" \t"), mode="eval")
-        return str(_value(tree.body, 0))
+        return str(_evaluate_node(tree.body, 0))
     except (SyntaxError, ValueError, TypeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise ExpressionError(str(error)) from None
 
 
-def _value(node: ast.expr, nesting: int) -> Any:
+def _evaluate_node(node: ast.expr, nesting: int) -> Any:
     if nesting > MAX_NESTING:
         raise ExpressionError("nested too deep")
     match node:
@@ -91,23 +91,23 @@ def _value(node: ast.expr, nesting: int) -> Any:
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.Tuple(elts=elements):
-            return tuple(_value(element, nesting + 1) for element in elements)
+            return tuple(_evaluate_node(element, nesting + 1) for element in elements)
         case ast.UnaryOp(op=op, operand=operand):
-            return _UNARY[type(op)](_value(operand, nesting + 1))
+            return _UNARY[type(op)](_evaluate_node(operand, nesting + 1))
         case ast.BinOp():
-            return _chain(node, nesting)
+            return _evaluate_chain(node, nesting)
         case ast.BoolOp(op=op, values=values):
-            return _boolean(isinstance(op, ast.And), values, nesting)
+            return _evaluate_boolean(isinstance(op, ast.And), values, nesting)
         case ast.Compare(left=left, ops=ops, comparators=others):
-            return _compare(left, ops, others, nesting)
+            return _evaluate_comparison(left, ops, others, nesting)
         case ast.IfExp(test=test, body=body, orelse=other):
-            return _value(body if _value(test, nesting + 1) else other, nesting + 1)
+            return _evaluate_node(body if _evaluate_node(test, nesting + 1) else other, nesting + 1)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _CALLS:
-            return _CALLS[name](*[_value(argument, nesting + 1) for argument in args])
+            return _CALLS[name](*[_evaluate_node(argument, nesting + 1) for argument in args])
     raise ExpressionError(f"no arithmetic: {type(node).__name__}")
 
 
-def _chain(node: ast.expr, nesting: int) -> Any:
+def _evaluate_chain(node: ast.expr, nesting: int) -> Any:
     """Evaluate a sum or product of many terms from left to right, without recursion."""
     # Python parses "1 - 2 + 3" as ((1 - 2) + 3), nested to the left. Follow the left operands down, then
     # compute from the innermost outwards.
@@ -115,23 +115,23 @@ def _chain(node: ast.expr, nesting: int) -> Any:
     while isinstance(node, ast.BinOp):
         operations.append((node.op, node.right))
         node = node.left
-    value = _value(node, nesting + 1)
+    value = _evaluate_node(node, nesting + 1)
     for op, right in reversed(operations):
-        value = _binary(op, value, _value(right, nesting + 1))
+        value = _apply_operator(op, value, _evaluate_node(right, nesting + 1))
     return value
 
 
-def _binary(op: ast.operator, left: Any, right: Any) -> Any:
+def _apply_operator(op: ast.operator, left: Any, right: Any) -> Any:
     if type(op) not in _BINARY:
         raise ExpressionError("no arithmetic")
     if isinstance(left, int) and isinstance(right, int):
-        _check_size(op, left, right)
+        _check_result_size(op, left, right)
     elif isinstance(left, tuple) != isinstance(right, tuple):
         raise ExpressionError("arithmetic with a tuple")
     return _BINARY[type(op)](left, right)
 
 
-def _check_size(op: ast.operator, left: int, right: int) -> None:
+def _check_result_size(op: ast.operator, left: int, right: int) -> None:
     if isinstance(op, ast.Pow):
         bits = left.bit_length() * right if abs(left) > 1 else 1
     elif isinstance(op, ast.LShift):
@@ -142,23 +142,23 @@ def _check_size(op: ast.operator, left: int, right: int) -> None:
         raise ExpressionError("too large a number")
 
 
-def _boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any:
-    """Evaluate ``and`` (wanted is True) or ``or`` (wanted is False): the first value that decides."""
+def _evaluate_boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any:
+    """Evaluate ``and`` (wanted is True) or ``or`` (wanted is False). Stops at the value that decides."""
     value: Any = wanted
     for node in values:
-        value = _value(node, nesting + 1)
+        value = _evaluate_node(node, nesting + 1)
         if bool(value) is not wanted:
             break
     return value
 
 
-def _compare(left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], nesting: int) -> Any:
-    value = _value(left, nesting + 1)
+def _evaluate_comparison(left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], nesting: int) -> Any:
+    value = _evaluate_node(left, nesting + 1)
     result: Any = True
     for op, node in zip(ops, others, strict=True):
         if type(op) not in _COMPARISONS:
             raise ExpressionError("no comparison of values")
-        other = _value(node, nesting + 1)
+        other = _evaluate_node(node, nesting + 1)
         result = _COMPARISONS[type(op)](value, other)
         if not result:
             break

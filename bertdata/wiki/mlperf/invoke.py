@@ -1,9 +1,9 @@
-"""Functions of Lua modules that the original implements: ``{{#invoke:String|len|...}}``."""
+"""Functions of Lua modules, called as ``{{#invoke:String|len|...}}``, that WikiExtractor implements."""
 
 from collections.abc import Callable
 
-from bertdata.wiki.mlperf.characters import parse_float, parse_integer, python_repr
-from bertdata.wiki.mlperf.work import Work, check_size, size_of
+from bertdata.wiki.mlperf.characters import format_repr, parse_float, parse_integer
+from bertdata.wiki.mlperf.work import Work, check_text_size, count_bytes
 
 Arguments = dict[str, str]
 """Values by name, in the order in which the names first occur. Unnamed values are named ``1``, ``2``, ..."""
@@ -17,23 +17,26 @@ _FIRST_COUNT, _LAST_COUNT = -(1 << 63), (1 << 63) - 1
 """Range of counts that Python's ``str.replace`` accepts. Other counts give an empty text."""
 
 
-def invoke(module: str, function: str, arguments: Arguments, work: Work) -> str:
-    """Return the function's value, empty if the function is unknown.
+def invoke_function(module: str, function: str, arguments: Arguments, work: Work) -> str:
+    """Call a module's function and return its value. It is empty if the function is unknown.
 
     Raises ValueError or IndexError for bad arguments.
     """
     if module == "String" and function in _STRING:
         names, call = _STRING[function]
-        return call(work, *_take(names, arguments))
+        return call(work, *_take_arguments(names, arguments))
     if module in ("Roman", "Numero romano") and function == "main":
-        return _roman(arguments)
+        return _format_roman(arguments)
     if module == "If empty" and function == "main":
-        return _repr(work, arguments)
+        return _format_arguments(work, arguments)
     return ""
 
 
-def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
-    """Return the value of each name. A missing name takes the next unnamed value, or is empty."""
+def _take_arguments(names: tuple[str, ...], arguments: Arguments) -> list[str]:
+    """Pick the argument for each parameter name.
+
+    A parameter without a named argument takes the next unnamed argument, or else an empty text.
+    """
     # names ("s", "i", "j"), call "sub|abc|i=2|3" -> arguments {"1": "abc", "i": "2", "2": "3"}
     # -> s = "abc" (first unnamed value), i = "2", j = "3" (second unnamed value)
     taken = []
@@ -47,11 +50,11 @@ def _take(names: tuple[str, ...], arguments: Arguments) -> list[str]:
     return taken
 
 
-def _length(work: Work, text: str) -> str:
+def _compute_length(work: Work, text: str) -> str:
     return str(len(text))
 
 
-def _sub(work: Work, text: str, first: str, last: str) -> str:
+def _cut_substring(work: Work, text: str, first: str, last: str) -> str:
     # Lua counts characters from 1 and includes the last one; negative numbers count from the end.
     # ("abcdef", "2", "3") -> text[1:3] = "bc"; ("abcdef", "-3", "-1") -> text[-3:6] = "def"
     begin = parse_integer(first or "1")
@@ -65,17 +68,17 @@ def _sub(work: Work, text: str, first: str, last: str) -> str:
     return text[begin:end]
 
 
-def _sublength(work: Work, text: str, first: str, length: str) -> str:
+def _cut_by_length(work: Work, text: str, first: str, length: str) -> str:
     begin = parse_integer(first or "1") - 1
     return text[begin : begin + parse_integer(length or "1")]
 
 
-def _character_at(work: Work, text: str, place: str) -> str:
+def _get_character(work: Work, text: str, place: str) -> str:
     number = parse_integer(place or "1")
     return text[number - 1 if number > 0 else number]
 
 
-def _find(work: Work, source: str, target: str, start: str, plain: str) -> str:
+def _find_target(work: Work, source: str, target: str, start: str, plain: str) -> str:
     if not source or not target:
         return "0"
     begin, is_plain = parse_integer("0" + start), parse_integer("0" + plain)
@@ -84,36 +87,36 @@ def _find(work: Work, source: str, target: str, start: str, plain: str) -> str:
     return work.compute("find", [source, target])
 
 
-def _replace(work: Work, source: str, pattern: str, replacement: str, count: str, plain: str) -> str:
+def _replace_text(work: Work, source: str, pattern: str, replacement: str, count: str, plain: str) -> str:
     times = parse_integer(count or "0")
     if parse_integer(plain or "1"):
         if not _FIRST_COUNT <= times <= _LAST_COUNT:
             return ""
         found = source.count(pattern)
         number = min(times, found) if times > 0 else found
-        check_size(size_of(source) + number * (size_of(replacement) - size_of(pattern)))
-        work.spend(size_of(source) + number * (size_of(replacement) + 1))
+        check_text_size(count_bytes(source) + number * (count_bytes(replacement) - count_bytes(pattern)))
+        work.spend(count_bytes(source) + number * (count_bytes(replacement) + 1))
         return source.replace(pattern, replacement, times or -1)
     return work.compute("replace", [source, pattern, replacement, str(times)])
 
 
 def _repeat(work: Work, text: str, count: str) -> str:
-    """Return an empty text. The original fails here, because it multiplies a string by a string."""
+    """Return an empty text. WikiExtractor fails here, because it multiplies a string by a string."""
     return ""
 
 
 _STRING: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
-    "len": (("s",), _length),
-    "sub": (("s", "i", "j"), _sub),
-    "sublength": (("s", "i", "len"), _sublength),
-    "pos": (("target", "pos"), _character_at),
-    "find": (("source", "target", "start", "plain"), _find),
-    "replace": (("source", "pattern", "replace", "count", "plain"), _replace),
+    "len": (("s",), _compute_length),
+    "sub": (("s", "i", "j"), _cut_substring),
+    "sublength": (("s", "i", "len"), _cut_by_length),
+    "pos": (("target", "pos"), _get_character),
+    "find": (("source", "target", "start", "plain"), _find_target),
+    "replace": (("source", "pattern", "replace", "count", "plain"), _replace_text),
     "rep": (("s", "count"), _repeat),
 }
 
 
-def _roman(arguments: Arguments) -> str:
+def _format_roman(arguments: Arguments) -> str:
     number = int(parse_float(arguments.get("1", "")))
     if not 0 <= number <= _MAX_ROMAN:
         return arguments.get("2", "N/A")
@@ -124,9 +127,9 @@ def _roman(arguments: Arguments) -> str:
     return numeral
 
 
-def _repr(work: Work, arguments: Arguments) -> str:
-    work.spend(sum(size_of(name) + size_of(value) for name, value in arguments.items()))
-    pairs = (f"{python_repr(name)}: {python_repr(value)}" for name, value in arguments.items())
+def _format_arguments(work: Work, arguments: Arguments) -> str:
+    work.spend(sum(count_bytes(name) + count_bytes(value) for name, value in arguments.items()))
+    pairs = (f"{format_repr(name)}: {format_repr(value)}" for name, value in arguments.items())
     value = "{" + ", ".join(pairs) + "}"
-    check_size(size_of(value))
+    check_text_size(count_bytes(value))
     return value

@@ -1,8 +1,8 @@
-"""Select the lines of an article: headings, lists and remains of tables are dropped."""
+"""Drop the lines of an article that are no running text: headings, lists, remains of tables."""
 
 
 def keep_lines(text: str) -> list[str]:
-    """Return the lines of the article's body. For each line, the first matching rule decides."""
+    """Split the text into lines and drop headings, lists and remains of tables. The first match decides."""
     kept: list[str] = []
     in_list = heading_pending = False
     for line in text.split("\n"):
@@ -17,7 +17,7 @@ def keep_lines(text: str) -> list[str]:
         elif line.startswith("==") and "==" in line[2:]:
             in_list, heading_pending = False, True
         elif line.startswith("++"):
-            kept += _old_title(line[2:-2])
+            kept += _format_old_title(line[2:-2])
         elif line[0] == ":":
             continue
         elif line[0] in "*#;":
@@ -25,7 +25,7 @@ def keep_lines(text: str) -> list[str]:
         elif in_list:
             kept.append(line)
             in_list = False
-        elif _is_remains(line):
+        elif _is_remnant(line):
             continue
         elif heading_pending or line[0] != " ":
             kept.append(line)
@@ -33,13 +33,13 @@ def keep_lines(text: str) -> list[str]:
     return kept
 
 
-def _old_title(title: str) -> list[str]:
+def _format_old_title(title: str) -> list[str]:
     if not title:
         return []
     return [title if title[-1] in "!?" else title + "."]
 
 
-def _is_remains(line: str) -> bool:
+def _is_remnant(line: str) -> bool:
     """Return True for remains of tables or templates, a line in parentheses, and lines of dots and dashes."""
     if line[0] in "{|" or line[-1] == "}":
         return True

@@ -12,7 +12,7 @@ def replace_links(text: str) -> str:
     pieces: list[str] = []
     end = 0
     for begin, behind in _find_links(text):
-        pieces += [text[end:begin], _label(text[begin + 2 : behind - 2])]
+        pieces += [text[end:begin], _choose_label(text[begin + 2 : behind - 2])]
         end = behind
     return "".join([*pieces, text[end:]])
 
@@ -32,13 +32,16 @@ def _find_links(text: str) -> list[tuple[int, int]]:
     return links
 
 
-def _label(inside: str) -> str:
-    """Return the text that replaces a link: its label, or nothing if a title prefix removes the link."""
+def _choose_label(inside: str) -> str:
+    """Return the text that replaces a link: its label, or nothing if its title has a prefix like ``File:``.
+
+    inside: text between the brackets of the link.
+    """
     # "Title|option|label with [[nested|link]]" -> "label with [[nested|link]]": bars before a nested link
     # separate options. Without a nested link the label starts after the first bar.
     bar = inside.find("|")
     if bar < 0:
-        return inside if _stays(inside) else ""
+        return inside if _is_label_kept(inside) else ""
     title = inside[:bar].rstrip()
     searched = bar + 1
     for begin, behind in _find_links(inside):
@@ -46,10 +49,10 @@ def _label(inside: str) -> str:
         if last >= 0:
             bar = last  # the label is what follows the last option before a link
         searched = behind
-    return inside[bar + 1 :].strip() if _stays(title) else ""
+    return inside[bar + 1 :].strip() if _is_label_kept(title) else ""
 
 
-def _stays(title: str) -> bool:
+def _is_label_kept(title: str) -> bool:
     # "wikt:word" stays, "Category:Towns" is removed, "Berlin" stays. A colon in front, as in
     # ":Category:Towns", is ignored: the prefix after it decides.
     colon = title.find(":")

@@ -1,12 +1,13 @@
-"""Magic words: names of calls that stand for the page's title, parts of the title, or the time."""
+"""Values of magic words: ``{{PAGENAME}}`` and so on give the page's title, parts of it, or the date."""
 
 import datetime
 
 
-def magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
-    """Return the value of each word for the page with this title, at midnight of the day.
+def make_magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
+    """Return the value of each magic word on a page, by name.
 
-    namespace_keys: key of each namespace, by name.
+    namespace_keys: number of each namespace, by name.
+    day: dates have their value at midnight of this day.
     """
     namespace, colon, page = title.partition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""Turn blocks of a dump into articles and definitions as MLPerf's pinned WikiExtractor does."""
+"""Turn blocks of pages into articles and template definitions, as MLPerf's pinned WikiExtractor does."""
 
 import datetime
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 from bertdata.wiki.mlperf.article import format_article, render_lines
 from bertdata.wiki.mlperf.definitions import read_definition
 from bertdata.wiki.mlperf.expansion import Expander, Site
-from bertdata.wiki.mlperf.magic_words import magic_words
+from bertdata.wiki.mlperf.magic_words import make_magic_words
 from bertdata.wiki.mlperf.reading import PageFields, PageReader, State
 from bertdata.wiki.mlperf.template_table import TemplateTable
 from bertdata.wiki.mlperf.work import LimitError, TooDeepError, Work
@@ -27,9 +27,14 @@ Definition = tuple[str, bytes, bytes]
 
 
 class MlperfExtractor:
-    """The pinned extractor for one dump.
+    """Readable twin of the WikiExtractor that MLPerf pins, set up for one dump.
 
-    templates: content of a template file, or None.
+    url_base: start of the articles' URLs.
+    namespaces: name and number of each namespace.
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
+    templates: content of a template file (see ``template_file``), or None.
+    skip_pages: ids of pages to leave out.
+    max_work: budget of the work on a page (see ``work``).
     """
 
     def __init__(
@@ -60,14 +65,15 @@ class MlperfExtractor:
     def extract(
         self, data: bytes, state: State
     ) -> tuple[bytes, list[Outcome], str | None, tuple[str, bool, bool, str | None]]:
-        """Extract a block.
+        """Extract the articles of a block of pages.
 
-        Returns its articles, the outcome of each page, the first id, and the state after the block.
+        Returns the concatenated articles, the outcome of each page, the id of the first page that may be an
+        article, and the state to carry over to the next block.
         """
         reader = PageReader(state)
         articles: list[bytes] = []
         outcomes: list[Outcome] = []
-        with _deep_stack():
+        with _raise_recursion_limit():
             for page in reader.read(data):
                 reason, detail, article = self._extract_page(page, data)
                 if article:
@@ -76,8 +82,11 @@ class MlperfExtractor:
         return b"".join(articles), outcomes, reader.first_id, reader.state
 
     def _extract_page(self, page: PageFields, data: bytes) -> tuple[str, str, bytes]:
-        """Return reason, detail and article of a page."""
-        reason = self._reason(page, data)
+        """Extract a page.
+
+        Returns the reason for skipping it (or empty), details, and the article (or empty).
+        """
+        reason = self._find_skip_reason(page, data)
         if reason:
             return reason, page.page_id if reason == LEFT_OUT_PAGE else "", b""
         if page.title is None:
@@ -85,7 +94,7 @@ class MlperfExtractor:
         if not page.page_id:
             return FAILED, "no id", b""
         try:
-            return "", page.page_id, self._render(page, page.title)
+            return "", page.page_id, self._render_page(page, page.title)
         except LimitError as error:
             return "limit", str(error), b""
         except TooDeepError as error:
@@ -93,8 +102,8 @@ class MlperfExtractor:
         except UnicodeEncodeError:
             return FAILED, "a lone surrogate in its text", b""
 
-    def _reason(self, page: PageFields, data: bytes) -> str:
-        """Return the reason why the page is not an article, empty if it is an article."""
+    def _find_skip_reason(self, page: PageFields, data: bytes) -> str:
+        """Return the reason why a page is skipped, or an empty text if it is an article."""
         # The order matters: the first reason that applies is reported and counted.
         if page.page_id in self._skip_pages:
             return LEFT_OUT_PAGE
@@ -110,19 +119,19 @@ class MlperfExtractor:
             return REDIRECT
         return "" if page.namespace == "0" else f"namespace {page.namespace}"
 
-    def _render(self, page: PageFields, title: str) -> bytes:
+    def _render_page(self, page: PageFields, title: str) -> bytes:
         work = Work(self._max_work)
-        expander = Expander(self._site, magic_words(title, self._keys, self._day), work)
+        expander = Expander(self._site, make_magic_words(title, self._keys, self._day), work)
         lines = render_lines("".join(page.text), expander, work)
         return format_article(page.page_id, title, lines, self._url_base).encode()
 
     def definitions(
         self, data: bytes, state: State
     ) -> tuple[list[Definition], int, list[str], str | None, tuple[str, bool, bool, str | None]]:
-        """Collect the template definitions of a block.
+        """Collect the template definitions in a block of pages.
 
-        Returns the definitions, the number of template pages, the ids of template pages left out, the first
-        id, and the state after the block.
+        Returns the definitions, the number of template pages, the ids of template pages that the user left
+        out, the id of the first page that may be an article, and the state to carry over to the next block.
         """
         reader = PageReader(state)
         found: list[Definition] = []
@@ -135,7 +144,7 @@ class MlperfExtractor:
                 left_out.append(page.page_id)
                 continue
             pages += 1
-            if self._reason(page, data) in (TOO_LARGE, BAD_UTF8) or page.title is None:
+            if self._find_skip_reason(page, data) in (TOO_LARGE, BAD_UTF8) or page.title is None:
                 continue
             if text := read_definition("".join(page.text)):
                 found.append(("template", page.title.encode(), text.encode("utf-8", "surrogatepass")))
@@ -151,7 +160,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 @contextmanager
-def _deep_stack() -> Iterator[None]:
+def _raise_recursion_limit() -> Iterator[None]:
     """Raise Python's recursion limit to what MAX_FRAMES nested calls need."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _PYTHON_FRAMES))

@@ -1,4 +1,4 @@
-"""Parser functions: ``{{#if: ...}}``, ``{{lc: ...}}`` and so on."""
+"""Evaluate parser functions such as ``{{#if: ...}}`` and ``{{lc: ...}}``."""
 
 import re
 from collections.abc import Callable
@@ -30,48 +30,52 @@ Its arguments are the page, the first argument (expanded), and the other argumen
 
 
 def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:
-    """Return the function's value.
+    """Call a parser function and return its value.
 
-    It is empty for an unknown function, too few arguments, bad arguments, and too deep nesting.
+    name: name of the function, such as ``#if``.
+    first, others: first argument, expanded, and the other arguments, not expanded.
+
+    The value is empty for an unknown function, too few arguments, bad arguments, and too deep nesting.
     """
     function = _FUNCTIONS.get(name)
     if function is None:
         return ""
     try:
-        with work.frames(FUNCTION_FRAMES):
+        with work.enter_frames(FUNCTION_FRAMES):
             return function(page, first, others)
     except (ValueError, IndexError, OverflowError, TooDeepError):
         return ""
 
 
-def _evaluate(page: PageExpansion, arguments: list[str], number: int) -> str:
-    """Return an argument, expanded. Empty if there is none.
+def _expand_argument(page: PageExpansion, arguments: list[str], number: int) -> str:
+    """Expand one of the arguments and return it. Empty if the call has fewer arguments.
 
-    number: index in ``arguments``, which do not include the function's first argument.
+    arguments: arguments of the call except the first.
+    number: index in ``arguments``.
     """
     return page.expand(arguments[number].strip()) if number < len(arguments) else ""
 
 
-def _if(page: PageExpansion, first: str, others: list[str]) -> str:
+def _evaluate_if(page: PageExpansion, first: str, others: list[str]) -> str:
     if not others:
         return ""
-    return _evaluate(page, others, 0 if first else 1)
+    return _expand_argument(page, others, 0 if first else 1)
 
 
-def _ifeq(page: PageExpansion, first: str, others: list[str]) -> str:
+def _evaluate_ifeq(page: PageExpansion, first: str, others: list[str]) -> str:
     right = others[0].strip() if len(others) > 1 else ""
     if not right:
         return ""
-    return _evaluate(page, others, 1 if first == right else 2)
+    return _expand_argument(page, others, 1 if first == right else 2)
 
 
-def _iferror(page: PageExpansion, first: str, others: list[str]) -> str:
+def _evaluate_iferror(page: PageExpansion, first: str, others: list[str]) -> str:
     if _ERROR.match(first):
-        return _evaluate(page, others, 0)
-    return _evaluate(page, others, 1) if len(others) > 1 else first
+        return _expand_argument(page, others, 0)
+    return _expand_argument(page, others, 1) if len(others) > 1 else first
 
 
-def _switch(page: PageExpansion, first: str, others: list[str]) -> str:
+def _evaluate_switch(page: PageExpansion, first: str, others: list[str]) -> str:
     """Return the value of the first matching case.
 
     Unlike in MediaWiki, a last case without ``=`` is not the default.
@@ -93,55 +97,55 @@ def _switch(page: PageExpansion, first: str, others: list[str]) -> str:
     return default
 
 
-def _ifexist(page: PageExpansion, first: str, others: list[str]) -> str:
-    """Return the third argument: no page exists here."""
+def _evaluate_ifexist(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``#ifexist`` for a missing page, because the extractor knows of no pages."""
     return page.expand(others[1]) if len(others) == 2 else ""
 
 
-def _expr(page: PageExpansion, first: str, others: list[str]) -> str:
+def _evaluate_expr(page: PageExpansion, first: str, others: list[str]) -> str:
     return "" if others else page.compute("expr", [page.expand(first)])
 
 
-def _invoke(page: PageExpansion, first: str, others: list[str]) -> str:
+def _invoke_module(page: PageExpansion, first: str, others: list[str]) -> str:
     return page.invoke(first, others[0].strip(), others[1:])
 
 
-def _lower(page: PageExpansion, first: str, others: list[str]) -> str:
+def _convert_to_lower(page: PageExpansion, first: str, others: list[str]) -> str:
     return lower(first)
 
 
-def _upper(page: PageExpansion, first: str, others: list[str]) -> str:
+def _convert_to_upper(page: PageExpansion, first: str, others: list[str]) -> str:
     return upper(first)
 
 
-def _lower_first(page: PageExpansion, first: str, others: list[str]) -> str:
+def _convert_first_to_lower(page: PageExpansion, first: str, others: list[str]) -> str:
     return lower(first[:1]) + first[1:]
 
 
-def _upper_first(page: PageExpansion, first: str, others: list[str]) -> str:
+def _convert_first_to_upper(page: PageExpansion, first: str, others: list[str]) -> str:
     return upper(first[:1]) + first[1:]
 
 
-def _urlencode(page: PageExpansion, first: str, others: list[str]) -> str:
+def _encode_url(page: PageExpansion, first: str, others: list[str]) -> str:
     return quote(first.encode("utf-8"), safe="/~")
 
 
-def _integer(page: PageExpansion, first: str, others: list[str]) -> str:
+def _format_integer(page: PageExpansion, first: str, others: list[str]) -> str:
     return str(parse_integer(first))
 
 
 _FUNCTIONS: dict[str, Function] = {
-    "#if": _if,
-    "#ifeq": _ifeq,
-    "#iferror": _iferror,
-    "#switch": _switch,
-    "#ifexist": _ifexist,
-    "#expr": _expr,
-    "#invoke": _invoke,
-    "lc": _lower,
-    "uc": _upper,
-    "lcfirst": _lower_first,
-    "ucfirst": _upper_first,
-    "urlencode": _urlencode,
-    "int": _integer,
+    "#if": _evaluate_if,
+    "#ifeq": _evaluate_ifeq,
+    "#iferror": _evaluate_iferror,
+    "#switch": _evaluate_switch,
+    "#ifexist": _evaluate_ifexist,
+    "#expr": _evaluate_expr,
+    "#invoke": _invoke_module,
+    "lc": _convert_to_lower,
+    "uc": _convert_to_upper,
+    "lcfirst": _convert_first_to_lower,
+    "ucfirst": _convert_first_to_upper,
+    "urlencode": _encode_url,
+    "int": _format_integer,
 }

@@ -1,4 +1,4 @@
-"""Apostrophes that mark bold and italic text, and the quotation marks that the original makes of them."""
+"""Replace the apostrophes that mark bold and italic text, as WikiExtractor does."""
 
 import re
 

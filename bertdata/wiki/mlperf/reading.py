@@ -1,7 +1,7 @@
-"""Find the pages of a block, line by line, as the original does.
+"""Read the pages of a block line by line, as WikiExtractor does.
 
 Only the first tag of a line counts, whatever element it is in. A field that a page lacks keeps the value of
-the page before, in the same cases as in the original.
+the page before, in the same cases as in WikiExtractor.
 """
 
 import re
@@ -14,7 +14,9 @@ _TAG = re.compile(f"<(/?[{WORD}]+)[^>]*>")
 _CLOSER = re.compile("<[^>]*>")
 
 State = tuple[str, bool, bool, str | None]
-"""Namespace, redirect, whether inside a text, id of the page emitted last."""
+"""Values that carry over from page to page: last ``<ns>``, whether a ``<redirect>`` was seen, whether inside
+``<text>``, and the id of the last page that was emitted.
+"""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -37,14 +39,14 @@ class PageFields:
 
     @property
     def emitted(self) -> bool:
-        """True if the original passes the page on."""
+        """True if WikiExtractor passes the page on to be extracted."""
         return self.closed and not self.redirect and not self.repeated
 
 
 class PageReader:
     """Line-by-line reader of pages. Its ``state`` carries over from block to block.
 
-    first_id: id of the first page that is not a redirect, whether emitted or skipped for its repeated id.
+    first_id: id of the first page that is not a redirect, or None.
     """
 
     def __init__(self, state: State) -> None:
@@ -55,7 +57,7 @@ class PageReader:
 
     @property
     def state(self) -> State:
-        """State after the data read so far."""
+        """Values to carry over to the next block."""
         return self._namespace, self._redirect, self._inside_text, self._last_id
 
     def read(self, data: bytes) -> Iterator[PageFields]:
@@ -64,16 +66,16 @@ class PageReader:
         A page that is not closed comes last.
         """
         place = 0
-        for raw in _lines(data):
+        for raw in _split_lines(data):
             line = raw.decode("utf-8", "surrogateescape")
-            # Only the first tag counts, as in the original. In a line "<title>A</title><ns>1</ns>" the
+            # Only the first tag counts, as in WikiExtractor. In a line "<title>A</title><ns>1</ns>" the
             # namespace is not seen.
             tag = _TAG.search(line)
             if tag is None:
                 if self._inside_text and "<" not in line:
                     self._page.text.append(line)
             elif tag[1] == "/page":
-                yield self._close(place + _size(line[: tag.end()]))
+                yield self._close_page(place + _measure_line(line[: tag.end()]))
             else:
                 self._read_tag(line, tag, place)
             place += len(raw)
@@ -84,16 +86,16 @@ class PageReader:
     def _read_tag(self, line: str, tag: re.Match[str], place: int) -> None:
         page, name = self._page, tag[1]
         if name == "page":
-            page.begin = place + _size(line[: tag.start()])
+            page.begin = place + _measure_line(line[: tag.start()])
             page.text.clear()
             self._opened, self._redirect = True, False
         elif name == "id":
             # The page's id comes first. Later ids belong to its revision and contributor.
-            page.page_id = page.page_id or _rest(line, tag)
+            page.page_id = page.page_id or _get_text_after(line, tag)
         elif name == "title":
-            page.title = _rest(line, tag)
+            page.title = _get_text_after(line, tag)
         elif name == "ns":
-            self._namespace = _rest(line, tag)
+            self._namespace = _get_text_after(line, tag)
         elif name == "redirect":
             self._redirect = True
         elif name == "text":
@@ -106,17 +108,17 @@ class PageReader:
 
     def _open_text(self, line: str, tag: re.Match[str]) -> None:
         # "<text>A short text</text>" on one line: any second tag closes the text. "<text />" has no text.
-        rest = _rest(line, tag)
+        rest = _get_text_after(line, tag)
         closed = _CLOSER.match(line, tag.end() + len(rest)) is not None
         if not closed and tag[0].endswith("/>"):
             return
         self._page.text.append(rest)
         self._inside_text = not closed
 
-    def _close(self, end: int) -> PageFields:
+    def _close_page(self, end: int) -> PageFields:
         page = self._page
         # The namespace is kept in the reader, not in the page, and is only reset when a page is emitted. So a
-        # page without <ns> after a redirect has the redirect's namespace, as in the original.
+        # page without <ns> after a redirect has the redirect's namespace, as in WikiExtractor.
         page.end, page.namespace, page.redirect = end, self._namespace, self._redirect
         if not page.redirect:
             if self.first_id is None:
@@ -129,17 +131,17 @@ class PageReader:
         return page
 
 
-def _rest(line: str, tag: re.Match[str]) -> str:
-    """Return the text between the tag and the next tag, with the line feed if it is included."""
+def _get_text_after(line: str, tag: re.Match[str]) -> str:
+    """Return the text after a tag, up to the next tag or to the end of the line (with its line feed)."""
     return line[tag.end() :].partition("<")[0]
 
 
-def _size(text: str) -> int:
+def _measure_line(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-def _lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines. Only a line feed ends a line."""
+def _split_lines(data: bytes) -> Iterator[bytes]:
+    """Split the data into lines at line feeds only, and keep the line feeds."""
     begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin) + 1 or len(data)

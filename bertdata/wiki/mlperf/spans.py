@@ -1,4 +1,4 @@
-"""Find balanced braces and brackets: calls, parameters, and the parts between vertical bars."""
+"""Find calls and parameters in balanced braces, and split them at vertical bars."""
 
 import re
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
 
     braces: CALL (2), PARAMETER (3), or ANY for spans that open with two or more braces or brackets.
 
-    Only runs of two or more equal characters count. If the text ends inside a span, this span and all later
-    spans are not found.
+    Only runs of two or more equal characters count. If a span is never closed, neither this span nor anything
+    after it is found.
     """
     if "{{" not in text and (braces or "[[" not in text):
         return
@@ -82,7 +82,7 @@ def _close_brackets(stack: list[int], length: int) -> int:
 
 
 def split_parts(text: str) -> list[str]:
-    """Return the text cut at each vertical bar that is outside braces and brackets."""
+    """Split the text of a call at each vertical bar that is outside nested braces and brackets."""
     parts: list[str] = []
     begin = searched = 0
     for span_begin, span_end in [*find_spans(text, ANY), (len(text), len(text))]:

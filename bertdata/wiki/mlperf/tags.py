@@ -6,7 +6,7 @@ from heapq import merge
 
 from bertdata.wiki.mlperf.brackets import Mark, Search, cut_enclosed
 from bertdata.wiki.mlperf.characters import EDGE
-from bertdata.wiki.mlperf.work import Work, size_of
+from bertdata.wiki.mlperf.work import Work, count_bytes
 
 _SELF_CLOSING = ("br", "hr", "nobr", "ref", "references", "nowiki")
 _IGNORED = (
@@ -54,13 +54,18 @@ _IGNORED_CLOSER = re.compile(rf"</\s*(?:{'|'.join(_IGNORED)})>", re.IGNORECASE)
 
 
 def drop_tags(text: str) -> str:
-    """Return the text without comments, self-closing tags and formatting tags. Their content stays."""
+    """Remove comments, self-closing tags and formatting tags such as ``<b>``. The formatted text stays."""
     if "<" not in text:
         return text
     kept: list[str] = []
     end = 0
     # Each search runs over the whole text. Where matches overlap, the match that starts first wins.
-    tags = (_comments(text), _closers(text), _ignored(text), _self_closing(text))
+    tags = (
+        _find_comments(text),
+        _find_closing_tags(text),
+        _find_ignored_tags(text),
+        _find_self_closing_tags(text),
+    )
     for begin, behind in merge(*tags):
         if begin >= end:
             kept.append(text[end:begin])
@@ -68,19 +73,19 @@ def drop_tags(text: str) -> str:
     return "".join([*kept, text[end:]])
 
 
-def _comments(text: str) -> Iterator[Mark]:
-    """Yield the comments. A comment that starts inside a tag still hides the comments inside it."""
+def _find_comments(text: str) -> Iterator[Mark]:
+    """Yield the position of each comment."""
     begin = text.find("<!--")
     while begin >= 0 and (end := text.find("-->", begin + 4)) >= 0:
         yield begin, end + 3
         begin = text.find("<!--", end + 3)
 
 
-def _closers(text: str) -> Iterator[Mark]:
+def _find_closing_tags(text: str) -> Iterator[Mark]:
     return (tag.span() for tag in _IGNORED_CLOSER.finditer(text))
 
 
-def _ignored(text: str) -> Iterator[Mark]:
+def _find_ignored_tags(text: str) -> Iterator[Mark]:
     next_end = make_next_search(text, ">")
     for name in _IGNORED_NAME.finditer(text):
         end = next_end(name.end())
@@ -89,7 +94,7 @@ def _ignored(text: str) -> Iterator[Mark]:
         yield name.start(), end + 1
 
 
-def _self_closing(text: str) -> Iterator[Mark]:
+def _find_self_closing_tags(text: str) -> Iterator[Mark]:
     next_end = make_next_search(text, ">")
     for name in _SELF_CLOSING_NAME.finditer(text):
         end = next_end(name.end())
@@ -106,7 +111,7 @@ def _ends_with_slash(text: str, begin: int, end: int) -> bool:
 
 
 def make_next_search(text: str, characters: str) -> Callable[[int], int]:
-    """Return a search for the next of the characters, which returns -1 if there is none.
+    """Make a function that returns the next position of any of the characters, or -1.
 
     The start positions of successive searches must not decrease. Results are remembered, so that all searches
     together read the text once.
@@ -124,23 +129,23 @@ def make_next_search(text: str, characters: str) -> Callable[[int], int]:
 
 
 def drop_elements(text: str, work: Work) -> str:
-    """Return the text without tables, references, lists and similar elements, including their content."""
+    """Remove tables, references, lists and similar elements together with their content."""
     for tag in _DROPPED:
         if "<" not in text:
             return text
         if _is_present(text, tag):
-            work.spend(size_of(text))
-            text = cut_enclosed(text, _opener(text, tag), _closer(text, tag))
+            work.spend(count_bytes(text))
+            text = cut_enclosed(text, _make_opener_search(text, tag), _make_closer_search(text, tag))
     return text
 
 
 def _is_present(text: str, tag: str) -> bool:
-    """Return True if the text contains the start of an opening tag and the start of a closing tag."""
+    """Return True if the text contains an opening tag of the element and a closing tag."""
     return all(re.search(rf"<\s*{slash}{tag}{EDGE}", text, re.IGNORECASE) for slash in ("", r"/\s*"))
 
 
-def _opener(text: str, tag: str) -> Search:
-    """Return a search for opening tags of the element.
+def _make_opener_search(text: str, tag: str) -> Search:
+    """Make a function that searches for the next opening tag of an element.
 
     A tag with a slash inside, such as ``<ref name="a/b">``, does not count.
     """
@@ -158,7 +163,7 @@ def _opener(text: str, tag: str) -> Search:
     return search
 
 
-def _closer(text: str, tag: str) -> Search:
+def _make_closer_search(text: str, tag: str) -> Search:
     pattern = re.compile(rf"<\s*/\s*{tag}>", re.IGNORECASE)
 
     def search(begin: int) -> Mark | None:
@@ -174,22 +179,25 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
     Equal elements get the number of the first of them, and their other numbers are not used. With the
     placeholder "formula", the elements A, B, A, C become formula_1, formula_2, formula_1, formula_4.
     """
-    marks = _elements(text, tag)
+    marks = _find_elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
     opening = re.compile(rf"<\s*{tag}", re.IGNORECASE)
-    # The original replaces one element after the other in the whole text, which takes quadratic time. If no
+    # WikiExtractor replaces one element after the other in the whole text, which takes quadratic time. If no
     # element contains another opening tag, every occurrence of an element's text is itself one of the
     # elements, and one pass gives the same result.
     if not any(opening.search(element, 1) for element in elements):
-        return _number_apart(text, marks, placeholder)
+        return _number_in_one_pass(text, marks, placeholder)
     for number, element in enumerate(elements, start=1):
-        work.spend(size_of(text))
+        work.spend(count_bytes(text))
         text = text.replace(element, f"{placeholder}_{number}")
     return text
 
 
-def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
-    """Number the elements in one pass. Correct if no element contains an opening tag."""
+def _number_in_one_pass(text: str, marks: list[Mark], placeholder: str) -> str:
+    """Replace the elements by numbered placeholders in one pass. No element may contain an opening tag.
+
+    marks: positions of the elements.
+    """
     first: dict[str, int] = {}
     pieces, behind = [], 0
     for number, (begin, end) in enumerate(marks, start=1):
@@ -198,7 +206,7 @@ def _number_apart(text: str, marks: list[Mark], placeholder: str) -> str:
     return "".join([*pieces, text[behind:]])
 
 
-def _elements(text: str, tag: str) -> list[Mark]:
+def _find_elements(text: str, tag: str) -> list[Mark]:
     name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
     next_end = make_next_search(text, ">")

@@ -1,4 +1,4 @@
-"""Look up templates in a template file, for MLPerf's extractor. The last definition of a title counts."""
+"""Look up template definitions in a template file. If a title has several, the last definition counts."""
 
 import struct
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _RECORD = struct.Struct("<5Q")
 
 
 class TemplateTable:
-    """Texts of templates by title, in a buffer that holds a template file.
+    """Mapping from the titles of templates to their definitions, read from a template file in memory.
 
     Raises ValueError if the buffer is not a template file.
     """
@@ -27,10 +27,10 @@ class TemplateTable:
             raise ValueError("template file: has no room for its records")
         self._texts = self._data[_HEAD.size + (templates + redirects) * _RECORD.size :]
         # Records of equal titles follow one another in the dump's order, so dict() keeps the last definition.
-        self._places = dict(self._records(templates))
+        self._places = dict(self._read_records(templates))
 
-    def _records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield title and position of the text, ordered by title and then by position in the dump."""
+    def _read_records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Yield title and text position of each template, ordered by title and then as in the dump."""
         for record in range(number):
             title, title_bytes, text, text_bytes, _ = _RECORD.unpack_from(
                 self._data, _HEAD.size + record * _RECORD.size

@@ -9,12 +9,12 @@ _DOTS = re.compile(r"\.{4,}")
 _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
-def tidy(text: str) -> str:
-    """Apply the original's typographic rules."""
+def tidy_typography(text: str) -> str:
+    """Tidy the text by WikiExtractor's rules, for example join spaces and shorten rows of dots."""
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)
     text = _DOTS.sub("...", text)
-    # The original means any of these characters, but replaces the literal strings, which hardly ever occur.
+    # WikiExtractor means any of these characters, but replaces the literal strings, which hardly ever occur.
     text = text.replace(" ,:.)]»", ",:.)]»").replace("[(« ", "[(«")
     text = _LINE_WITHOUT_WORDS.sub("\n", text)
     return text.replace(",,", ",").replace(",.", ".")

@@ -1,4 +1,4 @@
-"""Limits of the work on one page: the original's limits, and a budget for everything else."""
+"""Limits of the work on one page: nesting as in WikiExtractor, and a budget of bytes handled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,17 +9,17 @@ MAX_TEXT = 256 << 20
 """Largest text of a page in bytes of UTF-8, including outer texts that wait for inner calls."""
 
 MAX_DEPTH = 30
-"""Limit of templates within templates. From this depth on, expansion gives an empty text."""
+"""How deep templates may call templates. A call at this depth gives an empty text."""
 
 MAX_PARAMETER_LEVEL = 10
-"""Limit of parameters within parameters. A parameter nested more deeply is empty."""
+"""How deep parameters may be nested in each other. A parameter nested more deeply is empty."""
 
 MAX_FRAMES = 977
 """Limit of nested frames, which reproduces Python's default recursion limit of 1000.
 
-One frame each is taken by: expansion of a text that contains ``{{``, a call, a transformation, a
-substitution, and the arguments of a template. A parser function takes two. So 488 calls can be nested in
-names in an article, or 244 branches of ``#if``.
+A frame is entered to expand a text that contains ``{{``, to evaluate a call, to transform a text, to fill in
+parameters, and to evaluate the arguments of a template. A parser function enters two. So 488 calls can be
+nested in names in an article, or 244 branches of ``#if``.
 """
 
 FUNCTION_FRAMES = 2
@@ -40,18 +40,18 @@ PYTHON_BYTE_WORK: per byte of such an argument.
 
 
 class LimitError(Exception):
-    """A page exceeds its budget. The message completes the sentence "page X: ..."."""
+    """Error that a page exceeds its budget. The message completes the sentence "page X: ..."."""
 
 
 class TooDeepError(Exception):
-    """Calls are nested more deeply than MAX_FRAMES.
+    """Error that calls are nested more deeply than MAX_FRAMES.
 
-    The page fails, or the parser function around the calls becomes empty.
+    A parser function around the calls catches it and becomes empty. Otherwise the page fails.
     """
 
 
 class Work:
-    """Budget of one page in bytes of UTF-8 handled, and its number of nested frames.
+    """Counter of the work on one page: bytes handled, and depth of nesting.
 
     Both engines charge the same work for a page, whatever shortcuts they take.
     """
@@ -63,31 +63,33 @@ class Work:
         self._waiting = 0
 
     def spend(self, amount: int) -> None:
-        """Charge this many bytes. Raises LimitError if fewer are left."""
+        """Subtract bytes that are about to be handled from the budget. Raises LimitError if it is used up."""
         self._left -= amount
         if self._left < 0:
             raise LimitError(f"took more than {self._max_work} bytes of work")
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Charge for a function that both engines leave to Python, and call it."""
+        """Charge for an arithmetic or regular expression, and evaluate it with ``compute.compute``."""
         for argument in arguments:
-            self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * size_of(argument))
+            self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))
         value = compute(function, arguments)
-        check_size(size_of(value))
+        check_text_size(count_bytes(value))
         return value
 
     @contextmanager
-    def frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
-        """Enter ``number`` more frames while an outer text of ``waiting`` bytes waits.
+    def enter_frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
+        """Context manager that counts ``number`` more levels of nesting while it is active.
+
+        waiting: bytes of the outer text that stays in memory meanwhile.
 
         Raises TooDeepError beyond MAX_FRAMES.
         """
-        # The original recurses in Python and fails at the interpreter's limit. Counting frames here gives the
-        # same limit in both engines, without depending on the stack of the process.
+        # WikiExtractor recurses in Python and fails at the interpreter's limit. Counting frames here gives
+        # the same limit in the C++ kernel and in Python, without depending on the stack of the process.
         if self._frames + number > MAX_FRAMES:
             self.spend(TOO_DEEP_WORK)
             raise TooDeepError("calls are nested too deep")
-        check_size(self._waiting + waiting)
+        check_text_size(self._waiting + waiting)
         self._frames += number
         self._waiting += waiting
         try:
@@ -97,12 +99,12 @@ class Work:
             self._waiting -= waiting
 
 
-def size_of(text: str) -> int:
-    """Return the bytes of the text in UTF-8. A lone surrogate counts three."""
+def count_bytes(text: str) -> int:
+    """Return the size of the text in bytes of UTF-8. A lone surrogate counts three bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def check_size(size: int) -> None:
-    """Raise LimitError if a text would become this large."""
+def check_text_size(size: int) -> None:
+    """Raise LimitError if a text of ``size`` bytes would be larger than MAX_TEXT."""
     if size > MAX_TEXT:
         raise LimitError(f"grew beyond {MAX_TEXT >> 20} MiB of text")

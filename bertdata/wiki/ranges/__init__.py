@@ -1,1 +1,1 @@
-"""Extraction by byte ranges of a dump. Workers read different ranges, and the results are joined."""
+"""Extract a dump on several machines: workers read different byte ranges, and the results are joined."""

@@ -1,4 +1,4 @@
-"""Read a range of a dump in blocks of pages, and collect the facts by which ranges are joined."""
+"""Read a byte range of a dump in blocks of pages, and collect the facts that are needed to join ranges."""
 
 import zlib
 from collections.abc import Iterator
@@ -21,14 +21,15 @@ from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeFacts:
-    """Facts about the reading of a range. Small, however large the range is.
+    """Small summary of a range, which is needed to check and join the ranges of a dump.
 
-    link: what must fit the neighbouring ranges.
+    number: number of the range, from 0.
+    link: where the range's bzip2 blocks start and end, to check that no block is missed between ranges.
     digest: CRC-32 of the text that belongs to the range.
     blocks: number of blocks of pages.
-    usual_begin: whether the first page states its namespace.
-    first_id: id of the first page that may be an article.
-    exit: state of reading after the range.
+    usual_begin: whether the first page states its namespace, as pages written by MediaWiki do.
+    first_id: id of the first page that may be an article, or None.
+    exit: state to carry over to the next range (see ``BlockState``).
     """
 
     number: int
@@ -39,10 +40,10 @@ class RangeFacts:
     first_id: str | None
     exit: BlockState
 
-    def follows(self, state: BlockState) -> bool:
-        """Return True if the range's results are also right for this state at its start.
+    def are_valid_after(self, state: BlockState) -> bool:
+        """Return True if the range's results are right, although it was read as if the dump started there.
 
-        The range was read as if the dump started there.
+        state: true state after the range before.
         """
         # The same test as ``extractor.follows``, from the range's facts instead of its data.
         if self.blocks == 0:
@@ -52,9 +53,9 @@ class RangeFacts:
         return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
 
     def find_state_after(self, state: BlockState) -> BlockState:
-        """Return the state after the range.
+        """Return the state to carry over to the next range.
 
-        state: the state before it. The range must have been read from this state, or must follow it.
+        state: state before the range. The range's results must be right for it (``are_valid_after``).
         """
         if self.blocks == 0:
             return state
@@ -63,9 +64,11 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reader of a range. Iterate ``blocks()`` once and call ``take`` after each block, then use ``facts``.
+    """Reader of a range's pages.
 
-    state: state of reading at the start of the range.
+    Iterate ``read_blocks()`` once, call ``take`` after each block, then use ``facts``.
+
+    state: state to start with (see ``BlockState``).
     """
 
     def __init__(
@@ -80,15 +83,15 @@ class RangeBlocks:
         self._state = state
         self._link = RangeLink()
 
-    def blocks(self) -> Iterator[PageBlock]:
-        """Yield blocks of whole pages.
+    def read_blocks(self) -> Iterator[PageBlock]:
+        """Yield the pages of the range in blocks of whole pages.
 
         Raises InputError if the dump is damaged or ends too early.
         """
         path = self._ranges.path
         with open_file(path) as file:
             reader = RangeReader(self._ranges, self._number, file, self._settings.engine)
-            texts = self._digested(reader.texts())
+            texts = self._update_digest(reader.read_texts())
             head = read_head(texts, path) if self._number == 0 else (b"", b"", 0)
             pages = PageBlocks(
                 texts,
@@ -98,20 +101,20 @@ class RangeBlocks:
                 rest=head[1],
                 position=head[2],
             )
-            yield from pages.blocks()
+            yield from pages.read_blocks()
         if reader.owns_end:
             pages.check_end()
         self._link = reader.link
 
-    def _digested(self, texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    def _update_digest(self, texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
         for text, position in texts:
             self._digest = zlib.crc32(text, self._digest)
             yield text, position
 
     def take(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
-        """Record a block and its result.
+        """Record a block that was read, for the facts about the range.
 
-        found: None if no extractor was used.
+        found: the extractor's result for the block, or None if no extractor was used.
         """
         if not self._blocks:
             self._usual_begin = has_usual_begin(block.data)
@@ -122,7 +125,7 @@ class RangeBlocks:
 
     @property
     def facts(self) -> RangeFacts:
-        """Facts about the range, complete after the last block."""
+        """Summary of the range. It is complete when the last block has been taken."""
         return RangeFacts(
             number=self._number,
             link=self._link,

@@ -1,4 +1,4 @@
-"""Join the ranges of a dump: check their sequence, add up their reports, assign their articles to files."""
+"""Join the results of a dump's ranges: check that they fit, add up reports, distribute the articles."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bertdata.wiki.ranges.work import RangeArticles
 
 
 class RangeResult(Protocol):
-    """Result of a range that has the facts needed to check the sequence."""
+    """Result of a range, which contains the facts about the range."""
 
     @property
     def facts(self) -> RangeFacts: ...
@@ -26,11 +26,12 @@ Result = TypeVar("Result", bound=RangeResult)
 def check_sequence(
     dump: str, results: Iterable[Result], again: Callable[[int, BlockState], Result]
 ) -> Iterator[Result]:
-    """Yield the results of all ranges in order.
+    """Sort the results of all ranges, check that they join without a gap, and yield them in order.
 
-    again: extracts a range once more, from the state at its start, if START was wrong.
+    again: function that extracts a range once more. It gets the number of the range and the true state at its
+    start, and is called if it was wrong to extract the range as if the dump started there.
 
-    Raises InputError if the ranges do not follow one another.
+    Raises InputError if a part of the dump was read twice or not at all.
     """
     ordered = sorted(results, key=lambda result: result.facts.number)
     assert [result.facts.number for result in ordered] == list(range(len(ordered)))
@@ -39,26 +40,29 @@ def check_sequence(
     # state, and repeat a range if that assumption gave a wrong result.
     state = START
     for result in ordered:
-        if not result.facts.follows(state):
+        if not result.facts.are_valid_after(state):
             result = again(result.facts.number, state)
         state = result.facts.find_state_after(state)
         yield result
 
 
 def check_digests(dump: str, first: Sequence[int], second: Sequence[int]) -> None:
-    """Raise InputError if the text of any range differs between the first pass and the second."""
+    """Raise InputError if a range's text changed between the first and the second pass over the dump.
+
+    first, second: CRC-32 of each range's text in the two passes.
+    """
     if list(first) != list(second):
-        raise was_changed(dump)
+        raise make_changed_error(dump)
 
 
-def was_changed(dump: str) -> InputError:
-    """Return the error for a dump that changed during the run."""
+def make_changed_error(dump: str) -> InputError:
+    """Make the error for a dump that changed during the run."""
     return InputError(f"{dump}: was changed while it was being read; run the same command again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArticlePiece:
-    """Consecutive articles in the file of a range: ``bytes`` bytes from ``start`` on."""
+    """Consecutive articles in the file that a range wrote: ``bytes`` bytes from byte ``start`` on."""
 
     path: str
     start: int
@@ -66,7 +70,7 @@ class ArticlePiece:
 
 
 def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
-    """Yield the pieces of each output file, in order."""
+    """Distribute the articles of all ranges over output files, and yield the pieces of each file."""
     # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over
     # the same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
     # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece.
@@ -88,7 +92,7 @@ def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticleP
 
 
 def join_reports(reports: Iterable[ExtractReport]) -> ExtractReport:
-    """Return the report on the pages of all ranges."""
+    """Add up the reports of all ranges."""
     whole = ExtractReport()
     for report in reports:
         whole.pages += report.pages

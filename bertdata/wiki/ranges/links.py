@@ -1,10 +1,9 @@
-"""Check that the ranges of a bzip2 file were read without a gap, from small facts about each range.
+"""Check that the ranges of a bzip2 file were read without a gap, from a small summary of each range.
 
 A worker sees only its range. It does not know whether the range before ended where its first bzip2 block
 starts. It also cannot check the checksum of a stream that spans several ranges. That checksum is computed
-block by
-block: rotate left by one bit, then xor the block's checksum. Each range reports its part of this computation,
-and the parts are combined here.
+block by block: rotate left by one bit, then xor the block's checksum. Each range reports its part of this
+computation, and the parts are combined here.
 """
 
 from collections.abc import Sequence
@@ -15,42 +14,47 @@ from bertdata.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class BlockChecksums:
-    """Combined checksums of consecutive blocks.
+    """Checksums of consecutive bzip2 blocks, combined into one value.
 
-    They update a stream's checksum from its value before the blocks to its value after them.
+    From the checksum of a stream before these blocks, ``update`` computes the checksum after them.
 
     blocks: number of blocks.
-    value: combined checksum if the checksum before the blocks is 0.
+    value: checksum after the blocks if the checksum before them is 0.
     """
 
     blocks: int = 0
     value: int = 0
 
     def with_block(self, checksum: int) -> "BlockChecksums":
-        """Return the combination with one more block."""
-        return BlockChecksums(self.blocks + 1, _rotated(self.value, 1) ^ checksum)
+        """Return a copy that includes one more block, which has this checksum."""
+        return BlockChecksums(self.blocks + 1, _rotate_left(self.value, 1) ^ checksum)
 
-    def behind(self, before: int) -> int:
-        """Return the stream's checksum after the blocks, from the checksum before them."""
+    def update(self, before: int) -> int:
+        """Return the stream's checksum after these blocks.
+
+        before: checksum of the stream before them.
+        """
         # Rotation distributes over xor: rotating the checksum before the blocks once per block, then xoring
         # the blocks' value, equals updating it block by block.
-        return _rotated(before, self.blocks) ^ self.value
+        return _rotate_left(before, self.blocks) ^ self.value
 
 
-def _rotated(value: int, bits: int) -> int:
+def _rotate_left(value: int, bits: int) -> int:
     bits %= 32
     return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeLink:
-    """Facts about a range that its neighbours must match. All are None or empty unless the dump is bzip2.
+    """Start, end and checksums of a range of a bzip2 file, to be matched with the neighbouring ranges.
+
+    All fields keep their defaults if the dump is not bzip2.
 
     first: bit of the file at which the range's first block starts, or None if no block starts in the range.
     reached: bit at which the next block after the range starts, or None at the end of the file.
-    head: blocks up to the first end of a stream in the range.
+    head: checksums of the blocks before the first end of a stream in the range.
     head_checksum: checksum stored at that end, or None if no stream ends in the range.
-    tail: blocks after the last end of a stream.
+    tail: checksums of the blocks after the last end of a stream in the range.
     """
 
     first: int | None = None
@@ -61,7 +65,11 @@ class RangeLink:
 
 
 def check_links(name: str, links: Sequence[RangeLink]) -> None:
-    """Raise InputError with the position if the ranges of a bzip2 file, in order, do not fit together."""
+    """Raise InputError if a block between two ranges was missed, or if a stream's checksum is wrong.
+
+    name: path of the dump, for errors.
+    links: summary of each range, in order.
+    """
     # at: bit at which the next block must start.
     # sum_before: checksum so far of the stream that is open there.
     # Streams that start and end inside one range are checked by its worker (Bzip2Range), so only the head and
@@ -75,9 +83,9 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
                 at = link.reached
             continue
         if link.first != at:
-            raise damaged(name, min(link.first, link.first if at is None else at) // 8)
+            raise make_damaged_error(name, min(link.first, link.first if at is None else at) // 8)
         at = link.reached
-        sum_before = link.head.behind(sum_before)
+        sum_before = link.head.update(sum_before)
         if link.head_checksum is not None:
             if sum_before != link.head_checksum:
                 raise InputError(
@@ -86,11 +94,14 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
                 )
             sum_before = link.tail.value
     if at is not None:
-        raise damaged(name, at // 8)
+        raise make_damaged_error(name, at // 8)
 
 
-def damaged(name: str, offset: int) -> InputError:
-    """Return the error for a block that cannot be decompressed."""
+def make_damaged_error(name: str, offset: int) -> InputError:
+    """Make the error for a bzip2 block that cannot be decompressed.
+
+    ``offset`` is its first byte in the file.
+    """
     return InputError(
         f"{name}: byte {offset}: the bzip2 block that starts here is damaged; "
         "compare the file's md5 with the published one and download it again"

@@ -29,7 +29,7 @@ it.
 
 MIN_RANGE_BYTES = 256 << 10
 _RANGES = 64
-"""Number of ranges of a dump of medium size, which allows as many workers."""
+"""Number of ranges into which a dump of medium size is divided, and so the most workers it can use."""
 
 DumpKind = Literal["xml", "bzip2", "gzip"]
 
@@ -40,10 +40,11 @@ _LONGEST_PAGE_END = 64 + len(b"\n</page>\n") + 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRanges:
-    """Division of a dump into ranges.
+    """Division of a dump into byte ranges of equal size.
 
     path, bytes: path or URL of the dump, and its size.
-    range_bytes: size of a range.
+    kind: how the dump is compressed. A gzip file is a single range.
+    range_bytes: size of a range in the file.
     """
 
     path: str
@@ -64,22 +65,22 @@ class DumpRanges:
 
 
 def choose_range_bytes(size: int) -> int:
-    """Return a suitable size of a range for a dump of this size."""
+    """Choose the size of a range for a dump of ``size`` bytes: about 64 ranges, within limits."""
     return min(max(-(-size // _RANGES), MIN_RANGE_BYTES), MAX_RANGE_BYTES)
 
 
 def recognise_dump(head: bytes) -> DumpKind:
-    """Return the kind of a dump from its first bytes."""
+    """Return how a dump is compressed, according to its first bytes."""
     if head.startswith(b"BZh"):
         return "bzip2"
     return "gzip" if head.startswith(b"\x1f\x8b") else "xml"
 
 
 class _Piece(NamedTuple):
-    """Some text of a range.
+    """Piece of a range's text.
 
     number: number of the range.
-    position: offset in the file that has been read up to the end of the text.
+    position: how many bytes of the file have been read.
     """
 
     number: int
@@ -88,9 +89,9 @@ class _Piece(NamedTuple):
 
 
 class RangeReader:
-    """Reader of one range's text. Iterate ``texts()`` once, then use ``link`` and ``owns_end``.
+    """Reader of one range's text. Iterate ``read_texts()`` once, then use ``link`` and ``owns_end``.
 
-    owns_end: whether the text reaches the end of the dump.
+    owns_end: whether the range's text includes the end of the dump.
     """
 
     def __init__(self, ranges: DumpRanges, number: int, file: BinaryIO, engine: Engine | None = None) -> None:
@@ -107,18 +108,21 @@ class RangeReader:
 
     @property
     def link(self) -> RangeLink:
-        """Facts that the neighbouring ranges must match."""
+        """Start, end and checksums of the range, to be matched with the neighbouring ranges."""
         return RangeLink() if self._blocks is None else self._blocks.link
 
-    def texts(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the text that the range owns, in pieces, each with the offset in the file read so far."""
+    def read_texts(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the text that belongs to the range (see the module) in pieces.
+
+        Each piece comes with the number of bytes of the file that have been read.
+        """
         # Raw texts of three ranges, with "|" for a page end: 0: "aa|bb"  1: "cc"  2: "d|ee"
         # Range 0 owns "aa|bbccd|", range 1 owns nothing, range 2 owns "ee".
         # So reading goes on past the end of the range, until the first page end in a later range. ``at`` is
         # the range of the current piece. The search for a page end starts afresh in each range.
         begun = self._number == 0
         at, ends = self._number, _PageEnds()
-        for number, text, position in _universal_newlines(self._pieces()):
+        for number, text, position in _normalise_newlines(self._read_pieces()):
             if number != at:
                 at, ends = number, _PageEnds()
             if number == self._number:
@@ -136,18 +140,18 @@ class RangeReader:
                 return
         self.owns_end = begun
 
-    def _pieces(self) -> Iterator[_Piece]:
-        """Yield the raw text from the range's first byte on. No piece spans two ranges."""
+    def _read_pieces(self) -> Iterator[_Piece]:
+        """Yield the decompressed text from the range's first byte on. No piece spans two ranges."""
         if self._blocks is not None:
-            for text, offset, end in self._blocks.texts():
+            for text, offset, end in self._blocks.read_texts():
                 yield _Piece(self._ranges.number_at(offset), text, end)
         elif self._ranges.kind == "gzip":
             for text, position in read_gzip(self._file, self._ranges.path):
                 yield _Piece(0, text, position)
         else:
-            yield from self._plain_pieces()
+            yield from self._read_plain_pieces()
 
-    def _plain_pieces(self) -> Iterator[_Piece]:
+    def _read_plain_pieces(self) -> Iterator[_Piece]:
         at = self._ranges.start(self._number)
         self._file.seek(at)
         while True:
@@ -160,13 +164,13 @@ class RangeReader:
 
 
 class _PageEnds:
-    """Searches for the first page end in a range's raw text, piece by piece."""
+    """Search for the first page end in a range's raw text, which comes in pieces."""
 
     def __init__(self) -> None:
         self._before = b""
 
     def find(self, text: bytes) -> int | None:
-        """Return the offset in the text after the page end, or None if the text so far has none."""
+        """Search the next piece of text. Returns the offset after the page end in this piece, or None."""
         seen = self._before + text
         found = _PAGE_END.search(seen)
         if found is not None:
@@ -175,7 +179,7 @@ class _PageEnds:
         return None
 
 
-def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+def _normalise_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     r"""Yield the pieces with every ``\r\n`` and ``\r`` replaced by ``\n``.
 
     If a ``\r\n`` spans two pieces, the newline goes to the second piece. So the text of a piece does not
@@ -189,17 +193,17 @@ def _universal_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
             continue
         if waiting is not None:
             text = waiting.text[:-1] if piece.text.startswith(b"\n") else waiting.text
-            yield waiting._replace(text=_with_newlines(text))
+            yield waiting._replace(text=_replace_line_ends(text))
             waiting = None
         if piece.text.endswith(b"\r"):
             waiting = piece
         elif b"\r" in piece.text:
-            yield piece._replace(text=_with_newlines(piece.text))
+            yield piece._replace(text=_replace_line_ends(piece.text))
         else:
             yield piece
     if waiting is not None:
-        yield waiting._replace(text=_with_newlines(waiting.text))
+        yield waiting._replace(text=_replace_line_ends(waiting.text))
 
 
-def _with_newlines(text: bytes) -> bytes:
+def _replace_line_ends(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

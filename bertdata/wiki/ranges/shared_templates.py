@@ -1,4 +1,4 @@
-"""The template file of all ranges, read by workers on many machines."""
+"""Join the ranges' template definitions into one file, and make it available on every machine."""
 
 import tempfile
 import threading
@@ -19,7 +19,7 @@ _fetching = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedTemplates:
-    """Template file: its path or URL, and its md5."""
+    """Reference to the template file that all workers read: its path or URL, and its md5."""
 
     path: str
     md5: str
@@ -28,15 +28,15 @@ class SharedTemplates:
 def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> SharedTemplates:
     """Join the template files of the ranges, in order, and write the result.
 
-    make_path: function that returns the path for an md5. Every worker keeps the file mapped until it ends, so
-    a different content needs a different name.
+    make_path: function that returns the path of the output for an md5. Every worker keeps the file mapped
+    into memory until the worker ends, so different contents need different names.
     """
     with TemplateFileWriter() as templates:
         for path in paths:
             for definition in read_definitions(memoryview(storage.read_bytes(path))):
                 templates.add(*definition)
         # The name depends on the content, so the file is written twice: first only to compute its md5.
-        digest = HashingSink(_forget)
+        digest = HashingSink(_discard)
         templates.write(cast(BinaryIO, digest))
         shared = SharedTemplates(path=make_path(digest.md5), md5=digest.md5)
         with storage.open_output(shared.path) as file:
@@ -44,26 +44,26 @@ def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> Sh
     return shared
 
 
-def _forget(data: object) -> None:
+def _discard(data: object) -> None:
     pass
 
 
 def fetch_templates(shared: SharedTemplates) -> str:
-    """Return the path of the file on this machine. A remote file is copied once per process.
+    """Make the template file available on this machine, and return its local path.
 
-    Raises InputError if it is not the file that the first pass wrote.
+    A remote file is copied once per process. Raises InputError if the file has another md5 than expected.
     """
     with _fetching:
-        return _fetch(shared).path
+        return _fetch_file(shared).path
 
 
 @lru_cache(maxsize=1)
-def _fetch(shared: SharedTemplates) -> "_LocalFile":
+def _fetch_file(shared: SharedTemplates) -> "_LocalFile":
     return _LocalFile(shared)
 
 
 class _LocalFile:
-    """File on this machine. The copy of a remote file is deleted when the process ends."""
+    """Template file on this machine. The copy of a remote file is deleted when the process ends."""
 
     def __init__(self, shared: SharedTemplates) -> None:
         self.path = shared.path

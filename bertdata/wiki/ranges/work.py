@@ -1,7 +1,7 @@
-"""A worker's task on a range of a dump: collect template definitions, or extract articles.
+"""Collect template definitions or extract articles from a range of a dump. Each worker does this for a range.
 
-Large results go to a file and small ones are returned. A range is processed as if it were at the start of the
-dump (``START``). Its facts show whether that was right, once the state before the range is known.
+Definitions and articles go to a file. A small summary is returned. A range is processed as if it were at the
+start of the dump. The summary shows whether that was right, once the state after the range before is known.
 """
 
 from array import array
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bertdata.io import storage
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.articles.report import ExtractReport
-from bertdata.wiki.articles.writer import holds_several, is_empty, skip_page
+from bertdata.wiki.articles.writer import is_empty, is_multi_revision_article, skip_page
 from bertdata.wiki.block_work import PackagePages, extract_blocks, find_definitions
 from bertdata.wiki.dump.dump import PageBlock
 from bertdata.wiki.dump.revisions import find_newest_day
@@ -25,12 +25,13 @@ from bertdata.wiki.worker_pool import WorkerPool, open_pools
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeDefinitions:
-    """Template definitions of a range.
+    """Summary of the template definitions in a range.
 
+    facts: facts about the range, needed to join the ranges.
     path: template file with the definitions, or None if none were wanted.
     pages: number of template pages.
     left_out: ids of template pages that the user left out.
-    newest: day of the newest revision as YYYY-MM-DD, empty if it was not asked for.
+    newest: day of the newest revision as YYYY-MM-DD, empty if it was not looked for.
     """
 
     facts: RangeFacts
@@ -42,10 +43,13 @@ class RangeDefinitions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeArticles:
-    """Articles of a range, concatenated in a file.
+    """Summary of the articles in a range.
 
+    facts: facts about the range, needed to join the ranges.
+    path: file that contains the articles, concatenated.
     sizes: bytes of each article.
-    report: report on the range's pages. It counts no files.
+    report: report on the range's pages. Its counts of files and bytes are 0.
+    left_out: ids of pages that the user left out.
     """
 
     facts: RangeFacts
@@ -64,21 +68,22 @@ def collect_definitions(
     days: bool,
     state: BlockState = START,
 ) -> RangeDefinitions:
-    """Write the template definitions of a range.
+    """Collect the template definitions in a range of a dump, and write them to a template file.
 
     path: path of the output, or None if no definitions are wanted.
     days: whether to look for the newest revision.
+    state: state to start with (see ``BlockState``).
     """
     reading = RangeBlocks(ranges, number, settings, state)
     newest, pages, left_out = "", 0, list[str]()
     with TemplateFileWriter() as templates:
         if path is None:
-            for block in reading.blocks():
+            for block in reading.read_blocks():
                 reading.take(block)
                 newest = max(newest, find_newest_day(block.data))
         else:
             with _open_pool(settings) as pool:
-                for block, found in find_definitions(reading.blocks(), settings, pool, state):
+                for block, found in find_definitions(reading.read_blocks(), settings, pool, state):
                     reading.take(block, found)
                     for definition in found.definitions:
                         templates.add(*definition)
@@ -95,7 +100,11 @@ def collect_definitions(
 def extract_range(
     ranges: DumpRanges, number: int, settings: ExtractorSettings, path: str, *, state: BlockState = START
 ) -> RangeArticles:
-    """Write the articles of a range to a file."""
+    """Extract the articles in a range of a dump, and write them to a file.
+
+    path: path of the output.
+    state: state to start with (see ``BlockState``).
+    """
     reading = RangeBlocks(ranges, number, settings, state)
     sizes = array("Q")
     report, left_out = ExtractReport(), set[str]()
@@ -106,12 +115,12 @@ def extract_range(
     ):
         # The articles of all files are concatenated here. Where the output files start is only known when the
         # sizes of all articles of all ranges are known (``fold.deal_out_articles``).
-        for block, found, _ in extract_blocks(reading.blocks(), settings, pool, state):
+        for block, found, _ in extract_blocks(reading.read_blocks(), settings, pool, state):
             reading.take(block, found)
             if block.skipped is not None:
                 report.skip(*block.skipped)
                 continue
-            found, by_package = package.completed(block, found)
+            found, by_package = package.extract_unknown(block, found)
             report.by_package += by_package
             file.write(found.articles)
             sizes.extend(_count_pages(report, left_out, settings, block, found))
@@ -130,7 +139,7 @@ def _open_pool(settings: ExtractorSettings) -> Iterator[WorkerPool]:
         with open_pools(settings.engine, 1, settings.rules.limits.memory_bytes) as pools:
             yield pools.work
     except WorkerDied as death:
-        raise settings.rules.error(death) from None
+        raise settings.rules.make_error(death) from None
 
 
 def _count_pages(
@@ -144,7 +153,7 @@ def _count_pages(
     at, repeats = 0, found.revisions > len(found.outcomes)
     for outcome in found.outcomes:
         begin, at = at, at + outcome.size
-        report.several_revisions += repeats and holds_several(block, outcome)
+        report.several_revisions += repeats and is_multi_revision_article(block, outcome)
         if outcome.reason:
             skip_page(report, left_out, settings.rules, block, outcome)
             continue

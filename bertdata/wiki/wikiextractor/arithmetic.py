@@ -1,4 +1,6 @@
-"""Limits for the package's #expr: a power of a power would keep a worker busy for hours.
+"""Limit the arithmetic of the package wikiextractor in ``{{#expr: ...}}``.
+
+Without a limit, a power of a power would keep a worker busy for hours.
 
 The package turns every error in an expression into text. A refusal is therefore stored in this module, and
 read when the page is rendered. The kernel has the same limits (_native/wiki/wikiextractor/limits.h).
@@ -23,18 +25,18 @@ _refusal = _Refusal()
 
 
 def bound_arithmetic(extract: ModuleType) -> None:
-    """Limit powers and rounded integers in the package's module ``extract``, in place."""
-    vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _power
-    vars(extract)["round"] = _round
+    """Replace the functions for powers and rounding in the package's module ``extract`` by limited ones."""
+    vars(extract)["_SHARP_EXPR_BINOPS"][ast.Pow] = _raise_to_limited_power
+    vars(extract)["round"] = _round_with_limit
 
 
 def take_refusal() -> str:
-    """Return the refusal since the last call, in the words that follow "page X: ". Empty if there is none."""
+    """Return and clear the reason why a calculation was refused. Empty if none was refused."""
     text, _refusal.text = _refusal.text, ""
     return text
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _raise_to_limited_power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1 and exponent > 0:
         _check_digits(base, exponent)
     return operator.pow(base, exponent)
@@ -48,7 +50,7 @@ def _check_digits(base: int, exponent: int) -> None:
         _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")
 
 
-def _round(value: Any, places: int) -> Any:
+def _round_with_limit(value: Any, places: int) -> Any:
     if isinstance(value, int) and places < -MAX_PLACES:
         _refuse(f"asks #expr to round to more than {MAX_PLACES} places")
     return round(value, places)

@@ -1,4 +1,4 @@
-"""Extractor that calls wikiextractor 3.1.0 itself: the Python engine, and the twin of the kernel.
+"""Extractor that calls the package wikiextractor 3.1.0: the Python engine, and the twin of the kernel.
 
 The package may take hours or all memory for some small pages. Pages are therefore processed with limits in a
 separate process (``page_rules``). The templates are stored in the package's compact format, in three files
@@ -22,10 +22,10 @@ from bertdata.wiki.extractor import (
     ExtractorSettings,
     PageOutcome,
 )
-from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT_PAGE, TOO_LARGE, Skipped, page_id
+from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT_PAGE, TOO_LARGE, Skipped, read_page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
 from bertdata.wiki.wikiextractor.arithmetic import take_refusal
-from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, page_text, read_page, split_pages
+from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, read_page, read_page_text, split_pages
 from bertdata.wiki.wikiextractor.renderer import Renderer, forget_parsed_templates, load_wikiextractor
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -57,67 +57,70 @@ class PackageExtractor:
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
         forget_parsed_templates()
-        return _in_new_thread(lambda: self._extract(data, state))
+        return _run_in_new_thread(lambda: self._extract_block(data, state))
 
-    def _extract(self, data: bytes, state: BlockState) -> BlockArticles:
+    def _extract_block(self, data: bytes, state: BlockState) -> BlockArticles:
         articles: list[bytes] = []
         outcomes = []
         first_id, last_id = None, state.last_id
         for raw in split_pages(data):
             article = b""
-            page = self._read(raw)
+            page = self._read_page(raw)
             if isinstance(page, Skipped):
                 reason, detail = page.reason, page.name if page.reason == LEFT_OUT_PAGE else ""
             else:
                 first_id = first_id or page.page_id
-                reason, detail, article = self._render(page, last_id)
+                reason, detail, article = self._render_page(page, last_id)
                 last_id = page.page_id
                 articles.append(article)
             outcomes.append(PageOutcome(reason, detail, len(article), raw.begin, raw.begin + len(raw.data)))
         return BlockArticles(b"".join(articles), outcomes, first_id, state._replace(last_id=last_id))
 
-    def _read(self, raw: RawPage) -> Page | Skipped:
+    def _read_page(self, raw: RawPage) -> Page | Skipped:
         skip_pages = self._settings.rules.skip_pages
-        if skip_pages and (number := page_id(raw.data)) in skip_pages:
+        if skip_pages and (number := read_page_id(raw.data)) in skip_pages:
             return Skipped(reason=LEFT_OUT_PAGE, name=number)
         if len(raw.data) > self._settings.max_page_bytes:
             return Skipped(reason=TOO_LARGE)
         return read_page(raw, self._namespace)
 
-    def _render(self, page: Page, last_id: str | None) -> tuple[str, str, bytes]:
-        """Return reason, detail and article of a page."""
+    def _render_page(self, page: Page, last_id: str | None) -> tuple[str, str, bytes]:
+        """Render a page.
+
+        Returns the reason for skipping it (or empty), details, and the article (or empty).
+        """
         if page.page_id == last_id:
             return DUPLICATE, "", b""
         rules = self._settings.rules
         try:
-            with rules.limited(page.page_id, page.title):
+            with rules.limit_page(page.page_id, page.title):
                 result = "", page.page_id, self._renderer.render(page)
         except InputError:  # exceeds a limit
             raise
         except Exception as error:  # any failure inside wikiextractor costs this page only
             result = FAILED, f"{type(error).__name__}: {error}", b""
         if refused := take_refusal():
-            raise rules.too_much(page.page_id, page.title, refused)
+            raise rules.make_limit_error(page.page_id, page.title, refused)
         return result
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
-        return _in_new_thread(lambda: self._definitions(data, state))
+        return _run_in_new_thread(lambda: self._find_definitions(data, state))
 
-    def _definitions(self, data: bytes, state: BlockState) -> BlockDefinitions:
+    def _find_definitions(self, data: bytes, state: BlockState) -> BlockDefinitions:
         rules = self._settings.rules
         found, left_out, pages = [], [], 0
         for page in find_pages(data, f"<title>{self._namespace}:".encode()):
-            number = page_id(page)
+            number = read_page_id(page)
             if number in rules.skip_pages:
                 left_out.append(number)
-            elif (readable := _title_and_text(page)) is not None:
+            elif (readable := _read_title_and_text(page)) is not None:
                 pages += 1
-                with rules.limited(number, readable[0]):
-                    found += _resolve(*readable)
+                with rules.limit_page(number, readable[0]):
+                    found += _resolve_template(*readable)
         return BlockDefinitions(found, pages, left_out, None, state)
 
 
-def _in_new_thread(function: Callable[[], Result]) -> Result:
+def _run_in_new_thread(function: Callable[[], Result]) -> Result:
     results: list[Result] = []
     failure: list[BaseException] = []
 
@@ -136,7 +139,10 @@ def _in_new_thread(function: Callable[[], Result]) -> Result:
 
 
 def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
-    """Yield the whole pages that contain the mark. Takes linear time even if there are many marks."""
+    """Yield each whole page that contains the bytes ``mark``.
+
+    Takes linear time even if there are many marks.
+    """
     # Search for the mark first and then for the page around it, because few pages are templates. ``behind``
     # is the end of the text already searched: looking back beyond it again would take quadratic time.
     behind = 0
@@ -152,18 +158,18 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
         at = data.find(mark, behind)
 
 
-def _title_and_text(page: bytes) -> tuple[str, str] | None:
-    """Return title and text of a page, or None if it is unreadable. The second pass reports such pages."""
+def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
+    """Return title and text of a page. None if the page is unreadable, which the second pass reports."""
     try:
         content = page.decode()
     except UnicodeDecodeError:
         return None
     title = content[content.find("<title>") + len("<title>") :].partition("<")[0]
-    text = page_text(content)
+    text = read_page_text(content)
     return None if text is None else (title, text)
 
 
-def _resolve(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
+def _resolve_template(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
     # wikiextractor takes a list of lines, and looks for a redirect only in the first.
     first, newline, rest = text.partition("\n")
     resolved = load_wikiextractor().resolve_template_page(title, [first + newline, rest])
@@ -176,22 +182,25 @@ def _resolve(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
 
 def write_package_files(template_file: str) -> None:
     """Write the template file in the package's format next to it, unless this was done already."""
-    if all(_blob_path(template_file, REDIRECT, name).exists() for name in _BLOBS):
+    if all(_make_blob_path(template_file, REDIRECT, name).exists() for name in _BLOBS):
         return
     builders = {kind: load_wikiextractor().StreamingTemplateBlobBuilder() for kind in (TEMPLATE, REDIRECT)}
     for kind, title, text in read_definitions(memoryview(map_file(template_file))):
         builders[kind].add(title.decode(), text.decode())
     for kind, builder in builders.items():
         for name, blob in zip(_BLOBS, builder.finish(), strict=True):
-            with storage.open_output(str(_blob_path(template_file, kind, name))) as file:
+            with storage.open_output(str(_make_blob_path(template_file, kind, name))) as file:
                 file.write(blob)
 
 
 def _map_templates(template_file: str, kind: str) -> Any:
-    """Return a read-only mapping from title to template (or redirect)."""
-    blobs = [map_file(str(_blob_path(template_file, kind, name))) for name in _BLOBS]
+    """Open a read-only mapping from title to template or redirect, in files mapped into memory.
+
+    kind: TEMPLATE or REDIRECT.
+    """
+    blobs = [map_file(str(_make_blob_path(template_file, kind, name))) for name in _BLOBS]
     return load_wikiextractor().CompactedTemplates(*blobs, records_len=len(blobs[0]))
 
 
-def _blob_path(template_file: str, kind: str, name: str) -> Path:
+def _make_blob_path(template_file: str, kind: str, name: str) -> Path:
     return Path(f"{template_file.removesuffix(FOR_ONE_RUN)}-{kind}-{name}{FOR_ONE_RUN}")

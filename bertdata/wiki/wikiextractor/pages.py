@@ -15,7 +15,7 @@ from bertdata.wiki.pages import (
     REDIRECT,
     TEMPLATE_TITLE,
     Skipped,
-    page_name,
+    describe_page,
 )
 
 PAGE_TAG = re.compile(rb"<(/?)page(?:\s[^>]*)?>")
@@ -28,10 +28,10 @@ _TEXT = re.compile(r"<text\b[^>]*>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPage:
-    """Bytes of a page, from its opening tag to its closing tag, or to where they end too early.
+    """XML of a page, from ``<page>`` to ``</page>``, or a part of it if one of the tags is missing.
 
     whole: whether both tags are there.
-    begin: position in the data.
+    begin: position of the page in its block.
     """
 
     data: bytes
@@ -41,7 +41,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Article as it is in the dump."""
+    """Page of the dump that is an article. Its fields are escaped as in the dump."""
 
     page_id: str
     title: str
@@ -49,7 +49,7 @@ class Page:
 
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
-    """Yield the pages in the data. A page with a missing tag is marked as not whole."""
+    """Split a block into its pages. A page with a missing tag is marked as not whole."""
     # start: position of the open page, or None. behind: end of the last tag.
     # A closing tag without an opening tag, and an opening tag inside a page, both give an incomplete page.
     start: int | None = None
@@ -69,42 +69,42 @@ def split_pages(data: bytes) -> Iterator[RawPage]:
 
 
 def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
-    """Return the article, or why the page is skipped.
+    """Read the fields of a page. Returns the reason to skip it if it is not an article.
 
     Articles are pages of namespace 0 that are not redirects and whose title does not start with the name of
     the template namespace. As in wikiextractor, "Template engine" is therefore not an article.
     """
     if not page.whole:
-        return Skipped(reason=CUT_OFF, name=page_name(page.data))
+        return Skipped(reason=CUT_OFF, name=describe_page(page.data))
     try:
         content = page.data.decode()
     except UnicodeDecodeError:
-        return Skipped(reason=BAD_UTF8, name=page_name(page.data))
-    header = _head(content)
+        return Skipped(reason=BAD_UTF8, name=describe_page(page.data))
+    header = _cut_head(content)
     namespace = _NAMESPACE.search(header)
     title, page_id = _TITLE.search(header), _ID.search(header)
     if namespace is None or title is None or page_id is None:
-        return Skipped(reason=MALFORMED, name=page_name(page.data))
+        return Skipped(reason=MALFORMED, name=describe_page(page.data))
     if namespace[1] != "0":
         return Skipped(reason=f"namespace {namespace[1]}")
     if _REDIRECT.search(header):
         return Skipped(reason=REDIRECT)
     if title[1].startswith(template_namespace):
         return Skipped(reason=TEMPLATE_TITLE)
-    text = page_text(content)
+    text = read_page_text(content)
     if text is None:
-        return Skipped(reason=MALFORMED, name=page_name(page.data))
+        return Skipped(reason=MALFORMED, name=describe_page(page.data))
     return Page(page_id=page_id[1], title=title[1], text=text)
 
 
-def _head(content: str) -> str:
+def _cut_head(content: str) -> str:
     """Return the part of a page before its text."""
     text = _TEXT.search(content)
     return content if text is None else content[: text.start()]
 
 
-def page_text(content: str) -> str | None:
-    """Return the text elements of a page, joined. Empty if there is none, None if one is not closed."""
+def read_page_text(content: str) -> str | None:
+    """Return the text of a page, joined if it has several revisions. None if ``</text>`` is missing."""
     texts = []
     end = 0
     while (tag := _TEXT.search(content, end)) is not None:

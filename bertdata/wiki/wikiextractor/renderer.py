@@ -23,7 +23,7 @@ VERSION = "3.1.0"
 
 @lru_cache(maxsize=1)
 def load_wikiextractor() -> SimpleNamespace:
-    """Return the parts of the package that are used.
+    """Import the package wikiextractor, and return the classes and functions that are used.
 
     Raises MissingExtraError if the package is missing or has another version.
     """
@@ -54,7 +54,7 @@ def forget_parsed_templates() -> None:
 
 
 class FrozenClock:
-    """Magic words of an article with a fixed date: midnight of the day.
+    """Replacement of the package's magic words in which the date is fixed: midnight of the day.
 
     An extractor sets ``{{CURRENTDAY}}`` and similar words from the machine's clock at the start of each
     article. This class ignores these assignments and passes all others on.
@@ -88,7 +88,11 @@ class FrozenClock:
 
 @dataclass(kw_only=True)
 class Renderer:
-    """Renders articles as wikiextractor's command does with its default options."""
+    """Renderer of articles that gives the same output as wikiextractor's command with default options.
+
+    day: day that ``{{CURRENTDAY}}`` and similar words expand to.
+    templates, redirects: mappings by title in the package's format, or None to expand no templates.
+    """
 
     site: SiteInfo
     day: date
@@ -96,7 +100,7 @@ class Renderer:
     redirects: Any = None
 
     def render(self, page: Page) -> bytes:
-        """Return the article from ``<doc ...>`` to ``</doc>`` as UTF-8.
+        """Render a page into an article, from ``<doc ...>`` to ``</doc>``, in UTF-8.
 
         Exceptions raised by wikiextractor are not caught.
         """

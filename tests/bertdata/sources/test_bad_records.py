@@ -315,8 +315,8 @@ def test_a_long_row_is_left_out_of_tables(name: str, tmp_path: Path) -> None:
 
 @given(st.text("a \n\r\t\u3000\x1c\u0085ä", max_size=30))
 def test_bytes_of_a_long_text_are_those_of_its_lines(text: str) -> None:
-    lines = "".join(f"{line}\n" for line in plain_text.text_lines(text))
-    assert plain_text.text_bytes(text) == len(lines.encode())
+    lines = "".join(f"{line}\n" for line in plain_text.split_text_lines(text))
+    assert plain_text.measure_text_lines(text) == len(lines.encode())
 
 
 def test_texts_outside_of_their_buffer_are_damage(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.sources import json_values as module
-from bertdata.sources.json_values import json_values
+from bertdata.sources.json_values import read_json_values
 from tests.support.commands import Program, contents
 from tests.support.memory import peak_bytes
 from tests.support.paths import ROOT
@@ -109,11 +109,11 @@ def test_values_are_those_of_the_standard_library(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PIECE_BYTES", block)
         data = json.dumps(values, indent=indent, ensure_ascii=ascii).encode()
-        found = [json.loads(value or b"") for value in json_values(io.BytesIO(data), 1 << 20)]
+        found = [json.loads(value or b"") for value in read_json_values(io.BytesIO(data), 1 << 20)]
         assert found == values
         objects = [value for value in values if isinstance(value, dict)]
         data = "\n".join(json.dumps(value, indent=indent) for value in objects).encode()
-        assert [json.loads(value or b"") for value in json_values(io.BytesIO(data), 1 << 20)] == objects
+        assert [json.loads(value or b"") for value in read_json_values(io.BytesIO(data), 1 << 20)] == objects
 
 
 def test_a_value_that_is_too_long_is_passed_over_in_bounded_memory(tmp_path: Path) -> None:

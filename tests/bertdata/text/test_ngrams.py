@@ -13,7 +13,7 @@ from bertdata.errors import InputError, SettingsError
 from bertdata.text.selection.evaluation_texts import load_ngrams, read_evaluation_texts
 from bertdata.text.selection.ngrams import Ngrams, SharedNgram
 from bertdata.text.selection.settings import EvaluationFile, SelectionSettings, find_evaluation_files
-from bertdata.text.selection.words import folded_words
+from bertdata.text.selection.words import fold_words
 from tests.support.record_files import FILES, kind_of, make_documents, write
 
 ENGINES = pytest.mark.parametrize("engine", ["native", "python"])
@@ -33,7 +33,7 @@ CASES = {
 
 @pytest.mark.parametrize(("text", "words"), CASES.items())
 def test_words_are_lower_case_without_accents_and_punctuation(text: str, words: str) -> None:
-    assert " ".join(folded_words(text)) == words
+    assert " ".join(fold_words(text)) == words
     assert kernels.fold_words(text.encode()) == words
 
 
@@ -46,7 +46,7 @@ MARKS = st.sampled_from(
 @given(st.text(st.one_of(CHARACTERS, MARKS)))
 @example("ΑΣ. ΑΣΑ Σ")
 def test_the_kernel_folds_words_as_its_twin_does(text: str) -> None:
-    assert kernels.fold_words(text.encode()) == " ".join(folded_words(text))
+    assert kernels.fold_words(text.encode()) == " ".join(fold_words(text))
 
 
 @given(st.binary(max_size=20))
@@ -57,7 +57,7 @@ def test_the_kernel_refuses_what_is_not_utf8(data: bytes) -> None:
         with pytest.raises(kernels.InvalidUtf8):
             kernels.fold_words(data)
     else:
-        assert kernels.fold_words(data) == " ".join(folded_words(text))
+        assert kernels.fold_words(data) == " ".join(fold_words(text))
 
 
 WORDS = st.lists(st.sampled_from(["a", "B", "ab", "é", "."]), max_size=12).map(" ".join)

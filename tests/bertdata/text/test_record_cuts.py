@@ -30,7 +30,7 @@ def test_pieces_of_any_size_give_the_parts_of_one(sizes: list[int], limit: int, 
     cuts, found = PartCuts(limit), dict[int, list[int]]()
     places = sorted({0, *(end for end in ends if end < len(sizes)), len(sizes)})
     for start, stop in pairwise(places):
-        for run in cuts.runs(sizes[start:stop]):
+        for run in cuts.assign_documents(sizes[start:stop]):
             found.setdefault(run.part, []).extend(range(start + run.start, start + run.stop))
     assert list(found) == list(range(len(found)))
     assert list(found.values()) == plain_parts(sizes, limit)

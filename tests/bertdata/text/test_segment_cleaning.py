@@ -18,7 +18,7 @@ from bertdata.text.cleaning import (
     clean_by_table,
     clean_lines,
 )
-from bertdata.text.doc_tags import strip_frame
+from bertdata.text.doc_tags import strip_doc_tags
 from tests.support.fake_splitters import read_kit
 from tests.support.paths import ROOT
 
@@ -57,7 +57,7 @@ MARKUP = st.lists(MARKUP_LINES, max_size=6).map(lambda lines: "\n".join(lines).e
 @pytest.mark.parametrize("file", FILES)
 def test_stages_1_and_2_equal_the_kit(kit: Path, file: str) -> None:
     extracted = (kit / "extracted" / "AA" / file).read_bytes()
-    stripped = strip_frame(extracted, file)
+    stripped = strip_doc_tags(extracted, file)
     assert stripped.text == read_kit(kit, f"stages/{file}.1")
     assert stripped.articles == extracted.count(b"\n</doc>")
     assert clean_lines(stripped.text) == read_kit(kit, f"stages/{file}.2")
@@ -137,13 +137,13 @@ def test_a_category_link_takes_its_line_along() -> None:
 
 def test_the_line_after_any_doc_is_dropped_unseen() -> None:
     text = b'<doc id="1">\nTitle\n\nuses <document> tags\nlost\nkept\r\ncarriage\rreturns\n</doc>\n'
-    assert strip_frame(text, "wiki_00").text == b"\n\nkept\ncarriage\nreturns\n"
+    assert strip_doc_tags(text, "wiki_00").text == b"\n\nkept\ncarriage\nreturns\n"
 
 
 @pytest.mark.parametrize("last", [b"uses <document> tags", b"names <doc"])
 def test_an_articles_end_after_a_doc_is_dropped_as_a_title_and_still_ends_it(last: bytes) -> None:
     article = b'<doc id="%d">\nTitle\n\nkept\n%b\n</doc>\n'
-    stripped = strip_frame(article % (1, last) + article % (2, last), "wiki_00")
+    stripped = strip_doc_tags(article % (1, last) + article % (2, last), "wiki_00")
     assert stripped.text == b"\nkept\n\n\nkept\n\n"
     assert stripped.articles == 2
 
@@ -165,4 +165,4 @@ def test_an_articles_end_after_a_doc_is_dropped_as_a_title_and_still_ends_it(las
 )
 def test_a_frame_cut_short_is_an_error(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        strip_frame(data, "wiki_00")
+        strip_doc_tags(data, "wiki_00")

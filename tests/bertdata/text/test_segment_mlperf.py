@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from bertdata.config.held_out_names import mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text.mlperf_evaluation import (
+    compute_quota,
     find_most_eval_articles,
     format_eval_md5,
     format_eval_text,
-    quota,
-    withhold,
+    withhold_articles,
 )
 from bertdata.text.mlperf_parts import plan_parts, trim_part_text
 from bertdata.text.reading import find_extracted_files
@@ -51,7 +51,7 @@ def test_stage_4_and_the_evaluation_set_equal_the_kit(kit: Path) -> None:
     withheld: list[bytes] = []
     for index in range(2):
         sentences = read_kit(kit, f"stages/wiki_0{index}.3")
-        separated = withhold(sentences, index, 2, 6, "wiki")
+        separated = withhold_articles(sentences, index, 2, 6, "wiki")
         assert separated.training == read_kit(kit, f"stages/wiki_0{index}.4")
         withheld += separated.withheld
     assert format_eval_text(withheld) == (kit / "results" / "eval.txt").read_bytes()
@@ -81,13 +81,13 @@ def test_progress_is_told_of_every_files_bytes(extracted: Path, tmp_path: Path) 
 
 @given(st.integers(1, 400), st.integers(0, 20_000))
 def test_quotas_add_up(files: int, eval_articles: int) -> None:
-    quotas = [quota(index, files, eval_articles) for index in range(files)]
+    quotas = [compute_quota(index, files, eval_articles) for index in range(files)]
     assert sum(quotas) == eval_articles
     assert max(quotas) - min(quotas) <= 1
 
 
 def test_what_follows_the_last_article_may_be_withheld_too() -> None:
-    assert format_eval_md5(withhold(b"a\n\n", 0, 1, 2, "wiki_00").withheld) == (
+    assert format_eval_md5(withhold_articles(b"a\n\n", 0, 1, 2, "wiki_00").withheld) == (
         b"0cc175b9c0f1b6a831c399e269772661\nd41d8cd98f00b204e9800998ecf8427e\n"
     )
 
@@ -100,13 +100,13 @@ def test_more_articles_withheld_than_there_are_is_an_error() -> None:
     with pytest.raises(
         TooFewArticles, match="wiki_00: found 1 article, expected 3 or more.*--eval-articles N"
     ):
-        withhold(b"a\n\n", 0, 1, 3, "wiki_00")
+        withhold_articles(b"a\n\n", 0, 1, 3, "wiki_00")
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12))
 def test_the_largest_evaluation_set_is_one_that_every_file_can_give(articles: list[int]) -> None:
     def fits(number: int) -> bool:
-        quotas = [quota(index, len(articles), number) for index in range(len(articles))]
+        quotas = [compute_quota(index, len(articles), number) for index in range(len(articles))]
         return all(wanted <= max(found, 1) for wanted, found in zip(quotas, articles, strict=True))
 
     half = sum(articles) // 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bertdata.errors import InputError
 from bertdata.text.nvidia import make_articles
 from bertdata.text.nvidia_format import format_articles, join_formatted_articles
-from bertdata.text.nvidia_sharding import distribute
+from bertdata.text.nvidia_sharding import distribute_articles
 from bertdata.text.reading import find_extracted_files
 from bertdata.text.segment import segment_files
 from bertdata.text.settings import SegmentSettings
@@ -56,7 +56,7 @@ def test_shards_equal_the_kit(kit: Path, tmp_path: Path, workers: int) -> None:
 def test_articles_are_dealt_as_in_the_original(
     sentences: list[int], training_shards: int, test_shards: int, fraction: float
 ) -> None:
-    dealt = distribute(
+    dealt = distribute_articles(
         sentences, training_shards=training_shards, test_shards=test_shards, test_fraction=fraction
     )
     shards = dealt.training + dealt.test
@@ -66,12 +66,12 @@ def test_articles_are_dealt_as_in_the_original(
 
 def test_fewer_articles_than_shards_is_an_error() -> None:
     with pytest.raises(InputError, match="2 articles found, expected at least one for each of 3 shards"):
-        distribute([5, 6], training_shards=2, test_shards=1, test_fraction=0.1)
+        distribute_articles([5, 6], training_shards=2, test_shards=1, test_fraction=0.1)
 
 
 def test_an_article_that_no_shard_can_take_is_an_error() -> None:
     with pytest.raises(InputError, match=r"article 2 \(from 0\) has no sentence, so no shard can take it"):
-        distribute([5, 6, 0, 4], training_shards=1, test_shards=1, test_fraction=0.1)
+        distribute_articles([5, 6, 0, 4], training_shards=1, test_shards=1, test_fraction=0.1)
 
 
 def test_an_article_begins_with_the_white_space_it_had() -> None:

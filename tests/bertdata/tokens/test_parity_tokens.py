@@ -15,7 +15,7 @@ from bertdata.tokens import basic
 from bertdata.tokens.vocabulary import WordPieceVocabulary, parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from bertdata.unicode import characters
-from bertdata.unicode.tables import unicode11
+from bertdata.unicode.tables import load_unicode11
 from tests.support.strategies import (
     bad_bytes,
     broken_texts,
@@ -191,7 +191,7 @@ def test_nvidia_keeps_special_tokens_that_stand_alone(engine, text, words):
 @pytest.fixture(scope="module")
 def ordering_tokenizers() -> tuple[WordPieceTokenizer, WordPieceTokenizer]:
     rules = DIALECTS["mlperf"]
-    lines = _every_piece([*map(chr, unicode11().combining), *"abc"])
+    lines = _every_piece([*map(chr, load_unicode11().combining), *"abc"])
     return both(parse_vocabulary(lines, "every combining character", rules), rules, True)
 
 
@@ -285,7 +285,7 @@ def _every_piece(points: Iterable[str]) -> bytes:
     """A vocabulary that tells all these characters and what they become apart, anywhere in a word."""
     to = {
         chr(point)
-        for table in (unicode11().lower, unicode11().decomposition)
+        for table in (load_unicode11().lower, load_unicode11().decomposition)
         for text in table.values()
         for point in map(ord, text)
     }

@@ -18,7 +18,7 @@ from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.load import describe_engine, tokenizer_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json, read_tokenizer_json
 from bertdata.tokens.wordpiece_json import WordPieceJsonTokenizer, find_obstacle
-from bertdata.unicode.tables import bert_normalizer_differences
+from bertdata.unicode.tables import load_bert_normalizer_differences
 from tests.support.strategies import cuts, texts, tries
 
 pytest.importorskip("tokenizers")
@@ -108,7 +108,7 @@ EDGES = sorted(
     {
         point
         for edge in (
-            *(edge for pair in bert_normalizer_differences() for edge in pair),
+            *(edge for pair in load_bert_normalizer_differences() for edge in pair),
             *range(0, 0x110000, 0x10000),
             0x300,
             0x3A3,
@@ -140,7 +140,7 @@ def test_each_character_is_treated_as_in_the_library(points, rules, tmp_path):
 
 
 def is_different(point: int) -> bool:
-    return any(first <= point <= last for first, last in bert_normalizer_differences())
+    return any(first <= point <= last for first, last in load_bert_normalizer_differences())
 
 
 def test_documents_with_an_added_token_or_another_character_are_the_librarys(tmp_path):

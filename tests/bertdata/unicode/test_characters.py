@@ -27,6 +27,6 @@ def test_word_characters_are_letters_numbers_and_the_underscore():
 
 def test_digits_of_every_script_have_their_values():
     for character in KNOWN:
-        assert characters.decimal_value(character) == unicodedata.decimal(character, None), hex(
+        assert characters.get_decimal_value(character) == unicodedata.decimal(character, None), hex(
             ord(character)
         )

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 from bertdata.unicode import composition
-from bertdata.unicode.tables import library_classes, unicode11
+from bertdata.unicode.tables import load_library_classes, load_unicode11
 
 COMPOSE = normalizers.NFC().normalize_str
 POINTS = [point for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]
 
 
 TABLES = [
-    (r"\p{L}", library_classes().letter),
-    (r"\p{N}", library_classes().number),
-    (r"\s", library_classes().space),
+    (r"\p{L}", load_library_classes().letter),
+    (r"\p{N}", load_library_classes().number),
+    (r"\s", load_library_classes().space),
 ]
 Table = tuple[tuple[int, int], ...]
 
@@ -53,12 +53,12 @@ def test_nfc_of_every_character_is_the_library_s():
 
 
 def test_nfc_of_every_pair_that_composes_is_the_library_s():
-    for point, parts in unicode11().decomposition.items():
+    for point, parts in load_unicode11().decomposition.items():
         for text in (chr(point), parts, parts[::-1], f"q{parts}\u0323", f"{chr(point)}\u0334"):
             assert composition.compose(text)[0] == COMPOSE(text), hex(point)
 
 
-marks = st.sampled_from(sorted(unicode11().combining)).map(chr)
+marks = st.sampled_from(sorted(load_unicode11().combining)).map(chr)
 letters = st.sampled_from("aeoué\u0344\u0958\u1100\u1161\u11a8\uac00\uac01ᾲΑ中")
 
 

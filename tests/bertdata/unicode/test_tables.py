@@ -31,5 +31,5 @@ def test_the_data_file_is_what_python_3_7_says():
 
 
 def test_tables_are_read_when_they_are_asked_for_and_once():
-    assert tables.unicode11() is tables.unicode11()
-    assert tables.library_classes() is tables.library_classes()
+    assert tables.load_unicode11() is tables.load_unicode11()
+    assert tables.load_library_classes() is tables.load_library_classes()

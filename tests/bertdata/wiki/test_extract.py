@@ -656,7 +656,7 @@ def test_blocks_end_with_a_page_and_are_small(tmp_path: Path) -> None:
     pages = [page(f"Page {n}", WORDS * 100, number=n) for n in range(400)]
     source = write_dump(tmp_path / "dump.xml", *pages)
     with ProcessPool(1) as one, dump.open_dump(str(source), one, "3.1.0", max_page_bytes=1 << 20) as opened:
-        blocks = list(opened.blocks())
+        blocks = list(opened.read_blocks())
     assert len(blocks) > 5
     assert all(block.data.endswith(b"</page>") for block in blocks)
     assert max(len(block.data) for block in blocks) < 3 * dump.BLOCK_BYTES

@@ -136,7 +136,7 @@ def test_a_power_that_is_not_computed_is_not_refused(tmp_path: Path, engine: Eng
 
 
 def test_outside_a_worker_no_limit_ends_the_process() -> None:
-    with PageRules(dump="dump.xml", limits=PageLimits(cpu_seconds=0.001)).limited("1", "Title"):
+    with PageRules(dump="dump.xml", limits=PageLimits(cpu_seconds=0.001)).limit_page("1", "Title"):
         assert sum(range(3_000_000))
 
 

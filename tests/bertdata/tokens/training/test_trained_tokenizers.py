@@ -10,7 +10,7 @@ import pytest
 
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.training.special_tokens import KINDS
-from bertdata.unicode.tables import bert_normalizer_differences
+from bertdata.unicode.tables import load_bert_normalizer_differences
 from schemas import load_schema
 from schemas.faults import first_fault
 from tests.support.commands import Program, files_below, finish, start
@@ -100,7 +100,9 @@ def test_a_wordpiece_tokenizer_has_the_tokens_of_the_vocabulary_where_both_read_
     bertdata: Program, corpus: list[Path], tmp_path: Path
 ) -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in corpus)
-    alike = {point: None for first, last in bert_normalizer_differences() for point in range(first, last + 1)}
+    alike = {
+        point: None for first, last in load_bert_normalizer_differences() for point in range(first, last + 1)
+    }
     text = re.sub(r"\S{101,}", "", text.translate(alike)).replace("Σ", "")
     (tmp_path / "text").write_text(text, encoding="utf-8")
     for name in ("vocab.txt", "vocab.json"):

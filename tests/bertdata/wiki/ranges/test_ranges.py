@@ -25,7 +25,7 @@ def read_ranges(data: bytes, range_bytes: int) -> tuple[list[bytes], list[RangeL
     owned, links, ends = [], [], []
     for number in range(len(ranges)):
         reader = RangeReader(ranges, number, BytesIO(data))
-        owned.append(b"".join(text for text, _ in reader.texts()))
+        owned.append(b"".join(text for text, _ in reader.read_texts()))
         links.append(reader.link)
         ends.append(reader.owns_end)
     assert sum(ends) == 1
@@ -191,8 +191,8 @@ def test_a_stream_s_checksum_is_composed_of_its_pieces_whatever_the_cuts(
         piece = BlockChecksums()
         for checksum in checksums[start:stop]:
             piece = piece.with_block(checksum)
-        total = piece.behind(total)
-    assert total == whole.behind(0)
+        total = piece.update(total)
+    assert total == whole.update(0)
 
 
 def test_a_wrong_checksum_of_a_stream_over_several_ranges_is_found(one_stream: tuple[bytes, bytes]) -> None:
