@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from bertdata.build.shard_task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
-from bertdata.dataset.manifest import InputEntry, corpus_md5
+from bertdata.dataset.manifest import InputEntry, compute_corpus_md5
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -166,7 +166,7 @@ def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """Return the md5 that identifies the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
-    return corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
+    return compute_corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
 
 
 def _describe_source(part: str) -> str:

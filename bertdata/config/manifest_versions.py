@@ -56,7 +56,7 @@ def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
     return DatasetJson(value, written if version == _BEFORE else None)
 
 
-def settings_digest(settings: Mapping[str, Any]) -> str:
+def compute_settings_digest(settings: Mapping[str, Any]) -> str:
     """Return the BLAKE2b digest of the settings' canonical JSON as 32 hexadecimal digits."""
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -93,7 +93,9 @@ def _select(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
     return {name: values[name] for name in names if name in values}
 
 
-def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, Any]) -> dict[str, Any]:
+def convert_to_version_2(
+    value: dict[str, Any], recipe: str | None, settings: dict[str, Any]
+) -> dict[str, Any]:
     """Return a version 3 manifest in version 2 form.
 
     recipe, settings: as the version 2 manifest stored them, since the conversion loses their form.
@@ -105,7 +107,7 @@ def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, 
         "recipe": recipe,
         "phase": value["phase"],
         "settings": settings,
-        "settings_digest": settings_digest(settings),
+        "settings_digest": compute_settings_digest(settings),
         "unicode_version": value["unicode_version"],
         "vocabulary": records["tokenizer"]["vocabulary"],
         **_select(records["container"], ("shuffle", "num_shards")),
@@ -114,12 +116,12 @@ def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, 
     }
     rest = {name: item for name, item in value.items() if name not in head}
     if "totals" in rest:
-        rest["totals"] = _without_new(rest["totals"])
+        rest["totals"] = _drop_new_counts(rest["totals"])
     if "shards" in rest:
-        rest["shards"] = [_without_new(shard) for shard in rest["shards"]]
+        rest["shards"] = [_drop_new_counts(shard) for shard in rest["shards"]]
     return head | rest
 
 
-def _without_new(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_new_counts(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without the counts that version 2 did not have."""
     return {name: value for name, value in values.items() if name != "lost_tokens"}

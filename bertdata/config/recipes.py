@@ -67,17 +67,17 @@ class Recipe:
         return f"recipe {self.name} has one phase, phase {phase} was asked for; {others} have two"
 
 
-def _two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
+def _make_two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
     """Return the settings ``first``, and the same with a longer example and more masks."""
     return first, {**first, "max_seq_length": length, "max_predictions_per_seq": predictions}
 
 
-def _two_lengths(first: Settings, *lengths: int) -> tuple[Settings, ...]:
+def _make_phases(first: Settings, *lengths: int) -> tuple[Settings, ...]:
     """Return the settings ``first`` once for each length."""
     return tuple({**first, "max_seq_length": length} for length in lengths)
 
 
-_NVIDIA_PHASES = _two_phases(
+_NVIDIA_PHASES = _make_two_phases(
     {
         "dialect": "nvidia",
         "max_seq_length": 128,
@@ -107,7 +107,7 @@ ENCODERS = (
         name="modernbert",
         summary="ModernBERT: text of a document, 1,024 then 8,192 ids, 30 % to be masked at load, TFRecord",
         objective="mlm",
-        phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 8192),
+        phases=_make_phases({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 8192),
         exact="order, packing and masks of given sequences, with --masking modernbert at load",
         distribution="the sequences: blocks of whole sentences of a document, a [SEP] behind each, where the "
         "original cuts documents at the length; masks with --masking dynamic at load",
@@ -117,7 +117,7 @@ ENCODERS = (
         name="ettin",
         summary="Ettin: text of a document, 1,024 then 7,999 ids, 30 % to be masked at load, TFRecord",
         objective="mlm",
-        phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 7999),
+        phases=_make_phases({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 7999),
         exact=_NOTHING,
         distribution="blocks of whole sentences of a document, a [SEP] behind each, where the original cuts "
         "documents into pieces and fills the short last ones; masks drawn at load, of the last 50 billion "
@@ -138,7 +138,7 @@ ENCODERS = (
         name="neobert",
         summary="NeoBERT: joined text, 1,024 then 4,096 ids, 20 % to become [MASK] at load, TFRecord",
         objective="mlm",
-        phases=_two_lengths(
+        phases=_make_phases(
             {
                 **_UNMASKED,
                 "blocks": "none",
@@ -200,7 +200,7 @@ RECIPES = {
         Recipe(
             name="graphcore",
             summary="Graphcore's BERT on IPU: 128/20 then 384/58, dupe factor 5, seed 1984, TFRecord",
-            phases=_two_phases(
+            phases=_make_two_phases(
                 {
                     "dialect": "graphcore",
                     "max_seq_length": 128,

@@ -64,7 +64,7 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
     )
     if found is not None:
         item = properties.get(str(found.path[0]), {}) if found.path else {}
-        raise SettingsError(where + _fault_message(found, item))
+        raise SettingsError(where + _format_fault(found, item))
     for name, value in values.items():
         if isinstance(value, float) and not isfinite(value):
             raise SettingsError(f"{where}{name} is {value}, expected a finite number")
@@ -72,7 +72,7 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
             raise SettingsError(f"{where}{name} has more than {MOST_DIGITS} digits, expected fewer")
 
 
-def _fault_message(fault: Fault, item: Mapping[str, Any]) -> str:
+def _format_fault(fault: Fault, item: Mapping[str, Any]) -> str:
     """Return the error message for a fault. item: schema of the faulty property."""
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
@@ -98,7 +98,7 @@ def _shorten(value: Any) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
-def types_of(schema: Mapping[str, Any]) -> list[str]:
+def list_types(schema: Mapping[str, Any]) -> list[str]:
     """Return the JSON types that the property's schema allows."""
     kinds = schema.get("type", ["string", "null"] if None in schema.get("enum", ()) else "string")
     return [kinds] if isinstance(kinds, str) else kinds

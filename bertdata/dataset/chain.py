@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
 from bertdata.dataset.discover import find_manifest_directories
-from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
+from bertdata.dataset.findings import ChainLink, Finding, Report, compare_values, make_misfit_finding
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.dataset.verify import verify_files
@@ -33,7 +33,7 @@ from bertdata.text.punkt.variants import find_variant
 from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
-class _File(Protocol):
+class _ListedFile(Protocol):
     @property
     def name(self) -> str: ...
     @property
@@ -49,7 +49,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
     is no fault. A digest, an input or a source that does not match is a fault.
     """
     report = verify_files(path, content=content)
-    walks = [_Walk(directory, sources) for directory in _find_directories(path)]
+    walks = [_ChainWalk(directory, sources) for directory in _find_directories(path)]
     for walk in walks:
         walk.run()
     findings = [*report.findings, *(finding for walk in walks for finding in walk.findings)]
@@ -80,7 +80,7 @@ def _find_directories(path: str) -> list[str]:
     return [storage.join(path, name) for name in inner]
 
 
-class _Walk:
+class _ChainWalk:
     """The chain of a directory: its links, the findings, and the named sources that it reached."""
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
@@ -99,9 +99,14 @@ class _Walk:
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
-        step, md5 = _describe(manifest).partition(",")[0], md5_of(data)
+        step, md5 = _describe_manifest(manifest).partition(",")[0], md5_of(data)
         self.links.append(
-            ChainLink(directory=self._directory, step=step, description=_describe(manifest), manifest_md5=md5)
+            ChainLink(
+                directory=self._directory,
+                step=step,
+                description=_describe_manifest(manifest),
+                manifest_md5=md5,
+            )
         )
         if isinstance(manifest, BinarisedManifest):
             self._end_chain("the lines were made of files of text")
@@ -166,18 +171,18 @@ class _Walk:
                 return None
             path, data = source
         if md5_of(data) != cited:
-            self.findings.append(compare(path, "wrong md5", md5_of(data), cited))
+            self.findings.append(compare_values(path, "wrong md5", md5_of(data), cited))
             self._end_chain(f"{copy} is not the manifest that is cited")
             return None
         manifest = parse_any_manifest(data, path)
         if not isinstance(manifest, kind):
             self._add_fault(path, "wrong kind", type(manifest).__name__, kind.__name__)
             return None
-        self.links.append(ChainLink(step=step, description=_describe(manifest), manifest_md5=cited))
+        self.links.append(ChainLink(step=step, description=_describe_manifest(manifest), manifest_md5=cited))
         return manifest
 
     def _check_inputs(
-        self, inputs: Sequence[_File], files: Sequence[FileEntry], step: str, copy: str
+        self, inputs: Sequence[_ListedFile], files: Sequence[FileEntry], step: str, copy: str
     ) -> None:
         """Report each input that the upstream manifest does not list with the same size and md5."""
         listed = {entry.name: entry for entry in files}
@@ -211,7 +216,9 @@ class _Walk:
             if not storage.is_directory(source):
                 self.used.add(source)
                 if misfit := check_file(source, dump.bytes, dump.md5):
-                    self.findings.append(of_misfit(source, misfit, "it is not the dump of the articles"))
+                    self.findings.append(
+                        make_misfit_finding(source, misfit, "it is not the dump of the articles")
+                    )
 
     def _end_chain(self, reason: str) -> None:
         self.links.append(ChainLink(step="", description=reason))
@@ -233,7 +240,7 @@ def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
     return found
 
 
-def _describe(manifest: AnyManifest) -> str:
+def _describe_manifest(manifest: AnyManifest) -> str:
     if isinstance(manifest, Manifest):
         return f"dataset, {manifest.plan.title}, {_count_things(len(manifest.shards), 'shard')}"
     files = _count_things(len(manifest.files), "file")

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Literal
 
-from bertdata.dataset.manifest import ShardEntry, index_entry
+from bertdata.dataset.manifest import ShardEntry, make_index_entry
 from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, file_md5
 from bertdata.shards.containers import find_container_by_name, open_reader
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
@@ -37,7 +37,7 @@ def check_shard(
         return check_file(path, entry.bytes, entry.md5, size_only=depth == "size")
     if not storage.exists(path):
         return Misfit(status="missing")
-    found = content_md5(path, None, objective)
+    found = compute_content_md5(path, None, objective)
     if found == entry.content_md5:
         return None
     return Misfit(status="wrong content md5", found=found, expected=entry.content_md5)
@@ -53,7 +53,7 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
         return misfit
     what, expected = ("examples", entry.examples) if entry.rows is None else ("packed rows", entry.rows)
     try:
-        found = frames.count if is_framed else _count(path, objective)
+        found = frames.count if is_framed else _count_rows_or_examples(path, objective)
     except MissingExtraError:  # without the package, the md5 has to suffice
         return None
     if found == expected:
@@ -61,7 +61,7 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
     return Misfit(status=f"wrong number of {what}", found=f"{found} {what}", expected=f"{expected} {what}")
 
 
-def _count(path: str, objective: str | None) -> int:
+def _count_rows_or_examples(path: str, objective: str | None) -> int:
     """Return the number of packed rows of a packed shard, or of examples of any other shard."""
     with open_reader(path, objective=objective) as reader:
         return reader.rows if isinstance(reader, PackReader) else len(reader)
@@ -72,7 +72,7 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
 
     None if it matches or there is no index.
     """
-    if (index := index_entry(entry)) is None:
+    if (index := make_index_entry(entry)) is None:
         return None
     path = storage.join(directory, index.name)
     if not storage.exists(path):

@@ -15,7 +15,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, pars
 from bertdata.io.patterns import expand
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.containers import FORMATS, is_shard_name
-from bertdata.shards.mds.listing import mds_shards
+from bertdata.shards.mds.listing import list_mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
 from bertdata.sources.saved_datasets import NOT_LISTED, take_data_files
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
@@ -142,7 +142,7 @@ def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
     notes: list[str] = []
     if storage.is_directory(path):
         listing = list_inputs(path, hidden=True)
-        names = mds_shards(path, listing.names)
+        names = list_mds_shards(path, listing.names)
         left_out = dict(listing.left_out)
         if not names:
             names, others = _choose_shards(path, listing.names)
@@ -211,7 +211,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
         files = [file for file in files if file not in missing]
     elif wrong:
         more = f" (and {len(wrong) - 1} more files at fault)" if wrong[1:] else ""
-        raise ShardError(_misfit_message(*wrong[0], entries[wrong[0][0]]) + more)
+        raise ShardError(_format_misfit(*wrong[0], entries[wrong[0][0]]) + more)
     shards = [
         FoundShard(
             path=file,
@@ -239,7 +239,7 @@ def _read_kind(manifest: bytes, where: str) -> str:
     return str(parse_json(manifest, where).get("kind", DATASET_KIND))
 
 
-def _misfit_message(path: str, misfit: Misfit, entry: ShardEntry) -> str:
+def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
     if misfit.status == "missing":
         listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
         return f"{path}: is missing, {listed}"

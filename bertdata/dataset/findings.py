@@ -95,22 +95,22 @@ class Report:
         }
 
 
-def right(file: str, detail: str | None = None) -> Finding:
+def make_right_finding(file: str, detail: str | None = None) -> Finding:
     """Return the finding for a file without a fault."""
     return Finding(file=file, status="right", detail=detail, is_fault=False)
 
 
-def of_misfit(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
+def make_misfit_finding(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
     """Return the finding for a file that does not match its entry."""
     return Finding(
         file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
     )
 
 
-def compare(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
+def compare_values(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
     """Return the finding "right" if both values are equal, else a fault with the status ``wrong``."""
     if found == expected:
-        return right(file)
+        return make_right_finding(file)
     return Finding(file=file, status=wrong, found=found, expected=expected, detail=detail)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import BertDataError
 from bertdata.examples.groups import MASKS, PAIR_LABEL, get_masks, get_pair_labels, has_group
 from bertdata.examples.masking.prepared_settings import prepare_masking_rules
@@ -68,7 +68,7 @@ class LabelSurvey(NamedTuple):
     @property
     def pair_word(self) -> str:
         """The most frequent pair label in words."""
-        return quoted(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
+        return quote_guess(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
 
     @property
     def guess(self) -> str:
@@ -100,7 +100,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     objective = find_objective(data.layout.objective)
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
     has_masks = has_group(objective.batch_type, MASKS)
-    words, pairs, texts = Counter[int](), Counter[int](), _TextIds()
+    words, pairs, texts = Counter[int](), Counter[int](), _IdCounter()
     for batch in data.run(range(min(data.examples, _SURVEYED_EXAMPLES))):
         if has_masks:
             words.update(get_masks(batch).originals.tolist())
@@ -114,7 +114,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
-        word=_spell(vocabulary, counts.most_frequent),
+        word=_format_token(vocabulary, counts.most_frequent),
         pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
@@ -132,7 +132,7 @@ def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
             tell(f"a guess that reads nothing: {guess}")
 
 
-class _TextIds:
+class _IdCounter:
     """Id counts of examples without masks."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class _TextIds:
         return Counter({token: n for token, n in self._ids.items() if token not in special})
 
 
-def quoted(guess: str) -> str:
+def quote_guess(guess: str) -> str:
     return f'"{guess}"'
 
 
@@ -173,7 +173,7 @@ def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
     with suppress(BertDataError):
         dataset = next(iter(find_datasets(storage.parent(path))), None)
         if dataset and dataset.manifest and any(shard.path == path for shard in dataset.shards):
-            return known_vocabulary(None, dataset)
+            return load_dataset_vocabulary(None, dataset)
     return None
 
 
@@ -187,8 +187,8 @@ def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> by
     return prepare_masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
 
 
-def _spell(vocabulary: Vocabulary | None, token: int) -> str:
+def _format_token(vocabulary: Vocabulary | None, token: int) -> str:
     """Return the token's readable spelling in quotes, or ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"
-    return quoted(make_words_readable(vocabulary)[token].strip())
+    return quote_guess(make_words_readable(vocabulary)[token].strip())

@@ -28,7 +28,7 @@ def count_lost(examples: MadeExamples) -> int | None:
     return lost
 
 
-def with_lost(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
+def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
     """Return the entries of the shards of a text with its lost tokens, all counted in the first entry."""
     if lost is None:
         return tuple(shards)
@@ -36,17 +36,19 @@ def with_lost(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntr
     return replace(first, lost_tokens=lost), *(replace(shard, lost_tokens=0) for shard in others)
 
 
-def lost_warnings(directory: str, manifest: Mapping[str, Any]) -> list[str]:
+def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
     """Return a warning if a large share of a dataset's text is in no example. manifest: its JSON."""
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
     settings = manifest["settings"]
     if isinstance(settings["objective"], dict):  # version 2 has no records
         settings = settings["objective"]
-    return warn_of_lost(directory, lost, tokens, settings["max_seq_length"], remedy)
+    return make_lost_warnings(directory, lost, tokens, settings["max_seq_length"], remedy)
 
 
-def warn_of_lost(name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str) -> list[str]:
+def make_lost_warnings(
+    name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str
+) -> list[str]:
     """Return a warning if a large share of the text is in no example.
 
     name: name of the text or dataset. remedy: advice for text that already has one sentence per line.

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from bertdata.config.dataset_settings import DatasetSettings
 from bertdata.config.manifest_versions import (
     DATASET_VERSION,
-    as_version_2,
+    compute_settings_digest,
+    convert_to_version_2,
     parse_dataset_json,
-    settings_digest,
 )
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import FileEntry, check_safe_names, md5_of
@@ -39,7 +39,7 @@ class InputEntry:
     documents: int
     sentences: int
     tokens: int
-    unknown_tokens: int | None = None
+    count_unknown_tokens: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry as the manifest stores it, without counts that are None."""
@@ -163,7 +163,7 @@ class Manifest:
     def as_json(self) -> dict[str, Any]:
         """Return the manifest in the format version in which it was read."""
         value = self._head() | self._contents()
-        return value if self.version_2 is None else as_version_2(value, **self.version_2)
+        return value if self.version_2 is None else convert_to_version_2(value, **self.version_2)
 
     def _head(self) -> dict[str, Any]:
         """Return the plan's part of the manifest."""
@@ -175,7 +175,7 @@ class Manifest:
             "recipe": plan.recipe,
             "phase": plan.phase,
             "settings": settings,
-            "settings_digest": settings_digest(settings),
+            "settings_digest": compute_settings_digest(settings),
             "unicode_version": UNICODE_VERSION,
             **cited,
             "parts_manifest": self.parts_manifest,
@@ -213,13 +213,13 @@ class Manifest:
         """
         inputs = {entry.name: entry for entry in self.inputs}
         if self.plan.settings.is_of_all_inputs:
-            inputs[""] = corpus_entry(self.inputs, self.skipped)
+            inputs[""] = make_corpus_entry(self.inputs, self.skipped)
         return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 
     @property
     def listed(self) -> tuple[Listed, ...]:
         """The files in MD5SUMS except the manifest: all shards, then lengths files, then indexes."""
-        beside = (lengths_entry, index_entry)
+        beside = (make_lengths_entry, make_index_entry)
         found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
         return (*self.shards, *found)
 
@@ -231,31 +231,31 @@ class Manifest:
         return md5sums(self.listed, self.dump())
 
 
-def lengths_name(shard: str) -> str:
+def make_lengths_name(shard: str) -> str:
     """Return the name of the lengths file of a shard. See ``bertdata.dataset.lengths``."""
     return f"lengths/{shard}{LENGTHS_ENDING}"
 
 
-def lengths_entry(shard: ShardEntry) -> FileEntry | None:
+def make_lengths_entry(shard: ShardEntry) -> FileEntry | None:
     """Return the entry of the shard's lengths file, or None if it has none."""
     if shard.lengths_md5 is None:
         return None
-    return FileEntry(name=lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
+    return FileEntry(name=make_lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
 
 
-class _Unsized(NamedTuple):
+class _UnsizedFile(NamedTuple):
     """A listed file whose size the manifest does not store."""
 
     name: str
     md5: str
 
 
-def index_entry(shard: ShardEntry) -> Listed | None:
+def make_index_entry(shard: ShardEntry) -> Listed | None:
     """Return the name and md5 of the shard's index file, or None if it has none."""
-    return None if shard.index_md5 is None else _Unsized(index_name(shard.name), shard.index_md5)
+    return None if shard.index_md5 is None else _UnsizedFile(index_name(shard.name), shard.index_md5)
 
 
-def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
+def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
     """Summarise all inputs as a single entry without a name.
 
     Its counts are sums over the inputs that were read. Its md5 also covers the skipped inputs.
@@ -265,25 +265,25 @@ def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) 
         name: sum(getattr(entry, name) for entry in read)
         for name in ("bytes", "documents", "sentences", "tokens")
     }
-    counts["unknown_tokens"] = unknown_tokens(read)
+    counts["unknown_tokens"] = count_unknown_tokens(read)
     md5s = {entry.name: entry.md5 for entry in read} | {entry.name: entry.md5 for entry in skipped}
-    return InputEntry(name="", md5=corpus_md5(md5s), **counts)
+    return InputEntry(name="", md5=compute_corpus_md5(md5s), **counts)
 
 
-def unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
+def count_unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
     """Return the number of [UNK] tokens in all inputs. None unless every entry has this count."""
     counts = [entry.unknown_tokens for entry in inputs]
     known = [count for count in counts if count is not None]
     return sum(known) if counts and len(known) == len(counts) else None
 
 
-def corpus_md5(md5s: Mapping[str, str]) -> str:
+def compute_corpus_md5(md5s: Mapping[str, str]) -> str:
     """Return the md5 of the list of the inputs' md5s, in md5sum's format and sorted by name."""
     lines = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
     return md5_of(lines.encode())
 
 
-def summary(directory: str, manifest: dict[str, Any]) -> str:
+def format_summary(directory: str, manifest: dict[str, Any]) -> str:
     """Return a one-line summary of a finished dataset from its manifest's JSON."""
     totals = manifest["totals"]
     line = (
@@ -298,10 +298,10 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
             if share >= 0.001
             else ", under 0.1% of the text in no example"
         )
-    return line + skipped_note(len(manifest.get("skipped", ())))
+    return line + format_skipped_note(len(manifest.get("skipped", ())))
 
 
-def skipped_note(inputs: int) -> str:
+def format_skipped_note(inputs: int) -> str:
     """Return the end of a summary that counts the skipped inputs, empty for none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 

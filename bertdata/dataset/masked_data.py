@@ -84,7 +84,7 @@ def mask_dataset(
         raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,
-        layout=masked_layout(source, masker),
+        layout=make_masked_layout(source, masker),
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
         left_out=source.left_out,
@@ -119,12 +119,14 @@ def make_masker(
 
         return make_fairseq_masker(vocabulary, settings, source.layout, masking)
     of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
-    most = settings.max_predictions_per_seq or _max_masks(source.layout, of_data, settings.masked_lm_prob)
+    most = settings.max_predictions_per_seq or _find_max_masks(
+        source.layout, of_data, settings.masked_lm_prob
+    )
     settings = replace(settings, max_predictions_per_seq=most)
     return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
 
 
-def _max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
+def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
     """Return the most masks of an example if the user gave no limit.
 
     of_data: the manifest's objective settings.
@@ -134,7 +136,7 @@ def _max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> 
     return max(limit, round(layout.max_seq_length * rate)) if rate > made_for else limit
 
 
-def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
+def make_masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
     """Return the dataset's layout with room for the masks.
 
     SettingsError as from check_masks, and if the masker needs whole words that the shards do not mark.

@@ -106,7 +106,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
     return Provenance(parts=data, articles=_read_if_present(storage.join(directory, ARTICLES_COPY)))
 
 
-def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
+def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
     """Return the provenance of a packed dataset.
 
     It is the manifest of the dataset that was packed, and the manifests that this dataset cites.

@@ -111,15 +111,15 @@ class RandomAccess:
         version = storage.version(shard.path)
         # Remote files have no version and are always checked again.
         if self._versions.get(number) == version != ():
-            opened = _open(self._data, shard, version, self._indexes[number])
+            opened = _open_shard_for_access(self._data, shard, version, self._indexes[number])
         else:
-            opened = _open(self._data, shard)
+            opened = _open_shard_for_access(self._data, shard)
         self._versions[number], self._indexes[number] = version, opened.index
         self._open[number] = opened
         return opened
 
 
-class _Pieces(Protocol):
+class _PieceReader(Protocol):
     """Stored examples in runs, each of which can be decoded alone."""
 
     def piece(self, number: int) -> ExampleBatch: ...
@@ -136,7 +136,7 @@ class _OpenShard:
 
     data: OpenedDataset
     shard: Shard
-    pieces: _Pieces
+    pieces: _PieceReader
     ends: Sequence[int]
     files: ExitStack
     index: Any
@@ -162,7 +162,7 @@ class _OpenShard:
         self.files.close()
 
 
-def _open(
+def _open_shard_for_access(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
     """Open a shard for random access. Errors as for reading.
@@ -178,11 +178,11 @@ def _open(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))
             )
             reader.index = index
-            pieces: _Pieces = reader
+            pieces: _PieceReader = reader
             ends, index = reader.piece_ends(), reader.index
         if ends is None:
             spool = cast(IO[bytes], TemporaryFile())  # noqa: SIM115
-            spooled = _Spooled(stack.enter_context(spool), data, shard)
+            spooled = _SpooledShard(stack.enter_context(spool), data, shard)
             pieces, ends, is_altered = spooled, spooled.ends, True
         if (found := ends[-1] if ends else 0) != shard.examples:
             raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
@@ -192,7 +192,7 @@ def _open(
     )
 
 
-class _Spooled:
+class _SpooledShard:
     """Examples of a shard that can only be read in order, stored in a temporary file."""
 
     def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:

@@ -15,11 +15,11 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from bertdata.config.held_out_names import held_out
+from bertdata.config.held_out_names import find_held_out
 from bertdata.dataset.check import refuse_changed, refuse_writes
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
-from bertdata.dataset.manifest import DatasetPlan, lengths_name
+from bertdata.dataset.manifest import DatasetPlan, make_lengths_name
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io import storage
@@ -27,7 +27,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.real_paths import find_repeated, real_path, real_paths
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
-from bertdata.shards.measured_sizes import with_largest_sizes
+from bertdata.shards.measured_sizes import share_largest_sizes
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
 
@@ -344,7 +344,7 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
             path=file.path,
             examples=examples,
             md5=file.entry.md5 if file.entry else None,
-            lengths_path=file.path.removesuffix(file.name) + lengths_name(file.name),
+            lengths_path=file.path.removesuffix(file.name) + make_lengths_name(file.name),
             lengths_md5=file.entry.lengths_md5 if file.entry else None,
             rows=rows,
             masked_tokens=file.entry.masked_tokens if file.entry else None,
@@ -398,7 +398,7 @@ def _find_listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, i
             f"{path}: no {MANIFEST_NAME} lists it, so its examples cannot be verified; "
             "unverified takes files as they are"
         )
-    chosen = _select_split(path, shards, held_out([shard.name for shard in shards]), split)
+    chosen = _select_split(path, shards, find_held_out([shard.name for shard in shards]), split)
     files = [(shard, shard.entry.examples, shard.entry.rows) for shard in chosen if shard.entry]
     return manifest.plan, files, len(shards) - len(chosen)
 
@@ -424,7 +424,7 @@ def _open_unverified(paths: list[str], objective: str | None, split: Split | Non
     files = {file.path: file for file in kept.values()}  # two patterns may match the same file
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count_examples, objective), sorted(files)))
-    layouts = with_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
+    layouts = share_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
     left_out = sum(number for _, number in found)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
 
@@ -445,7 +445,7 @@ def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundSh
     """
     shards = find_shards(path)
     names = {shard.name: storage.base_name(shard.path) for shard in shards}
-    tests = held_out(list(names))
+    tests = find_held_out(list(names))
     if all(any(word in name for name in names.values()) for word in ("training", "test")):
         tests = [name for name, base in names.items() if "training" not in base]
     if tests and split is None and storage.is_directory(path):

@@ -13,7 +13,7 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.real_paths import real_path
 
 
-def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
+def count_shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
     """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
     paths = {real_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
@@ -29,14 +29,18 @@ def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
     return sum(map(is_shared, held_out.shards))
 
 
-def shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
+def make_shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
     """Return a warning if evaluation data is also in the training data."""
-    if training.shards and held_out.shards and (found := shared_shards(training, held_out)):
-        return [same_data(held_out.name, training.name, f"{found} of its {len(held_out.shards)} files are")]
+    if training.shards and held_out.shards and (found := count_shared_shards(training, held_out)):
+        return [
+            format_shared_warning(
+                held_out.name, training.name, f"{found} of its {len(held_out.shards)} files are"
+            )
+        ]
     return []
 
 
-def same_data(held_out: str, training: str, what: str) -> str:
+def format_shared_warning(held_out: str, training: str, what: str) -> str:
     """Return the warning's text. what: which part of the data is shared, with its verb."""
     return (
         f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "

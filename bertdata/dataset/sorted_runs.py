@@ -115,7 +115,7 @@ def _list_columns(keys: Array, examples: ExampleBatch) -> list[Array]:
     """Return the arrays of a piece in file order."""
     width = next(getattr(examples, item.name).itemsize for item in examples.columns() if item.item == "id")
     values = [getattr(examples, item.name) for item in _sort_columns(type(examples))]
-    types = [_item_type(item, width) for item in _sort_columns(type(examples))]
+    types = [_find_item_type(item, width) for item in _sort_columns(type(examples))]
     head = np.array([len(keys), width], "<u4")
     found = [value.astype(kind, copy=False) for value, kind in zip(values, types, strict=True)]
     return [head, keys.astype("<u8", copy=False), *map(np.ascontiguousarray, found)]
@@ -127,7 +127,7 @@ def _sort_columns(batch_type: type[ExampleBatch]) -> list[Column]:
     return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 
 
-def _item_type(item: Column, id_bytes: int) -> str:
+def _find_item_type(item: Column, id_bytes: int) -> str:
     return f"<u{id_bytes}" if item.item == "id" else _TYPES[item.item]
 
 
@@ -159,7 +159,7 @@ def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
     values: dict[str, Any] = {}
     for item in _sort_columns(batch_type):
         items = count if item.ends is None else int(values[item.ends][-1])
-        column = np.frombuffer(data, _item_type(item, width), items, place)
+        column = np.frombuffer(data, _find_item_type(item, width), items, place)
         place += column.nbytes
         values[item.name] = column
     assert place == len(data), (place, len(data))

@@ -5,7 +5,15 @@ import re
 from fnmatch import fnmatch
 from functools import cache
 
-from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, check_in_parallel, compare, right
+from bertdata.dataset.findings import (
+    EXTRA,
+    MISSING,
+    Finding,
+    Report,
+    check_in_parallel,
+    compare_values,
+    make_right_finding,
+)
 from bertdata.dataset.published.sums import find_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
@@ -13,8 +21,8 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.listing import list_inputs
 from bertdata.io.process_pool import run_all
-from bertdata.shards.crc32c import masked_checksum
-from bertdata.shards.row_sums import row_sum
+from bertdata.shards.crc32c import compute_masked_checksum
+from bertdata.shards.row_sums import compute_row_sum
 
 _TFRECORDS = "tfrecord"
 """Directory of TFRecord files in the paths of a table."""
@@ -57,7 +65,7 @@ def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int)
 def _check_sum(work: tuple[str, str, str]) -> tuple[str, Finding]:
     name, path, expected = work
     try:
-        return name, compare(path, "wrong sum", row_sum(path), expected)
+        return name, compare_values(path, "wrong sum", compute_row_sum(path), expected)
     except (ShardError, MissingInputError) as error:
         return name, Finding(file=path, status="damaged", detail=str(error).removeprefix(f"{path}: "))
 
@@ -77,7 +85,7 @@ def _verify_files(directory: str, table: str) -> Report:
     """
     rows = load_table(table)
     _refuse_file(directory, table)
-    tree = _Tree(directory, rows)
+    tree = _FileTree(directory, rows)
     findings = check_in_parallel(tree.check, rows)
     if all(finding.status == MISSING for finding in findings):
         findings.append(
@@ -86,7 +94,7 @@ def _verify_files(directory: str, table: str) -> Report:
     return Report(path=directory, findings=tuple(findings))
 
 
-class _Tree:
+class _FileTree:
     """The files of a directory tree, compared with the rows of a table."""
 
     def __init__(self, directory: str, rows: list[PublishedFile]) -> None:
@@ -95,7 +103,7 @@ class _Tree:
         self._names = list_inputs(directory, hidden=True).names
         self._above = _split_path(directory)
         self._md5 = cache(file_md5)
-        self._is_tfrecord = cache(lambda name: _begins_with_a_record(self._path(name)))
+        self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
         """Return the finding for a row."""
@@ -120,11 +128,11 @@ class _Tree:
         for name, _ in matches:
             sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._path(name))
         fullest = max(sizes.values(), key=len)
-        total, wanted = sum(fullest.values()), _expected_files(matches[0][1])
+        total, wanted = sum(fullest.values()), _parse_file_count(matches[0][1])
         if total != row.bytes and wanted is not None and len(fullest) < wanted:
             said = f"{len(fullest)} of {wanted} files are here"
             return Finding(file=row.label, status=MISSING, is_fault=False, detail=said)
-        return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
+        return compare_values(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
     def elsewhere(self) -> str | None:
         """Return a hint about a file that has a name from the table but lies in another directory."""
@@ -140,10 +148,10 @@ class _Tree:
         size = storage.size(path)
         if size != row.bytes:
             expected = " or ".join(f"{one.bytes} bytes" for one in self._find_rows(name))
-            return compare(path, "wrong size", f"{size} bytes", expected)
+            return compare_values(path, "wrong size", f"{size} bytes", expected)
         if row.md5 is None:
-            return right(path, "only its size was published")
-        return compare(path, "wrong md5", self._md5(path), row.md5)
+            return make_right_finding(path, "only its size was published")
+        return compare_values(path, "wrong md5", self._md5(path), row.md5)
 
     def _match_row(self, name: str) -> PublishedFile:
         """Return the row that the file should be compared with.
@@ -179,17 +187,17 @@ class _Tree:
         return storage.join(self._directory, name)
 
 
-def _expected_files(pattern: str) -> int | None:
+def _parse_file_count(pattern: str) -> int | None:
     """Return the number of files that the pattern's name states, such as 500 in part-*-of-00500, or None."""
     told = re.search(r"-of-([0-9]{1,9})", pattern)
     return int(told[1]) if told else None
 
 
-def _begins_with_a_record(path: str) -> bool:
+def _has_tfrecord_header(path: str) -> bool:
     """Return True if the file begins with a TFRecord header: a length and its correct checksum."""
     with storage.open_input(path) as file:
         head = file.read(12)
-    return len(head) == 12 and masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
+    return len(head) == 12 and compute_masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
 
 
 def _split_path(directory: str) -> list[str]:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, BinaryIO
 
 from bertdata.dataset.check import check_index, check_shard
-from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card
+from bertdata.dataset.companion_files import CARD_NAME, make_companion_files, make_dataset_card
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     DATASET_KIND,
@@ -23,7 +23,7 @@ from bertdata.dataset.manifest import (
     Manifest,
     ShardEntry,
     SkippedEntry,
-    lengths_name,
+    make_lengths_name,
     parse_manifest,
 )
 from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
@@ -54,7 +54,7 @@ class Dataset:
         self.directory = directory
         self.plan = plan
         self._within = within
-        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _manifest_terms)
+        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _read_manifest_terms)
 
     @property
     def unfinished(self) -> str:
@@ -105,7 +105,7 @@ class Dataset:
         above = _read_terms(self._within)
         if above is not None:
             raise DatasetError(
-                f"{self._within}: holds {_describe(above)} in the directory itself, which would hide "
+                f"{self._within}: holds {_describe_terms(above)} in the directory itself, which would hide "
                 f"{self.plan.title} below it; choose another directory or remove this one"
             )
 
@@ -117,7 +117,7 @@ class Dataset:
             below = _read_terms(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(
-                    f"{self.directory}: holds {_describe(below)} in {name}, which {self.plan.title} in "
+                    f"{self.directory}: holds {_describe_terms(below)} in {name}, which {self.plan.title} in "
                     "the directory itself would hide; choose another directory or remove this one"
                 )
 
@@ -137,7 +137,7 @@ class Dataset:
     def write_lengths(self, shard: str, lengths: ShardLengths) -> str:
         """Write the file with the lengths of a shard's examples. Return its md5."""
         data = lengths.dump()
-        self.commit.write(lengths_name(shard), data)
+        self.commit.write(make_lengths_name(shard), data)
         return md5_of(data)
 
     def write_index(self, shard: str, index: bytes) -> str:
@@ -229,7 +229,7 @@ class Dataset:
     def discard(self, shard: str) -> None:
         """Remove the shard, if any, that an earlier run made from an input that is now left out."""
         self.commit.forget(shard)
-        for name in (shard, lengths_name(shard)):
+        for name in (shard, make_lengths_name(shard)):
             storage.remove(self.commit.path(name), missing_ok=True)
 
     def finish(
@@ -265,7 +265,7 @@ class Dataset:
         )
         # Check the inputs before anything in the directory changes.
         if not manifest.shards:
-            refuse_nothing(manifest.skipped)
+            refuse_only_skipped(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
         cited = provenance.files()
         for name in COPY_NAMES:
@@ -276,9 +276,9 @@ class Dataset:
         if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
-        others |= companion_files(self.directory, settings, manifest.shards)
+        others |= make_companion_files(self.directory, settings, manifest.shards)
         # A card that is already there is kept, since the user may have edited it.
-        card = dataset_card(self.plan.title, settings)
+        card = make_dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):
             others[CARD_NAME] = card
         # The manifest is written last. A directory with a manifest is therefore always complete, and a crash
@@ -289,10 +289,10 @@ class Dataset:
 
 def _read_terms(directory: str) -> Mapping[str, Any] | None:
     """Return the plan of the bertdata directory at this path as flat terms, or None if there is none."""
-    return Commit(directory, DATASET_KIND, {}, _manifest_terms).found_terms()
+    return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).found_terms()
 
 
-def _describe(terms: Mapping[str, Any]) -> str:
+def _describe_terms(terms: Mapping[str, Any]) -> str:
     """Return words for error messages that say what a bertdata directory is."""
     return (
         f"the dataset {terms['recipe']}"
@@ -301,7 +301,7 @@ def _describe(terms: Mapping[str, Any]) -> str:
     )
 
 
-def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
+def refuse_only_skipped(skipped: Sequence[SkippedEntry]) -> None:
     """Raise InputError if inputs were skipped. For callers that have no shard left."""
     if skipped:
         first = min(skipped, key=attrgetter("name"))
@@ -318,5 +318,5 @@ def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries
     return manifest, manifest.entries()
 
 
-def _manifest_terms(data: bytes, path: str) -> dict[str, Any]:
+def _read_manifest_terms(data: bytes, path: str) -> dict[str, Any]:
     return _parse_manifest(data, path)[0].plan.terms()

@@ -13,7 +13,7 @@ from bertdata.examples.fields import Field, columns_by_name
 from bertdata.examples.groups import mask_columns
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, Column, ExampleBatch, ShardLayout
-from bertdata.shards.arrow_fields import FEATURES, OBJECTIVE, arrow_fields, features_metadata
+from bertdata.shards.arrow_fields import FEATURES, OBJECTIVE, dump_features, list_arrow_fields
 from bertdata.shards.parquet_file import SinkFile, load_pyarrow
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_writable
@@ -34,11 +34,11 @@ class ArrowWriter:
         pyarrow = load_pyarrow()
         check_writable(layout, "arrow")
         objective = find_objective(layout.objective)
-        self._fields = arrow_fields(objective, has_masks=has_masks)
+        self._fields = list_arrow_fields(objective, has_masks=has_masks)
         self._columns = columns_by_name(objective.batch_type)
         self._layout, self._received = layout, 0
         self._blocks: Regrouping[ExampleBatch] = Regrouping(ROWS)
-        metadata = {FEATURES: features_metadata(self._fields), OBJECTIVE: layout.objective}
+        metadata = {FEATURES: dump_features(self._fields), OBJECTIVE: layout.objective}
         sizes = {f"bertdata.{what}": str(layout.size(what)) for what in objective.batch_type.sizes()}
         if layout.padding_id:
             sizes["bertdata.padding_id"] = str(layout.padding_id)

@@ -24,7 +24,7 @@ OBJECTIVE = "bertdata.objective"
 _TYPES = {"ones": "bool", "after": "int8"}
 
 
-def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
+def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     """Return the columns of the objective's examples by name.
 
     Their shape is ``*`` (list) or ``1`` (single value). SettingsError if the columns cannot represent
@@ -32,8 +32,10 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     """
     kind = objective.batch_type
     columns = columns_by_name(kind)
-    unused = {name for name, column in columns.items() if not has_masks and _is_of_masks(objective, column)}
-    found = {name: _without_padding(field) for name, field in objective.model_fields.items()}
+    unused = {
+        name for name, column in columns.items() if not has_masks and _has_item_per_mask(objective, column)
+    }
+    found = {name: _make_list_field(field) for name, field in objective.model_fields.items()}
     held = {field.of for field in found.values() if field.source in ("values", "after", "placed")}
     held |= {str(find_places_column(field.of, kind)) for field in found.values() if field.source == "placed"}
     held |= set(kind.ragged())
@@ -49,7 +51,7 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     return {name: field for name, field in found.items() if field.of not in unused}
 
 
-def _is_of_masks(objective: Objective, column: Any) -> bool:
+def _has_item_per_mask(objective: Objective, column: Any) -> bool:
     """Return True for a column with one item per mask."""
     kind = objective.batch_type
     if not has_group(kind, MASKS):
@@ -57,14 +59,14 @@ def _is_of_masks(objective: Objective, column: Any) -> bool:
     return mask_columns(kind).ends.name in (column.ends, column.name)
 
 
-def _without_padding(field: Field) -> Field:
+def _make_list_field(field: Field) -> Field:
     """Return the model's field as a list of any length, with a narrow item type."""
     if field.shape == "1":
         return field
     return replace(field, shape="*", type=_TYPES.get(field.source, "int32"))
 
 
-def datasets_features(fields: Fields) -> dict[str, Any]:
+def describe_features(fields: Fields) -> dict[str, Any]:
     """Return the features of the columns as ``datasets`` 4 and newer write them in JSON."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
@@ -73,24 +75,24 @@ def datasets_features(fields: Fields) -> dict[str, Any]:
     return found
 
 
-def features_metadata(fields: Fields) -> str:
+def dump_features(fields: Fields) -> str:
     """Return the value for the key FEATURES in the metadata of a file's schema."""
-    return json.dumps({"info": {"features": datasets_features(fields)}})
+    return json.dumps({"info": {"features": describe_features(fields)}})
 
 
-def dataset_info(fields: Fields) -> bytes:
+def dump_dataset_info(fields: Fields) -> bytes:
     """Return the contents of ``dataset_info.json``."""
     info = {
         "citation": "",
         "description": "",
-        "features": datasets_features(fields),
+        "features": describe_features(fields),
         "homepage": "",
         "license": "",
     }
     return json.dumps(info, indent=2).encode()
 
 
-def dataset_state(contents: Mapping[str, str]) -> bytes:
+def dump_dataset_state(contents: Mapping[str, str]) -> bytes:
     """Return the contents of ``state.json``. contents: content md5 of each data file, in order.
 
     The fingerprint (16 hexadecimal digits) depends only on the content.

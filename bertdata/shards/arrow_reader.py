@@ -20,9 +20,9 @@ from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
-from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
+from bertdata.shards.arrow_fields import OBJECTIVE, list_arrow_fields
 from bertdata.shards.file_view import FileView
-from bertdata.shards.parquet_file import load_pyarrow, pyarrow_errors, read_size
+from bertdata.shards.parquet_file import list_pyarrow_errors, load_pyarrow, read_size
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
@@ -43,7 +43,7 @@ class ArrowReader(ShardReader):
 
         objective: the examples' objective, or None to take it from the file.
         """
-        self._name, self._errors = name, pyarrow_errors()
+        self._name, self._errors = name, list_pyarrow_errors()
         self._file = file
         try:
             self.schema = _open_stream(file).schema
@@ -94,7 +94,7 @@ class ArrowReader(ShardReader):
         """Return the columns to read. ShardError if a column is missing or has a wrong type."""
         is_kind = import_module("pyarrow.types")
         found: dict[str, Field] = {}
-        for name, field in arrow_fields(objective, has_masks=True).items():
+        for name, field in list_arrow_fields(objective, has_masks=True).items():
             if self.schema.get_field_index(name) < 0:
                 if field.source == "ones" or self._is_of_masks(field):
                     continue

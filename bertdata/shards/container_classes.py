@@ -14,9 +14,9 @@ from bertdata.io.signatures import find_signature
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.shards import fairseq
 from bertdata.shards.container import Container, ReadRequest
-from bertdata.shards.mds.fit import check_unmasked, layout_in_manifest
+from bertdata.shards.mds.fit import check_unmasked, read_layout_from_manifest
 from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
-from bertdata.shards.parquet_file import is_lddl, load_pyarrow
+from bertdata.shards.parquet_file import is_lddl_file, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 from bertdata.tokens.files import VocabularyFile, name_in_dataset, read_file_record
 from bertdata.tokens.load import vocabulary_of
@@ -85,7 +85,7 @@ class Parquet(Container):
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
         from bertdata.shards.parquet import ParquetReader
 
-        if is_lddl(file):
+        if is_lddl_file(file):
             from bertdata.shards.lddl import LddlReader
 
             words = _find_words(known.name, known.vocabulary)
@@ -124,7 +124,7 @@ class Mds(Container):
 
         layout = known.layout
         if layout is None and (manifest := _read_manifest(known.name)) is not None:
-            layout = layout_in_manifest(manifest, known.name)
+            layout = read_layout_from_manifest(manifest, known.name)
         if storage.base_name(known.name) == INDEX_NAME:
             return MdsDirectoryReader(known.name, file.read(), known.objective, layout, known.ids_type)
         return MdsReader(file, known.name, known.objective, layout, known.ids_type)

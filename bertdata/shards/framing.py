@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import IO, Protocol
 
 from bertdata.errors import ShardError
-from bertdata.shards.crc32c import masked_crc32c
+from bertdata.shards.crc32c import compute_masked_crc32c
 
 FRAME_BYTES = 16
 _LONGEST_RECORD = 1 << 31
@@ -21,15 +21,15 @@ class ByteSource(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def frame(payload: bytes) -> bytes:
+def frame_payload(payload: bytes) -> bytes:
     """Return the payload framed as a record."""
     length = struct.pack("<Q", len(payload))
     return b"".join(
         (
             length,
-            struct.pack("<I", masked_crc32c(length)),
+            struct.pack("<I", compute_masked_crc32c(length)),
             payload,
-            struct.pack("<I", masked_crc32c(payload)),
+            struct.pack("<I", compute_masked_crc32c(payload)),
         )
     )
 
@@ -44,9 +44,9 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
     while header := file.read(12):
         where = f"{name}: record {record}"
         if len(header) < 12:
-            raise truncated(where)
+            raise make_truncation_error(where)
         length, length_crc = struct.unpack("<QI", header)
-        if length_crc != masked_crc32c(header[:8]):
+        if length_crc != compute_masked_crc32c(header[:8]):
             raise ShardError(
                 f"{where}: the checksum of its length does not fit: damaged, or not a TFRecord file"
             )
@@ -54,9 +54,9 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
             raise ShardError(f"{where}: its length is {length} bytes")
         body = _read_whole(file, length + 4)
         if len(body) < length + 4:
-            raise truncated(where)
+            raise make_truncation_error(where)
         payload, (payload_crc,) = body[:length], struct.unpack("<I", body[length:])
-        if payload_crc != masked_crc32c(payload):
+        if payload_crc != compute_masked_crc32c(payload):
             raise ShardError(f"{where}: the checksum of its data does not fit: damaged")
         yield payload
         record += 1
@@ -76,10 +76,10 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
 
 def count_records(file: IO[bytes], name: str) -> int:
     """Count the records of a seekable file from the frame headers alone. The file position is restored."""
-    return sum(1 for _ in record_starts(file, name)) - 1
+    return sum(1 for _ in find_record_starts(file, name)) - 1
 
 
-def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
+def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
     """Yield the byte offset of each record of a seekable file, and finally the file's end.
 
     The file position is restored when the iterator ends.
@@ -95,7 +95,7 @@ def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
             place += int.from_bytes(header, "little") + FRAME_BYTES
             count += 1
             if place > end or len(header) < 8:
-                raise truncated(f"{name}: record {count - 1}")
+                raise make_truncation_error(f"{name}: record {count - 1}")
             yield place
     finally:
         file.seek(before)
@@ -132,5 +132,5 @@ class FrameCounter:
             place += step
 
 
-def truncated(where: str) -> ShardError:
+def make_truncation_error(where: str) -> ShardError:
     return ShardError(f"{where}: the file ends inside this record: truncated")

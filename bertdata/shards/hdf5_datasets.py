@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line, load_h5py
 from bertdata.shards.protocol import Sink
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _PADDING = "bertdata.padding_id"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DatasetForm:
+class DatasetSpec:
     """A dataset to be created: item type, and shape of a row. () means a single value per row."""
 
     type: Any
@@ -43,7 +43,7 @@ class Hdf5Output:
     def __init__(
         self,
         sink: Sink,
-        forms: Mapping[str, DatasetForm],
+        forms: Mapping[str, DatasetSpec],
         block_rows: int,
         gzip_level: int = GZIP_LEVEL,
         *,
@@ -154,7 +154,9 @@ class Hdf5Input:
         try:
             yield
         except H5PY_ERRORS as error:
-            raise ShardError(f"{self._name}: not a readable HDF5 file ({one_line(error)})") from error
+            raise ShardError(
+                f"{self._name}: not a readable HDF5 file ({format_on_one_line(error)})"
+            ) from error
 
     def check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
         """Raise ShardError unless the datasets have these shapes, and chunks that HDF5 can handle."""
@@ -186,12 +188,12 @@ class Hdf5Input:
         damaged = [
             (first, last, field)
             for field, dataset in self._datasets.items()
-            for first, last in _damaged_chunks(dataset, start, stop)
+            for first, last in _find_damaged_chunks(dataset, start, stop)
         ]
         first, last, field = min(damaged, default=(start, stop - 1, "a dataset"))
         return ShardError(
             f"{self._name}: record {first}: {field} of records {first} to {last} cannot be read, "
-            f"expected an undamaged chunk ({one_line(error)})"
+            f"expected an undamaged chunk ({format_on_one_line(error)})"
         )
 
 
@@ -212,7 +214,7 @@ def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
         file.seek(0)
 
 
-def block_rows(max_seq_length: int) -> int:
+def choose_block_rows(max_seq_length: int) -> int:
     """Return the number of rows in a chunk. It is the same for every dataset of a file."""
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max_seq_length)))
 
@@ -226,7 +228,7 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
         opened = h5py.File(file, "r")
         found = {field: open_hard_link(opened, field, name) for field in fields}
     except H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+        raise ShardError(f"{name}: not a readable HDF5 file ({format_on_one_line(error)})") from error
     for field in fields:
         dataset = found.get(field)
         if not isinstance(dataset, h5py.Dataset):
@@ -234,7 +236,7 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
     return found
 
 
-def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _find_damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Yield the first and last record of each unreadable chunk between start and stop."""
     step = dataset.chunks[0] if dataset.chunks else 1
     for first in range(start - start % step, stop, step):

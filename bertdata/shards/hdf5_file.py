@@ -28,7 +28,7 @@ class ScratchHdf5:
     def __init__(self, sink: Sink) -> None:
         h5py = load_h5py()
         self._sink = sink
-        self._scratch = Scratch()
+        self._scratch = ScratchFile()
         with signals_held():
             self.file: Any = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
             self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
@@ -47,7 +47,7 @@ class ScratchHdf5:
         self._release()
 
 
-class Scratch:
+class ScratchFile:
     """A temporary file whose writes never raise. Failures are reported by ``check``.
 
     HDF5 does not survive an exception from the file it writes to: the process crashes, at the latest when it
@@ -91,7 +91,7 @@ class Scratch:
         return getattr(self._file, name)
 
 
-def _close_both(file: Any, scratch: Scratch) -> None:
+def _close_both(file: Any, scratch: ScratchFile) -> None:
     """Close both files. Also runs when a writer is dropped without ``close`` after an error."""
     with signals_held():
         file.close()
@@ -108,6 +108,6 @@ def load_h5py() -> Any:
         ) from error
 
 
-def one_line(error: Exception) -> str:
+def format_on_one_line(error: Exception) -> str:
     """Return the error's message on a single line."""
     return " ".join(str(error).split())

@@ -19,7 +19,7 @@ import numpy as np
 
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
-from bertdata.shards.hdf5_file import H5PY_ERRORS, load_h5py, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, format_on_one_line, load_h5py
 from bertdata.shards.hdf5_storage import MAX_EXPANSION
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
     kind = h5py.check_vlen_dtype(dataset.dtype)
     values = np.ascontiguousarray(values, kind)  # HDF5 reads this memory directly
     # Pass HDF5 its own structure for variable-length rows. h5py's usual way needs a Python object per row.
-    rows = _rows_in_memory(values, np.asarray(ends, np.uint64))
+    rows = _make_hvl_rows(values, np.asarray(ends, np.uint64))
     in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
     with signals_held():
         dataset.resize(start + count, axis=0)
@@ -64,7 +64,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
         dataset.flush()  # see Hdf5Output.append
 
 
-def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
+def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
     """Return the rows as HDF5's ``hvl_t`` structures: number of items and memory address."""
     rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
     rows["items"] = np.diff(ends, prepend=np.uint64(0))
@@ -86,7 +86,7 @@ class VarlengthColumn:
         try:
             self._references = self._read_references(dataset)
         except (*H5PY_ERRORS, zlib.error) as error:
-            raise ShardError(f"{name}: {field} cannot be read ({one_line(error)})") from error
+            raise ShardError(f"{name}: {field} cannot be read ({format_on_one_line(error)})") from error
         self.lengths: Array = self._references["items"].astype(np.int64)
         needed = int(self.lengths.sum()) * self._item.itemsize
         if needed > self._file_bytes:

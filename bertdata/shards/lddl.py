@@ -41,9 +41,9 @@ from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout, Vocab
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
-    group_rows,
+    choose_group_rows,
+    find_objective_in_metadata,
     load_pyarrow,
-    objective_in_metadata,
     read_size,
 )
 from bertdata.shards.protocol import ShardReader, Sink
@@ -81,9 +81,9 @@ class LddlWriter:
         types = {**COLUMNS, **(MASKS if has_masks else {}), **({} if bin_id is None else {"bin_id": "int64"})}
         self._schema = pyarrow.schema({name: pyarrow.type_for_alias(kind) for name, kind in types.items()})
         self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
-        self._words = Words(vocabulary)
+        self._words = WordConverter(vocabulary)
         self._received = 0
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(group_rows(layout))
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(choose_group_rows(layout))
         self._parquet = ParquetOutput(sink, self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
@@ -142,7 +142,7 @@ class LddlWriter:
             "B": self._words.text(ids[first:-1]),
             "is_random_next": getattr(example, of.label) == 1,
             "num_tokens": len(ids),
-            "masked_lm_positions": numpy_file(getattr(example, of.places)),
+            "masked_lm_positions": dump_numpy_file(getattr(example, of.places)),
             "masked_lm_labels": self._words.text(getattr(example, of.originals)),
             "bin_id": self._bin,
         }
@@ -166,10 +166,10 @@ class LddlReader(ShardReader):
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or objective_of_file(find_objective_in_metadata(self._parquet.metadata), name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
-        self._vocabulary, self._words = vocabulary, Words(vocabulary)
+        self._vocabulary, self._words = vocabulary, WordConverter(vocabulary)
         found = set(self._parquet.schema.names)
         self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
         self._check_types()
@@ -192,7 +192,7 @@ class LddlReader(ShardReader):
         return regroup(self._blocks(), size)
 
     def _blocks(self) -> Iterator[ExampleBatch]:
-        for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
+        for start, records in self._parquet.records(self._columns, choose_group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
             rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
             batch = arrays(self._kind.of(rows, wide=True))
@@ -266,7 +266,7 @@ class _PairNames:
         self.places, self.originals = masks.places.one, masks.originals.one
 
 
-class Words:
+class WordConverter:
     """Converter between the ids and words of a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -295,7 +295,7 @@ class Words:
         return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 
 
-def numpy_file(positions: list[int]) -> bytes:
+def dump_numpy_file(positions: list[int]) -> bytes:
     """Return the positions as a NumPy file of uint16."""
     return _make_header(len(positions)) + np.array(positions, "<u2").tobytes()
 

@@ -6,7 +6,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 
 
-def with_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
+def share_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
     """Return each file's path and layout. Files with measured sizes share the largest of each size.
 
     found: path, layout, and whether the layout is measured (``ShardReader.is_measured``) of each file. Sizes

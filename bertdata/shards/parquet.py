@@ -16,11 +16,11 @@ from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_parquet_columns,
-    group_rows,
-    list_schema,
-    lists,
+    choose_group_rows,
+    find_objective_in_metadata,
     load_pyarrow,
-    objective_in_metadata,
+    make_list_schema,
+    make_lists,
     read_lists,
     read_size,
 )
@@ -51,8 +51,8 @@ class ParquetWriter:
         self._fields, self._sizes = objective.fields("parquet", layout), objective.batch_type.sizes()
         self._layout, self._name = layout, name
         self._received = 0
-        self._blocks: Regrouping[ExampleBatch] = Regrouping(group_rows(layout))
-        self._schema = list_schema(*_declared(self._fields))
+        self._blocks: Regrouping[ExampleBatch] = Regrouping(choose_group_rows(layout))
+        self._schema = make_list_schema(*_find_declared_columns(self._fields))
         self._parquet = ParquetOutput(sink, self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
@@ -91,9 +91,9 @@ class ParquetReader(ShardReader):
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or objective_of_file(find_objective_in_metadata(self._parquet.metadata), name)
         self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
-        check_parquet_columns(self._parquet.schema, *_declared(self._fields), name)
+        check_parquet_columns(self._parquet.schema, *_find_declared_columns(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ class ParquetReader(ShardReader):
 
     @property
     def _rows(self) -> int:
-        return group_rows(self.layout)
+        return choose_group_rows(self.layout)
 
     def _blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
         """Yield the examples of Arrow record batches.
@@ -133,7 +133,7 @@ class ParquetReader(ShardReader):
             yield narrow(block)
 
 
-def _declared(fields: Fields) -> tuple[dict[str, str], set[str]]:
+def _find_declared_columns(fields: Fields) -> tuple[dict[str, str], set[str]]:
     """Return the item type of each column, and the names of the columns that are lists."""
     types = {name: field.type for name, field in fields.items()}
     return types, {name for name, field in fields.items() if field.shape == "*"}
@@ -143,18 +143,18 @@ def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
     """Return a checked block as an Arrow table."""
     pyarrow = load_pyarrow()
     columns = columns_by_name(type(block))
-    values = [_field_values(block, field, columns[field.of], schema) for field in fields.values()]
+    values = [_encode_field(block, field, columns[field.of], schema) for field in fields.values()]
     return pyarrow.table(
         [pyarrow.array(column).cast(field.type) for column, field in zip(values, schema, strict=True)], schema
     )
 
 
-def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any) -> Any:
+def _encode_field(block: ExampleBatch, field: Field, column: Column, schema: Any) -> Any:
     from bertdata.examples.columns import lengths
 
     values = getattr(block, column.name)
     if column.ends is not None:
-        return lists(values, getattr(block, column.ends), schema.field(field.name).type)
+        return make_lists(values, getattr(block, column.ends), schema.field(field.name).type)
     return lengths(block.ends) - values if field.source == "rest" else values
 
 
@@ -177,7 +177,7 @@ def _decode(
     """
     columns = columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]
-    singles = {name: _scalar_column(records, name, record) for name in single}
+    singles = {name: _read_scalar_column(records, name, record) for name in single}
     found: dict[str, Any] = {}
     firsts: dict[str, str] = {}
     for name, field in fields.items():
@@ -213,7 +213,7 @@ def _check_rest(rest: "Array", first: "Array", ends: "Array", record: "RecordChe
     )
 
 
-def _scalar_column(records: Any, name: str, record: "RecordCheck") -> "Array":
+def _read_scalar_column(records: Any, name: str, record: "RecordCheck") -> "Array":
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
     values: Array = column.to_numpy()

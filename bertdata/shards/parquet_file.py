@@ -54,7 +54,7 @@ class ParquetInput:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._name = name
-        self._errors = pyarrow_errors()
+        self._errors = list_pyarrow_errors()
         parquet = import_module("pyarrow.parquet")
         try:
             self._parquet = parquet.ParquetFile(file, page_checksum_verification=True)
@@ -62,7 +62,7 @@ class ParquetInput:
             self._sizes = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
             rows = found.num_rows
         except self._errors as error:
-            raise ShardError(f"{name}: not a readable Parquet file ({_one_line(error)})") from error
+            raise ShardError(f"{name}: not a readable Parquet file ({_format_on_one_line(error)})") from error
         if rows != sum(self._sizes):
             raise ShardError(f"{name}: {sum(self._sizes)} rows in the row groups, expected {rows}")
         self.group_ends = list(accumulate(self._sizes))
@@ -87,7 +87,7 @@ class ParquetInput:
         except self._errors as error:
             raise ShardError(
                 f"{self._name}: record {start}: records {start} to {stop - 1} (row group {group}) cannot be "
-                f"read, expected undamaged pages ({_one_line(error)})"
+                f"read, expected undamaged pages ({_format_on_one_line(error)})"
             ) from error
         # A damaged row group may end early without an error from pyarrow.
         if start != stop:
@@ -138,17 +138,17 @@ def load_pyarrow() -> Any:
         ) from error
 
 
-def pyarrow_errors() -> tuple[type[Exception], ...]:
+def list_pyarrow_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that pyarrow raises for a damaged file."""
     return load_pyarrow().ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError
 
 
-def group_rows(layout: ShardLayout) -> int:
+def choose_group_rows(layout: ShardLayout) -> int:
     """Return the number of rows in a row group, which limits both rows and ids."""
     return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
 
 
-def list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
+def make_list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
     """Return the schema of columns with these item types. lists: names of the columns that are lists."""
     pyarrow = load_pyarrow()
     items = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
@@ -157,7 +157,7 @@ def list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
     )
 
 
-def lists(values: "Array", ends: "Array", kind: Any) -> Any:
+def make_lists(values: "Array", ends: "Array", kind: Any) -> Any:
     pyarrow = load_pyarrow()
     offsets = pyarrow.array([0, *ends.tolist()], pyarrow.int32())
     return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values).cast(kind.value_type))
@@ -183,7 +183,7 @@ def read_metadata(file: IO[bytes], what: str) -> str | None:
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
-    except pyarrow_errors():
+    except list_pyarrow_errors():
         return None  # the reader will report the fault
     finally:
         file.seek(0)
@@ -191,19 +191,19 @@ def read_metadata(file: IO[bytes], what: str) -> str | None:
     return None if found is None else found.decode("utf-8", "replace")
 
 
-def is_lddl(file: IO[bytes]) -> bool:
+def is_lddl_file(file: IO[bytes]) -> bool:
     """Return True for a Parquet file with LDDL's columns."""
     load_pyarrow()
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
-    except pyarrow_errors():
+    except list_pyarrow_errors():
         return False  # the reader will report the fault
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
 
 
-def objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
+def find_objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
     """Return the objective in a file's metadata, or the default objective."""
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
@@ -228,5 +228,5 @@ def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, 
     return values.to_numpy(), ends
 
 
-def _one_line(error: Exception) -> str:
+def _format_on_one_line(error: Exception) -> str:
     return " ".join(str(error).split())

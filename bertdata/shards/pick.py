@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from bertdata._native import Engine
-from bertdata.shards.tfrecord import canonical_blocks, split_frames
+from bertdata.shards.tfrecord import read_canonical_blocks, split_frames
 
 
 def pick_records(
@@ -16,13 +16,13 @@ def pick_records(
     written more than once, as in the original program.
     """
     # Two passes: the spacing of the picked records depends on the number of records.
-    total = sum(records for _, records in canonical_blocks(file, name, engine))
+    total = sum(records for _, records in read_canonical_blocks(file, name, engine))
     file.seek(0)
     if not total:
         return 0, 0
     wanted = choose_numbers(total, count)
     done = place = 0
-    for block, records in canonical_blocks(file, name, engine):
+    for block, records in read_canonical_blocks(file, name, engine):
         frames = None
         # The block holds the records done to done + records - 1. It is only split if a wanted record is in
         # it.

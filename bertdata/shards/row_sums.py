@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 
-def row_sum(path: str) -> str:
+def compute_row_sum(path: str) -> str:
     """Return the checksum of a shard.
 
     ShardError if its rows are packed or have a fixed length, or if a row cannot be read.

@@ -145,7 +145,7 @@ def _check_places(
     )
 
 
-def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
+def pad_examples(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
     """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
     columns = columns_by_name(type(batch))
     return {
@@ -185,7 +185,7 @@ def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, k
     return rows
 
 
-def unpad(
+def unpad_rows(
     rows: dict[str, Array], fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
 ) -> ExampleBatch:
     """Return the examples of padded rows, in the rows' integer types and not yet checked.

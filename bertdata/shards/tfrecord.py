@@ -14,15 +14,15 @@ from bertdata.examples.fields import Fields, FieldValues, LossyExample
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
-from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
+from bertdata.shards.example_proto import NotAnExample, canonicalise_example, decode_example, encode_example
 from bertdata.shards.framing import (
     FRAME_BYTES,
     ByteSource,
     count_records,
-    frame,
+    find_record_starts,
+    frame_payload,
+    make_truncation_error,
     read_payloads,
-    record_starts,
-    truncated,
 )
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -65,7 +65,8 @@ def encode_batch(
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
         return b"".join(
-            frame(encode_example(one)) for one in _make_features(batch, objective, layout, where, first)
+            frame_payload(encode_example(one))
+            for one in _make_features(batch, objective, layout, where, first)
         )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
@@ -116,7 +117,7 @@ class TFRecordReader(ShardReader):
             raise ShardError(f"{name}: holds no records")
         try:
             features = decode_example(first)
-            layout = layout_of_features(features, objective)
+            layout = find_layout_of_features(features, objective)
         except (NotAnExample, LossyExample) as error:
             raise ShardError(f"{name}: record 0: {error}") from None
         self._objective = find_objective(layout.objective)
@@ -161,7 +162,7 @@ class TFRecordReader(ShardReader):
         # 32, 40].
         """Build the index by walking over the frame headers."""
         starts, records, place = array("Q"), 0, 0
-        for records, place in enumerate(record_starts(self._file, self._name)):
+        for records, place in enumerate(find_record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
                 starts.append(place)
         if records % _PIECE_RECORDS:
@@ -190,11 +191,11 @@ class TFRecordReader(ShardReader):
         """Decode records with the native kernel. first: number of the next record."""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
-        for columns in decoded_columns(file, self._name, format, size, first):
+        for columns in decode_columns(file, self._name, format, size, first):
             yield batch_type(**dict(zip(names, columns, strict=True)))
 
 
-def decoded_columns(
+def decode_columns(
     file: ByteSource, name: str, format: Any, size: int, first: int = 0
 ) -> Iterator[list[Any]]:
     """Decode a file's records with the native kernel.
@@ -213,7 +214,7 @@ def decoded_columns(
             try:
                 columns, used = format.decode(block[place:], size)
             except kernels.RecordError as error:
-                raise _record_error(name, record, error) from None
+                raise _make_record_error(name, record, error) from None
             if not used:
                 break
             place += used
@@ -221,10 +222,10 @@ def decoded_columns(
             yield columns
         rest = bytes(block[place:])
     if rest:
-        raise truncated(f"{name}: record {record}")
+        raise make_truncation_error(f"{name}: record {record}")
 
 
-def layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
+def find_layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
     """Return the layout of examples with a record's features.
 
     objective: None to search the built-in objectives for one with exactly these fields. LossyExample if the
@@ -234,7 +235,7 @@ def layout_of_features(features: FieldValues, objective: Objective | None = None
     exact = [form for form in forms if set(form[1]) == set(features)]
     if not exact:
         remedy = "" if objective else "; give --objective NAME, that of its examples"
-        raise LossyExample(_misfit_message(features, [set(fields) for _, fields in forms]) + remedy)
+        raise LossyExample(_format_misfit(features, [set(fields) for _, fields in forms]) + remedy)
     layout, fields = exact[0]
     sizes = {field.size: len(features[name] or ()) for name, field in fields.items() if field.size}
     if not 1 <= sizes[IDS.size] <= LONGEST_SEQUENCE:
@@ -258,7 +259,7 @@ def _find_padding(features: FieldValues, fields: Fields) -> int:
     return empty.pop() if len(empty) == 1 else 0
 
 
-def _misfit_message(features: FieldValues, forms: Sequence[set[str]]) -> str:
+def _format_misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
     """Return an error message that names superfluous features, else those missing for the first form."""
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
@@ -276,7 +277,7 @@ def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
             continue
 
 
-def canonical_blocks(
+def read_canonical_blocks(
     file: ByteSource, name: str, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
     """Yield the canonical form of a TFRecord file in blocks, each with its number of records.
@@ -286,7 +287,7 @@ def canonical_blocks(
     if not use_native(engine or default_engine()):
         for record, payload in enumerate(read_payloads(file, name)):
             try:
-                yield frame(canonical_example(payload)), 1
+                yield frame_payload(canonicalise_example(payload)), 1
             except NotAnExample as error:
                 raise ShardError(f"{name}: record {record}: not a tf.train.Example: {error}") from None
         return
@@ -296,15 +297,15 @@ def canonical_blocks(
         try:
             canonical, used, records = kernels.canonicalize(block)
         except kernels.RecordError as error:
-            raise _record_error(name, done, error) from None
+            raise _make_record_error(name, done, error) from None
         block = block[used:]
         done += records
         yield canonical, records
     if block:
-        raise truncated(f"{name}: record {done}")
+        raise make_truncation_error(f"{name}: record {done}")
 
 
-def _record_error(name: str, done: int, error: Exception) -> ShardError:
+def _make_record_error(name: str, done: int, error: Exception) -> ShardError:
     record, message = error.args
     return ShardError(f"{name}: record {done + record}: {message}")
 

@@ -28,7 +28,7 @@ from bertdata.examples.objectives import find_objective, objective_of_file
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import read_objective, write_objective
-from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line, load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class VarlengthReader(ShardReader):
         objective = objective or objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._name, self._kind = name, objective.batch_type
-        self._datasets = _open(file, name)
+        self._datasets = _open_datasets(file, name)
         self.layout = _find_layout(self._datasets[LABELS].file, objective.name, name)
         self._lists = {field: VarlengthColumn(self._datasets[field], field, file, name) for field in LISTS}
         rows = {field: len(column) for field, column in self._lists.items()} | {
@@ -172,13 +172,13 @@ class VarlengthReader(ShardReader):
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
         (positions, ends_of_masks), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
-        _check_as_many("segment ids", segment_ends, "ids", ends, record)
-        _check_as_many("masked ids", label_ends, "masked positions", ends_of_masks, record)
+        _check_equal_counts("segment ids", segment_ends, "ids", ends, record)
+        _check_equal_counts("masked ids", label_ends, "masked positions", ends_of_masks, record)
         try:
             labels_of_pairs = self._datasets[LABELS][start:stop]
         except H5PY_ERRORS as error:
             raise record.error(0, f"{LABELS} of records {start} to {stop - 1} cannot be read "
-                               f"({one_line(error)})") from error  # fmt: skip
+                               f"({format_on_one_line(error)})") from error  # fmt: skip
         return make_pair_batch(
             self._kind,
             ids=ids,
@@ -201,7 +201,7 @@ def is_varlength_file(file: IO[bytes]) -> bool:
         return False  # the reader will report the fault
 
 
-def _open(file: IO[bytes], name: str) -> dict[str, Any]:
+def _open_datasets(file: IO[bytes], name: str) -> dict[str, Any]:
     """Return the datasets by field. ShardError if a dataset is missing or its data lies outside the file."""
     from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
@@ -210,7 +210,7 @@ def _open(file: IO[bytes], name: str) -> dict[str, Any]:
     try:
         check_storage(datasets, file.seek(0, 2), name)
     except H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+        raise ShardError(f"{name}: not a readable HDF5 file ({format_on_one_line(error)})") from error
     return datasets
 
 
@@ -220,7 +220,7 @@ def _find_layout(file: Any, objective: str, name: str) -> ShardLayout:
     try:
         sizes: Any = {what: int(file.attrs.get(f"bertdata.{what}", size)) for what, size in _SIZES.items()}
     except H5PY_ERRORS as error:
-        raise ShardError(f"{name}: its sizes cannot be read ({one_line(error)})") from error
+        raise ShardError(f"{name}: its sizes cannot be read ({format_on_one_line(error)})") from error
     layout = ShardLayout(objective=objective, **sizes)
     check_layout(layout, name, sizes)
     return layout
@@ -236,7 +236,7 @@ def _check_ids(batch: Any, record: Any) -> None:
         )
 
 
-def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record: Any) -> None:
+def _check_equal_counts(what: str, found: "Array", of: str, expected: "Array", record: Any) -> None:
     from bertdata.examples.columns import lengths
 
     ours, theirs = lengths(found), lengths(expected)

@@ -62,18 +62,18 @@ def write_bins(
     tell: Callable[[int], None],
 ) -> None:
     """Write each example to the writer of its length bin, in order. tell: see write_examples."""
-    for first, batch in _batches(examples):
-        for number, inside in _cut(batch, bin_size):
+    for first, batch in _iterate_batches(examples):
+        for number, inside in _cut_into_bins(batch, bin_size):
             writers[number].write(inside)
         tell(first)
 
 
-def _batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch]]:
+def _iterate_batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch]]:
     for first in range(0, len(examples), BIN_BATCH):
         yield first, examples.batch(first, min(first + BIN_BATCH, len(examples)))
 
 
-def _cut(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch]]:
+def _cut_into_bins(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch]]:
     try:
         yield from cut_bins(batch, bin_size)
     except ModuleNotFoundError:

@@ -44,7 +44,7 @@ class MixedExamples(OpenedDataset):
         turns = find_turns(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
         given = turns.counts(start)
-        streams = [_Stream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
+        streams = [_SourceStream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
         # Each block needs the next examples of every source, in mixed order. Example with 2 sources: the
         # block's sources are [0, 1, 0] and their turns (index) [7, 3, 8], after given = [7, 3] turns. counts
         # = [2, 1], so the taken examples lie as [turn 7 of 0, turn 8 of 0, turn 3 of 1]. before + index then
@@ -72,7 +72,7 @@ class MixedExamples(OpenedDataset):
         return replace(self, parts=parts, layout=parts[0].layout)
 
 
-class _Stream:
+class _SourceStream:
     """The examples of a source from a number on, pass after pass."""
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
@@ -115,7 +115,7 @@ def mix_examples(
     examples: length of an epoch. None lets stopping_strategy decide.
     SettingsError for an invalid setting.
     """
-    length = epoch_length([part.examples for part in parts], weights, stopping_strategy)
+    length = compute_epoch_length([part.examples for part in parts], weights, stopping_strategy)
     if examples is not None:
         length = examples
     for name, value, least in (("epoch", epoch, 0), ("examples", length, 1)):
@@ -126,7 +126,7 @@ def mix_examples(
     return MixedExamples(**values, parts=tuple(parts), first=epoch * length, length=length)
 
 
-def epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
+def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
     """Return the number of examples in an epoch of a mixture. See StoppingStrategy."""
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))

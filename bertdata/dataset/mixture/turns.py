@@ -46,7 +46,7 @@ class Turns:
         self.period = sum(weights)
         self._weights = np.array(weights, np.int64)
         order = order_by_midpoints(weights)
-        if not holds_shares(order, weights):
+        if not has_fair_shares(order, weights):
             order = order_by_deadlines(weights)
         self._sources = order
         self._numbers = _number_turns(order, len(weights))
@@ -115,7 +115,7 @@ def _make_turn(source: int, number: int, weight: int, period: int) -> _Turn:
     return deadline, (2 * number + 1) / (2 * weight), -weight, source, number
 
 
-def holds_shares(order: Array, weights: Sequence[int]) -> bool:
+def has_fair_shares(order: Array, weights: Sequence[int]) -> bool:
     """Return True if each source's turns before any place differ from its share by less than one turn."""
     period = len(order)
     for source, weight in enumerate(weights):

@@ -8,7 +8,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 
 
-def examples_of(data: OpenedDataset, numbers: range, objective: str | None) -> Iterator[Any]:
+def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None) -> Iterator[Any]:
     """Yield the examples with these numbers as objects of the objective's ``example_type``.
 
     objective: a user's objective as package.module:NAME, loaded first since this may be a new process. None
@@ -20,7 +20,7 @@ def examples_of(data: OpenedDataset, numbers: range, objective: str | None) -> I
         yield from batch.examples()
 
 
-def numbers_of(examples: int, part: int, parts: int) -> range:
+def split_numbers(examples: int, part: int, parts: int) -> range:
     """Return the numbers of the examples of one part, if ``parts`` divide them as evenly as possible."""
     return range(examples * part // parts, examples * (part + 1) // parts)
 

@@ -66,7 +66,7 @@ class FairseqReader(ShardReader):
             raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
         if (found == 1).any():  # a line of length 1 may be blank; look at its id
-            self._length -= sum(int(_are_blank(piece).sum()) for piece in self._lines.pieces(_PIECE))
+            self._length -= sum(int(_find_blank_lines(piece).sum()) for piece in self._lines.pieces(_PIECE))
         self.is_measured = sizes is None
         longest = int(found.max()) + 1
         measured = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}
@@ -86,7 +86,7 @@ class FairseqReader(ShardReader):
                 yield narrow(batch)
 
     def _batch(self, lines: StoredLines) -> ExampleBatch:
-        kept = ~_are_blank(lines)
+        kept = ~_find_blank_lines(lines)
         sizes = lengths(lines.ends)
         ids = lines.ids if kept.all() else lines.ids[np.repeat(kept, sizes)]
         ends = np.cumsum(sizes[kept])
@@ -97,14 +97,14 @@ class FairseqReader(ShardReader):
         return self._kind(**columns)
 
 
-def _are_blank(lines: StoredLines) -> Array:
+def _find_blank_lines(lines: StoredLines) -> Array:
     """Return for each line whether it is a single end token."""
     found: Array = lengths(lines.ends) == 1
     found[found] = lines.ids[lines.ends[found] - 1] == END
     return found
 
 
-def lines_of(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
+def make_lines(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
     """Return the ids of blocks as lines, without the start token of each, and the lines' ends.
 
     start: id of the start token. ShardError for a block without it, or with nothing after it.

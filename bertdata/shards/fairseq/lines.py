@@ -34,12 +34,12 @@ _HEAD = struct.Struct("<QBQ")
 _LINE_BYTES = 12
 
 
-def index_path(path: str) -> str:
+def make_index_path(path: str) -> str:
     """Return the path of the ``.idx`` that belongs to a ``.bin``."""
     return path.removesuffix(BIN) + INDEX
 
 
-def id_type(vocabulary_size: int) -> str:
+def choose_id_type(vocabulary_size: int) -> str:
     """Return the integer type for the ids of a vocabulary of this size."""
     return "u2" if vocabulary_size < SMALL_VOCABULARY else "u4"
 
@@ -106,7 +106,7 @@ def read_lines(file: IO[bytes], name: str) -> StoredLines:
 
 def open_lines(file: IO[bytes], name: str) -> LinesFile:
     """Open a ``.bin`` with its ``.idx`` next to it. ShardError if they are damaged or do not match."""
-    path = index_path(name)
+    path = make_index_path(name)
     if not name.endswith(BIN) or not storage.exists(path):
         raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")
     kind, sizes, places = _parse_index(storage.read_bytes(path), path)

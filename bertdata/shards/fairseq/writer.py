@@ -10,8 +10,8 @@ from bertdata.examples.columns import arrays, lengths
 from bertdata.examples.groups import count_masks, get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
-from bertdata.shards.fairseq.blocks import check_blocks, lines_of
-from bertdata.shards.fairseq.lines import LinesWriter, id_type
+from bertdata.shards.fairseq.blocks import check_blocks, make_lines
+from bertdata.shards.fairseq.lines import LinesWriter, choose_id_type
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, make_dictionary
@@ -26,7 +26,7 @@ class FairseqWriter:
         self._table = np.array(compute_fairseq_ids(vocabulary), np.uint32)
         self._counts = np.zeros(len(self._table), np.int64)
         make_dictionary(vocabulary, self._counts.tolist())
-        self._lines = LinesWriter(sink=sink, kind=id_type(len(self._table)))
+        self._lines = LinesWriter(sink=sink, kind=choose_id_type(len(self._table)))
 
     def write(self, batch: ExampleBatch) -> None:
         batch = arrays(batch)
@@ -40,7 +40,7 @@ class FairseqWriter:
         record.refuse_items(
             wrong, batch.ends, lambda item: f"id {batch.ids[item]}, expected less than {most}"
         )
-        ids, ends = lines_of(batch, self._vocabulary.role("cls"), record)
+        ids, ends = make_lines(batch, self._vocabulary.role("cls"), record)
         found = self._table[ids]
         self._lines.write(found, ends)
         self._counts += np.bincount(found, minlength=most)

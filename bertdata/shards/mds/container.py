@@ -19,11 +19,11 @@ from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked
-from bertdata.shards.mds.fit import UNMASKED, check_ids_alone
-from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
+from bertdata.shards.mds.fit import UNMASKED, check_has_only_ids
+from bertdata.shards.mds.ids import IdDecoder, encode_ids, make_id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
-from bertdata.shards.mds.names import INDEX_NAME, compression_ending, strip_ending
-from bertdata.shards.mds.shard_file import encode_head, head_size, read_head
+from bertdata.shards.mds.names import INDEX_NAME, find_compression_ending, strip_ending
+from bertdata.shards.mds.shard_file import compute_head_size, encode_head, read_head
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 
@@ -48,7 +48,7 @@ class MdsWriter:
         names: Iterator[str] | None = None,
         form: ShardForm | None = None,
     ) -> None:
-        check_ids_alone(find_objective(layout.objective).batch_type, layout.objective, name)
+        check_has_only_ids(find_objective(layout.objective).batch_type, layout.objective, name)
         self._sink, self._layout, self._name, self._form = sink, layout, name, form
         stem = strip_ending(storage.base_name(name))
         self._names = names or (f"{stem}-{number}" for number in count())
@@ -62,7 +62,7 @@ class MdsWriter:
         if count_masks(batch):
             masked = lengths(getattr(batch, mask_names(type(batch)).ends)) > 0
             record.refuse(masked, lambda _: f"has masks, expected ids alone; {UNMASKED}")
-        form = self._form = self._form or id_form(wide=batch.ids.itemsize > 2, with_len=False)
+        form = self._form = self._form or make_id_form(wide=batch.ids.itemsize > 2, with_len=False)
         names = islice(self._names, len(batch))
         data, sizes = encode_ids(
             batch.ids, batch.ends, names, wide="ndarray:uint32" in form.types, with_len="len" in form.names
@@ -71,10 +71,10 @@ class MdsWriter:
         self._data.append(data)
 
     def close(self) -> None:
-        form = self._form or id_form(wide=False, with_len=False)
+        form = self._form or make_id_form(wide=False, with_len=False)
         head = form.dump()
         # The offsets of the samples have 32 bits.
-        if sum(self._sizes) + 4 * len(self._sizes) + head_size(head) > LARGEST_SHARD:
+        if sum(self._sizes) + 4 * len(self._sizes) + compute_head_size(head) > LARGEST_SHARD:
             raise ShardError(
                 f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
                 "with --shuffle global --num-shards N"
@@ -122,7 +122,7 @@ class MdsReader(ShardReader):
         except ValueError as error:
             raise ShardError(f"{name}: {error}") from None
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
-        check_ids_alone(self._objective.batch_type, self._objective.name, name)
+        check_has_only_ids(self._objective.batch_type, self._objective.name, name)
         self.is_measured = layout is None
         self.layout = layout or self._measure_layout()
 
@@ -167,7 +167,7 @@ def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) ->
     An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
     without an entry.
     """
-    if compression_ending(name) is None and (entry is None or not entry.raw.hashes):
+    if find_compression_ending(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
             raise ShardError(
                 f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again"

@@ -21,7 +21,7 @@ from bertdata.shards.mds.index import (
     find_entry,
     parse_index,
 )
-from bertdata.shards.mds.names import INDEX_NAME, compression_ending
+from bertdata.shards.mds.names import INDEX_NAME, find_compression_ending
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
 
 MAX_UNLISTED_BYTES = 1 << 28
@@ -70,7 +70,7 @@ def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[I
 def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
     """Return the index entry of an existing shard, computed from its file."""
     data, name = storage.read_bytes(path), storage.base_name(path)
-    ending = compression_ending(name)
+    ending = find_compression_ending(name)
     if ending is None:
         return IndexEntry(form=form, samples=samples, raw=_describe_file(name, data, form))
     raw = _describe_file(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
@@ -133,17 +133,17 @@ def read_checked(data: bytes, path: str, entry: IndexEntry | None, most: int = M
 
     most: largest uncompressed size of a compressed shard without an entry.
     """
-    ending = compression_ending(path)
+    ending = find_compression_ending(path)
     if entry is not None and ending is not None:
-        _check(data, path, entry.stored)
+        _check_file(data, path, entry.stored)
     most = most if entry is None else entry.raw.bytes
     raw = data if ending is None else decompress(data, ending, path, most)
     if entry is not None:
-        _check(raw, path, entry.raw)
+        _check_file(raw, path, entry.raw)
     return raw
 
 
-def _check(data: bytes, path: str, expected: StoredFile) -> None:
+def _check_file(data: bytes, path: str, expected: StoredFile) -> None:
     if len(data) != expected.bytes:
         raise ShardError(
             f"{path}: {len(data)} bytes, expected {expected.bytes} by {INDEX_NAME}; copy it again"

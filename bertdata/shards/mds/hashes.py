@@ -21,16 +21,16 @@ def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
     """
     found = tuple(sorted(set(names)))
     for name in found:
-        _function(name)
+        _find_hash_function(name)
     return found
 
 
 def compute_hashes(data: bytes | memoryview, names: Iterable[str]) -> dict[str, str]:
     """Return the hashes of the data by name, as hexadecimal digits."""
-    return {name: str(_function(name)(data).hexdigest()) for name in names}
+    return {name: str(_find_hash_function(name)(data).hexdigest()) for name in names}
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _find_hash_function(name: str) -> Callable[..., Any]:
     if name not in NAMES:
         raise SettingsError(f"unknown hash {name!r}, expected {', '.join(NAMES)}")
     if name not in _XXHASHES:

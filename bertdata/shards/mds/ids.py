@@ -10,7 +10,7 @@ import numpy as np
 
 from bertdata.examples.columns import Array
 from bertdata.shards.mds.index import ShardForm
-from bertdata.shards.mds.types import DTYPES, ArrayType, array_type, encode_shape
+from bertdata.shards.mds.types import DTYPES, ArrayType, encode_shape, parse_array_type
 
 ID_COLUMNS = ("input_ids", "tokens")
 """Columns that may hold a sample's ids; the first that exists is used. EuroBERT's data has ``tokens``."""
@@ -22,13 +22,13 @@ Refuse = Callable[[Array, Callable[[int], str]], None]
 """Function that raises an error for the first sample marked as wrong, with a description of that sample."""
 
 
-def id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
+def make_id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
     """Return the form of shards of ids. wide: 32-bit ids, else 16-bit."""
     columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
     return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
 
 
-def sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
+def compute_sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
     """Return the size in bytes of each sample.
 
     counts: ids of each, 1 to 65535. name_sizes: bytes of its name.
@@ -38,7 +38,7 @@ def sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool
     return 2 * _WORD + name_sizes + shape + ids * (4 if wide else 2) + (8 if with_len else 0)
 
 
-def name_sizes(stem: str, start: int, stop: int) -> Array:
+def compute_name_sizes(stem: str, start: int, stop: int) -> Array:
     """Return the sizes in bytes of the names ``<stem>-<index>`` for the indices start to stop - 1."""
     numbers, size = np.arange(start, stop), np.full(stop - start, len(stem.encode()) + 2)
     for digits in range(1, len(str(max(stop, 1))) + 1):
@@ -73,7 +73,7 @@ def encode_length(length: int) -> bytes:
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
 
 
-def id_column(form: ShardForm, ids_type: str | None = None) -> str:
+def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
     """Return the name of the column of ids. ValueError if there is none, or if it does not hold integers.
 
     ids_type: integer type of a column of type bytes, which does not record it.
@@ -104,11 +104,13 @@ class IdDecoder:
 
         ids_type: integer type of the ids, if their column has the type bytes.
         """
-        name = id_column(form, ids_type)
+        name = find_id_column(form, ids_type)
         self._at = form.names.index(name)
         self._sizes = [kind.size for kind in form.column_types()]
         self._is_bytes = form.types[self._at] == "bytes"
-        self._array: ArrayType = array_type(f"ndarray:{ids_type}" if self._is_bytes else form.types[self._at])
+        self._array: ArrayType = parse_array_type(
+            f"ndarray:{ids_type}" if self._is_bytes else form.types[self._at]
+        )
         if self._array.shape is not None and len(self._array.shape) != 1:
             raise ValueError(f"column {name} has the shape {self._array.shape}, expected one axis")
 

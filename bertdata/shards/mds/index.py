@@ -38,7 +38,7 @@ class ShardForm:
 
     def column_types(self) -> list[ColumnType]:
         """Return the columns' types. ValueError for a type that is unknown or unsafe."""
-        return [_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
+        return [_find_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -147,7 +147,7 @@ def parse_form(value: Any, where: str) -> ShardForm:
     return form
 
 
-def _column_type(name: str, kind: str) -> ColumnType:
+def _find_column_type(name: str, kind: str) -> ColumnType:
     try:
         return find_type(kind)
     except ValueError as error:
@@ -163,14 +163,14 @@ def _check_version(value: Any, where: str) -> None:
 def _read_texts(value: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
     found = value.get(key)
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise ShardError(f"{where}: {key} is {_short(found)}, expected a list of texts")
+        raise ShardError(f"{where}: {key} is {_shorten_repr(found)}, expected a list of texts")
     return tuple(found)
 
 
 def _parse_entry(value: Any, where: str) -> IndexEntry:
     form, samples = parse_form(value, where), value.get("samples")
     if not isinstance(samples, int) or samples < 0:
-        raise ShardError(f"{where}: samples is {_short(samples)}, expected 0 or more")
+        raise ShardError(f"{where}: samples is {_shorten_repr(samples)}, expected 0 or more")
     zipped = None if value.get("zip_data") is None else _parse_file(value["zip_data"], f"{where}: zip_data")
     return IndexEntry(
         form=form,
@@ -184,14 +184,14 @@ def _parse_file(value: Any, where: str) -> StoredFile:
     found = value if isinstance(value, dict) else {}
     name, size, hashes = (found.get(key) for key in ("basename", "bytes", "hashes"))
     if not (isinstance(name, str) and isinstance(size, int) and isinstance(hashes, dict)):
-        raise ShardError(f"{where}: is {_short(value)}, expected basename, bytes and hashes")
+        raise ShardError(f"{where}: is {_shorten_repr(value)}, expected basename, bytes and hashes")
     unknown = [hash for hash in hashes if hash not in NAMES]
     if unknown:
         raise ShardError(f"{where}: unknown hash {unknown[0]!r}, expected {', '.join(NAMES)}")
     return StoredFile(basename=name, bytes=size, hashes=hashes)
 
 
-def _short(value: Any) -> str:
+def _shorten_repr(value: Any) -> str:
     return repr(value)[:60]
 
 

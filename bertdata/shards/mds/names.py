@@ -22,7 +22,7 @@ def is_mds_name(path: str) -> bool:
     return _MDS_NAME.search(path) is not None
 
 
-def compression_ending(path: str) -> str | None:
+def find_compression_ending(path: str) -> str | None:
     """Return the compression's ending in a shard's name, or None."""
     found = _MDS_NAME.search(path)
     return found[1] if found else None

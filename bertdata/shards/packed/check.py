@@ -56,11 +56,11 @@ def check_packs(
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
     lowest = {mask_names(type(examples)).places: lowest_position} if lowest_position else {}
     check_batch(examples, layout, sequence, lowest)
-    ids = row_sizes(examples.ends, packs.ends)
+    ids = count_items_per_row(examples.ends, packs.ends)
     limit = layout.max_seq_length
     record.refuse(ids > limit, lambda i: f"{ids[i]} ids, expected at most {limit}")
     if most_masks is not None:
-        masks = row_sizes(get_masks(examples).ends, packs.ends)
+        masks = count_items_per_row(get_masks(examples).ends, packs.ends)
         record.refuse(
             masks > most_masks, lambda i: f"{masks[i]} masked positions, expected at most {most_masks}"
         )
@@ -81,7 +81,7 @@ def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordChec
     )
 
 
-def row_sizes(ends: Array, row_ends: Array) -> Array:
+def count_items_per_row(ends: Array, row_ends: Array) -> Array:
     """Return the number of items in each row.
 
     ends: end of each sequence's items in the batch. row_ends: number of sequences up to each row's end.
@@ -93,7 +93,7 @@ def check_packed_layout(layout: ShardLayout) -> None:
     """Raise SettingsError if packed rows cannot have this layout."""
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
-    most = most_sequences(layout)
+    most = find_max_sequences(layout)
     if not 1 <= layout.sequences_per_row <= most:
         raise SettingsError(f"sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
 
@@ -102,11 +102,11 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
     """Raise ShardError if the sizes that a file declares are impossible. name: the file."""
     sizes = find_objective(layout.objective).batch_type.sizes()
     check_layout(layout, name, [what for what in sizes if layout.size(what)])
-    most = most_sequences(layout)
+    most = find_max_sequences(layout)
     if not 1 <= layout.sequences_per_row <= most:
         raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
 
 
-def most_sequences(layout: ShardLayout) -> int:
+def find_max_sequences(layout: ShardLayout) -> int:
     """Return the most sequences a row can hold. Each has at least one id, and its number must fit 15 bits."""
     return min(layout.max_seq_length, MAX_SEQUENCES)

@@ -43,7 +43,7 @@ def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -
 
 
 @cache
-def row_fields(packing: str, form: str) -> RowFields:
+def load_row_fields(packing: str, form: str) -> RowFields:
     """Return the fields of a layout's rows in a container, in declared order. form: the container's name."""
     declared = load_schema("packed")[packing][form]
     return {name: RowField(name=name, **field) for name, field in declared.items()}

@@ -15,13 +15,13 @@ import numpy as np
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
-from bertdata.shards.packed.check import row_sizes
+from bertdata.shards.packed.check import count_items_per_row
 from bertdata.shards.packed.grid import (
     GridCheck,
     Grids,
     SequencePlaces,
     arrange_masks,
-    fill,
+    fill_grid,
     number_counts,
     read_masks,
 )
@@ -62,8 +62,8 @@ class GraphcoreLayout:
             "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(at.rows), bool),
         }
-        sizes = row_sizes(examples.ends, packs.ends) - lengths(packs.ends)
-        grids = {of: fill(values, sizes, widths[of], types[of]) for of, values in body.items()}
+        sizes = count_items_per_row(examples.ends, packs.ends) - lengths(packs.ends)
+        grids = {of: fill_grid(values, sizes, widths[of], types[of]) for of, values in body.items()}
         for of, values in heads.items():
             grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
             grid[at.rows, widths[of] - at.numbers] = values

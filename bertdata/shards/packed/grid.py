@@ -15,9 +15,9 @@ from bertdata.examples.groups import Masks, get_masks
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.packed.check import check_packs, check_row_sizes, row_sizes
+from bertdata.shards.packed.check import check_packs, check_row_sizes, count_items_per_row
 from bertdata.shards.packed.fields import RowFields
-from bertdata.shards.packed.packs import PackBatch, find_rows, grid_mask_room
+from bertdata.shards.packed.packs import PackBatch, count_grid_mask_slots, find_rows
 from bertdata.shards.rows import RecordCheck, make_leading_mask
 
 Grids = Mapping[str, Array]
@@ -86,7 +86,7 @@ Habana's layout uses 0 as padding, and Graphcore's stores [CLS] at the end of th
 
 def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) -> None:
     """Raise ShardError for the first row that does not fit into grids."""
-    room = grid_mask_room(layout)
+    room = count_grid_mask_slots(layout)
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION, most_masks=room)
 
 
@@ -149,7 +149,7 @@ class SequencePlaces:
         )
 
 
-def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
+def fill_grid(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
     """Return a grid whose row i begins with the next ``row_sizes[i]`` values, followed by zeros."""
     grid = np.zeros((len(row_sizes), width), kind)
     grid[make_leading_mask(row_sizes, width)] = values
@@ -164,13 +164,15 @@ def arrange_masks(
     starts: place in the row that position 0 of each sequence counts as.
     """
     masks = get_masks(packs.examples)
-    counts, sizes = lengths(masks.ends), row_sizes(masks.ends, packs.ends)
+    counts, sizes = lengths(masks.ends), count_items_per_row(masks.ends, packs.ends)
     values = {
         "mask_places": masks.places + np.repeat(starts, counts),
         "originals": masks.originals,
         "mask_numbers": np.repeat(numbers, counts),
     }
-    return {of: fill(value, sizes, widths[of], types[of]) for of, value in values.items() if of in widths}
+    return {
+        of: fill_grid(value, sizes, widths[of], types[of]) for of, value in values.items() if of in widths
+    }
 
 
 def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:

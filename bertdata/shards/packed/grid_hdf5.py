@@ -8,9 +8,15 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
-from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, read_dataset_types
+from bertdata.shards.hdf5_datasets import (
+    DatasetSpec,
+    Hdf5Input,
+    Hdf5Output,
+    choose_block_rows,
+    read_dataset_types,
+)
 from bertdata.shards.packed.check import check_packed_layout
-from bertdata.shards.packed.fields import check_row_fields, row_fields
+from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, pack_arrays, regroup_packs
 from bertdata.shards.protocol import Sink
@@ -34,13 +40,13 @@ class GridHdf5Writer:
         self._layout = layout
         self._arrangement = arrangement
         self._received = 0
-        self._fields = row_fields(arrangement.name, "hdf5")
+        self._fields = load_row_fields(arrangement.name, "hdf5")
         self._widths = {field.of: field.width(layout) or 0 for field in self._fields.values()}
         self._types = {field.of: np.dtype(field.type) for field in self._fields.values()}
-        step = block_rows(layout.max_seq_length)
+        step = choose_block_rows(layout.max_seq_length)
         self._blocks = PackRegrouping(step)
         forms = {
-            name: DatasetForm(type=field.type, row=(self._widths[field.of],))
+            name: DatasetSpec(type=field.type, row=(self._widths[field.of],))
             for name, field in self._fields.items()
         }
         self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL, objective=layout.objective, shuffle=True)
@@ -74,7 +80,7 @@ class GridHdf5Reader(PackReader):
     def __init__(self, file: IO[bytes], name: str, arrangement: GridLayout, objective: Objective) -> None:
         self._name = name
         self._arrangement = arrangement
-        self._fields = row_fields(arrangement.name, "hdf5")
+        self._fields = load_row_fields(arrangement.name, "hdf5")
         check_row_fields(read_dataset_types(file), self._fields, name)
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
@@ -108,7 +114,7 @@ class GridHdf5Reader(PackReader):
         return regroup_packs(self._blocks(), size)
 
     def _blocks(self) -> Iterator[PackBatch]:
-        step = block_rows(self.layout.max_seq_length)
+        step = choose_block_rows(self.layout.max_seq_length)
         for start in range(0, self.rows, step):
             record = RecordCheck(name=self._name, first=start)
             found = self._file.read(start, min(start + step, self.rows))

@@ -15,7 +15,7 @@ from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import Features, NotAnExample, decode_example
 from bertdata.shards.framing import count_records, read_payloads
 from bertdata.shards.packed.check import check_largest_id, check_packed_layout
-from bertdata.shards.packed.fields import check_row_fields, row_fields
+from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
 from bertdata.shards.packed.row_records import decode_rows, encode_rows
@@ -37,7 +37,7 @@ class GridRecordWriter:
         self._arrangement = arrangement
         self._engine = engine
         self._received = 0
-        fields = row_fields(arrangement.name, "tfrecord")
+        fields = load_row_fields(arrangement.name, "tfrecord")
         self._widths = {field.of: field.width(layout) or 0 for field in fields.values()}
 
     def write(self, packs: PackBatch) -> None:
@@ -46,7 +46,7 @@ class GridRecordWriter:
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
         check_largest_id(packs, VALUE_LIMIT - 1, record)
-        highest = max(_max_id(examples.ids), _max_id(get_masks(examples).originals))
+        highest = max(_find_max_id(examples.ids), _find_max_id(get_masks(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
@@ -78,7 +78,7 @@ class GridRecordReader(PackReader):
         self._name = name
         self._arrangement = arrangement
         self._engine = engine
-        self._fields = row_fields(arrangement.name, "tfrecord")
+        self._fields = load_row_fields(arrangement.name, "tfrecord")
         file.seek(0)
         first = next(read_payloads(file, name), None)
         if first is None:
@@ -127,5 +127,5 @@ class GridRecordReader(PackReader):
             yield packs
 
 
-def _max_id(ids: Array) -> int:
+def _find_max_id(ids: Array) -> int:
     return int(ids.max()) if len(ids) else 0

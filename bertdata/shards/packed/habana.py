@@ -19,13 +19,13 @@ import numpy as np
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
-from bertdata.shards.packed.check import row_sizes
+from bertdata.shards.packed.check import count_items_per_row
 from bertdata.shards.packed.grid import (
     GridCheck,
     Grids,
     SequencePlaces,
     arrange_masks,
-    fill,
+    fill_grid,
     number_counts,
     read_masks,
 )
@@ -61,11 +61,11 @@ class HabanaLayout:
             "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(starts), bool),
         }
-        row_ids, counts = row_sizes(examples.ends, packs.ends), lengths(packs.ends)
+        row_ids, counts = count_items_per_row(examples.ends, packs.ends), lengths(packs.ends)
         return {
-            **{of: fill(values, row_ids, widths[of], types[of]) for of, values in tokens.items()},
+            **{of: fill_grid(values, row_ids, widths[of], types[of]) for of, values in tokens.items()},
             **arrange_masks(packs, starts, at.numbers, widths, types),
-            **{of: fill(values, counts, widths[of], types[of]) for of, values in each.items()},
+            **{of: fill_grid(values, counts, widths[of], types[of]) for of, values in each.items()},
         }
 
     def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:

@@ -15,8 +15,8 @@ from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.hdf5_datasets import read_dataset_types, read_objective
 from bertdata.shards.hdf5_file import load_h5py
-from bertdata.shards.packed.fields import row_fields
-from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
+from bertdata.shards.packed.fields import load_row_fields
+from bertdata.shards.packed.packs import PackReader, PackWriter, count_grid_mask_slots
 from bertdata.shards.parquet_file import load_pyarrow, read_metadata
 from bertdata.shards.protocol import Sink
 
@@ -52,8 +52,8 @@ LAYOUTS: dict[str, Layout] = {
     layout.name: layout
     for layout in (
         Layout(name="flat", formats=("parquet",), groups=None),
-        Layout(name="habana", formats=("hdf5", "tfrecord"), mask_room=grid_mask_room),
-        Layout(name="graphcore", formats=("tfrecord",), mask_room=grid_mask_room, has_index=True),
+        Layout(name="habana", formats=("hdf5", "tfrecord"), mask_room=count_grid_mask_slots),
+        Layout(name="graphcore", formats=("tfrecord",), mask_room=count_grid_mask_slots, has_index=True),
         Layout(name="nvidia", formats=("hdf5",)),
     )
 }
@@ -201,7 +201,7 @@ def _recognise_packing(names: set[str], format: str, objective: Objective | None
     found, fewest = None, len(names ^ of_examples)
     for layout in LAYOUTS.values():
         if layout.groups is not None and format in layout.formats:
-            differing = len(names ^ set(row_fields(layout.name, format)))
+            differing = len(names ^ set(load_row_fields(layout.name, format)))
             if names and differing < fewest:
                 found, fewest = layout.name, differing
     return found

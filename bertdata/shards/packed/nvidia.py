@@ -18,7 +18,7 @@ from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import open_datasets, read_dataset_types, write_objective
-from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
 from bertdata.shards.packed.check import (
@@ -26,9 +26,9 @@ from bertdata.shards.packed.check import (
     check_packed_layout,
     check_packs,
     check_row_sizes,
-    row_sizes,
+    count_items_per_row,
 )
-from bertdata.shards.packed.fields import check_row_fields, row_fields
+from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
     PackBatch,
@@ -47,11 +47,11 @@ LARGEST = 2**15 - 1
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76, "sequences_per_row": 3}
 """Attributes of the file's root, with the defaults for files that lack them."""
-_FIELDS = row_fields(NAME, "hdf5")
+_FIELDS = load_row_fields(NAME, "hdf5")
 _NAMES = {field.of: name for name, field in _FIELDS.items()}
 
 
-class _Rows(NamedTuple):
+class _VaryingRows(NamedTuple):
     """Rows of varying length. Row i is ``values[ends[i-1]:ends[i]]``."""
 
     values: Array
@@ -116,7 +116,7 @@ class NvidiaReader(PackReader):
             check_storage(datasets, file.seek(0, 2), name)
             known = dict(datasets["input_ids"].file.attrs.items())
         except H5PY_ERRORS as error:
-            raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+            raise ShardError(f"{name}: not a readable HDF5 file ({format_on_one_line(error)})") from error
         self._columns = {
             field.of: VarlengthColumn(datasets[key], key, file, name) for key, field in _FIELDS.items()
         }
@@ -135,7 +135,7 @@ class NvidiaReader(PackReader):
     def _blocks(self) -> Iterator[PackBatch]:
         for start in range(0, self.rows, CHUNK_ROWS):
             stop = min(start + CHUNK_ROWS, self.rows)
-            rows = {of: _Rows(*column.read(start, stop)) for of, column in self._columns.items()}
+            rows = {of: _VaryingRows(*column.read(start, stop)) for of, column in self._columns.items()}
             record = RecordCheck(name=self._name, first=start)
             packs = _read_sequences(rows, self._kind, record)
             check_packs(packs, self.layout, record)
@@ -154,24 +154,24 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
     return layout
 
 
-def _arrange(packs: PackBatch) -> dict[str, _Rows]:
+def _arrange(packs: PackBatch) -> dict[str, _VaryingRows]:
     """Return checked rows in the form of the file's fields, by the names of ``schemas/packed.json``."""
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
     masks = get_masks(examples)
     counts = lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)
-    id_ends = np.cumsum(row_sizes(examples.ends, packs.ends))
-    row_ends = np.cumsum(row_sizes(masks.ends, packs.ends))
+    id_ends = np.cumsum(count_items_per_row(examples.ends, packs.ends))
+    row_ends = np.cumsum(count_items_per_row(masks.ends, packs.ends))
     places = masks.places + np.repeat(at.starts - at.row_starts, counts)
     return {
-        "ids": _Rows(examples.ids, id_ends),
-        "segments": _Rows(_make_segments(examples), id_ends),
-        "mask_places": _Rows(places, row_ends),
-        "originals": _Rows(masks.originals, row_ends),
-        "pair_labels": _Rows(get_pair_labels(examples), sequences),
-        "lengths": _Rows(at.sizes, sequences),
-        "mask_lengths": _Rows(counts, sequences),
+        "ids": _VaryingRows(examples.ids, id_ends),
+        "segments": _VaryingRows(_make_segments(examples), id_ends),
+        "mask_places": _VaryingRows(places, row_ends),
+        "originals": _VaryingRows(masks.originals, row_ends),
+        "pair_labels": _VaryingRows(get_pair_labels(examples), sequences),
+        "lengths": _VaryingRows(at.sizes, sequences),
+        "mask_lengths": _VaryingRows(counts, sequences),
     }
 
 
@@ -183,7 +183,9 @@ def _make_segments(examples: ExampleBatch) -> Array:
     return segments
 
 
-def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+def _read_sequences(
+    rows: dict[str, _VaryingRows], batch_type: type[ExampleBatch], record: RecordCheck
+) -> PackBatch:
     """Return the sequences of the rows, not yet checked.
 
     ShardError if the parts of a row contradict each other.
@@ -210,7 +212,7 @@ def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], reco
     return PackBatch(examples=examples, ends=counts)
 
 
-def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
+def _check_sums(rows: dict[str, _VaryingRows], of: str, items: str, record: RecordCheck) -> Array:
     """Return the sizes of the sequences. In each row they must add up to the row's number of items.
 
     of: field with the sizes. items: field whose items are counted.
@@ -219,14 +221,14 @@ def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck
     name, counts = _NAMES[of], rows["pair_labels"].ends
     sizes: Array = rows[of].values.astype(np.int64)
     record.refuse_items(sizes < 0, counts, lambda item: f"{name} holds {sizes[item]}, expected 0 or more")
-    sums, due = row_sizes(np.cumsum(sizes), counts), lengths(rows[items].ends)
+    sums, due = count_items_per_row(np.cumsum(sizes), counts), lengths(rows[items].ends)
     record.refuse(
         sums != due, lambda i: f"{name} adds up to {sums[i]}, expected {due[i]} as {_NAMES[items]} has"
     )
     return sizes
 
 
-def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCheck) -> None:
+def _check_lengths(rows: dict[str, _VaryingRows], of: str, as_in: str, record: RecordCheck) -> None:
     found, expected = lengths(rows[of].ends), lengths(rows[as_in].ends)
     record.refuse(
         found != expected,
@@ -234,7 +236,7 @@ def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCh
     )
 
 
-def _check_segments(packs: PackBatch, found: _Rows, record: RecordCheck) -> None:
+def _check_segments(packs: PackBatch, found: _VaryingRows, record: RecordCheck) -> None:
     expected = _make_segments(packs.examples)
     record.refuse_items(
         found.values != expected,

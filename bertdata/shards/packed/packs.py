@@ -141,7 +141,7 @@ def find_rows(ends: "Array") -> "Array":
     return np.repeat(np.arange(len(ends)), lengths(ends))
 
 
-def grid_mask_room(layout: ShardLayout) -> int:
+def count_grid_mask_slots(layout: ShardLayout) -> int:
     """Return how many masked positions a row of fixed width can hold.
 
     The number of masks of each sequence may have been rounded up, hence the additional sequences_per_row - 1.

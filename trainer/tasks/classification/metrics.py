@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bertdata.dataset.label_counts import Frequencies, quoted
+from bertdata.dataset.label_counts import Frequencies, quote_guess
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
@@ -108,7 +108,7 @@ class Guess:
         if self.mean is not None:
             return f"{self.mean:.3f}"
         label = Frequencies(self.counts).most_frequent
-        return quoted(self.task.labels[label] if self.task.labels else str(label))
+        return quote_guess(self.task.labels[label] if self.task.labels else str(label))
 
     @property
     def told(self) -> str:

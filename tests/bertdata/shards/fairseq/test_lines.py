@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bertdata as face
 from bertdata.errors import ShardError, VocabularyError
 from bertdata.examples.columns import lengths
-from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, open_lines, read_lines
+from bertdata.shards.fairseq.lines import TYPES, LinesWriter, choose_id_type, open_lines, read_lines
 from bertdata.tokens.fairseq_dictionary import parse_dictionary
 
 END = 2
@@ -75,7 +75,7 @@ def test_pieces_are_the_lines_in_order(data_bin):
 
 
 def test_ids_are_wide_from_65500_words_on():
-    assert [id_type(size) for size in (3072, 65_499, 65_500, 250_000)] == ["u2", "u2", "u4", "u4"]
+    assert [choose_id_type(size) for size in (3072, 65_499, 65_500, 250_000)] == ["u2", "u2", "u4", "u4"]
 
 
 def test_a_directory_is_read_as_blocks_of_one_line(data_bin, tmp_path):
