@@ -48,8 +48,8 @@ def make_parser() -> Parser:
         "--table",
         metavar="NAME|FILE",
         help="published table to check the directory against: "
-        f"{', '.join([*list_table_names(), *list_sum_tables()])}, or a .tsv file with the columns label, bytes, "
-        "md5 and paths, or name and sum",
+        f"{', '.join([*list_table_names(), *list_sum_tables()])}, or a .tsv file with the columns "
+        "label, bytes, md5 and paths, or name and sum",
     )
     parser.add_argument(
         "--content",

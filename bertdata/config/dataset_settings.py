@@ -114,9 +114,8 @@ def make_dataset_settings(
 
     SettingsError if an objective's setting has a reserved name.
     """
-    declared = _find_records(type(settings)) | _find_records(
-        ExampleSettings
-    )  # an objective may redeclare a field
+    # An objective may declare a field of ExampleSettings again. The record of ExampleSettings counts.
+    declared = _find_records(type(settings)) | _find_records(ExampleSettings)
     values = json.loads(json.dumps(settings.as_json()))  # tuples become lists, as JSON has them
     name = values.pop("objective")
     found: dict[str, SettingsRecord] = {

@@ -34,7 +34,7 @@ MAX_FLOAT = 1e38
 """Largest float allowed for a setting without a declared upper bound. It fits into 32 bits."""
 
 OBJECTIVE_RECORD = "objective"
-"""Default record of a setting: the objective's. See ``bertdata.config.dataset_settings``."""
+"""Name of the manifest's record that stores a setting by default. Other records are named explicitly."""
 
 
 def setting(
@@ -58,7 +58,7 @@ def setting(
     keywords: further JSON Schema keywords.
     optional: None only means "not set". It is not accepted as a value.
     record: the manifest's record that holds the setting, see ``bertdata.config.dataset_settings``.
-    marks: extra schema entries for the code that reads these settings.
+    marks: extra entries of the setting's schema, which other code of bertdata reads.
     """
     facts = {
         "help": help,
@@ -83,7 +83,7 @@ def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSI
 
     help: text appended to the original help.
     default: replaces the original default.
-    others: new bounds, which replace all original bounds, and further marks.
+    others: new bounds, which replace all original bounds, and further marks, as for ``setting``.
     """
     [item] = (item for item in fields(kind) if item.name == name)
     bounds = {word: others.pop(word) for word in _BOUNDS if word in others}
@@ -95,7 +95,7 @@ def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSI
 
 
 def derive_schemas(kind: Any) -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schema of each field that the dataclass declares with ``setting``, by field name."""
+    """Return a JSON Schema for each field of a dataclass that ``setting`` declared, by field name."""
     return _derive_schemas(kind)
 
 

@@ -1,4 +1,4 @@
-"""Dialects: how each program that bertdata replaces differs in reading text and vocabulary."""
+"""Dialects: how programs that bertdata can imitate differ in reading text and vocabulary files."""
 
 from dataclasses import dataclass
 from typing import Literal

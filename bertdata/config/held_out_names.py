@@ -42,7 +42,7 @@ def make_record_eval_name(number: int) -> str:
 
 
 def find_held_out(names: Sequence[str]) -> list[str]:
-    """Return the names of held-out files that are listed together with training files of the same corpus.
+    """Return the names that are held-out files, if the list also has training files of the same corpus.
 
     Held-out files alone are not returned: a caller that lists only them wants an evaluation set.
     """

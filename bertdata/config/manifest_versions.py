@@ -76,7 +76,7 @@ def _upgrade_version_2(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the four settings records of a version 2 manifest."""
+    """Divide the settings of a version 2 manifest into the four records of version 3."""
     others = ("objective", *_TOKENIZER, *_CONTAINER)
     own = {name: value for name, value in settings.items() if name not in others}
     name = {"name": settings["objective"]} if "objective" in settings else {}
@@ -98,7 +98,7 @@ def convert_to_version_2(
 ) -> dict[str, Any]:
     """Return a version 3 manifest in version 2 form.
 
-    recipe, settings: as the version 2 manifest stored them, since the conversion loses their form.
+    recipe, settings: as the original version 2 file stored them. They cannot be derived from version 3.
     """
     records = value["settings"]
     head = {

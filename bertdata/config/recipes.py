@@ -1,4 +1,4 @@
-"""Named recipes: the settings of published data sets, as data."""
+"""Recipes: the settings of published data sets under names such as mlperf, for one or two phases."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +16,7 @@ class Recipe:
 
     phases: the settings that differ from the objective's defaults, one dictionary per phase.
     objective: name of the objective that the settings belong to.
-    extractor: version of the Wikipedia extractor that the original program pins, else the newest.
+    extractor: version of the Wikipedia extractor that the original program uses. The newest if it names none.
 
     For encoders published after BERT, three texts say how close the data comes to the original:
     exact: what is identical.
@@ -34,11 +34,10 @@ class Recipe:
     paper: str = ""
 
     def select(self, phase: int | None) -> dict[str, Settings]:
-        """Return the settings by output sub-directory.
+        """Return the settings of one phase or of all phases, by the sub-directory to write to.
 
-        phase: number of the only phase wanted, from 1. None selects all phases. A single phase is written to
-        the output directory itself (key ""), two phases to phase1 and phase2. SettingsError for an unknown
-        phase.
+        phase: number from 1, or None for all phases. A single phase is written to the output directory itself
+        (key ""), and two phases to phase1 and phase2. SettingsError for an unknown phase.
         """
         if phase is not None:
             require(1 <= phase <= len(self.phases), self._without_phase(phase))
@@ -49,7 +48,7 @@ class Recipe:
 
     @property
     def fidelity(self) -> dict[str, str]:
-        """The texts exact, distribution and paper by name, without empty ones."""
+        """The texts exact, distribution and paper by name. Empty texts are left out."""
         found = {name: getattr(self, name) for name in ("exact", "distribution", "paper")}
         return {name: words for name, words in found.items() if words}
 
@@ -68,12 +67,12 @@ class Recipe:
 
 
 def _make_two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
-    """Return the settings ``first``, and the same with a longer example and more masks."""
+    """Return the settings of two phases: ``first``, then the same with another length and number of masks."""
     return first, {**first, "max_seq_length": length, "max_predictions_per_seq": predictions}
 
 
 def _make_phases(first: Settings, *lengths: int) -> tuple[Settings, ...]:
-    """Return the settings ``first`` once for each length."""
+    """Return the settings of one phase per length. They differ only in max_seq_length."""
     return tuple({**first, "max_seq_length": length} for length in lengths)
 
 

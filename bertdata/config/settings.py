@@ -123,9 +123,9 @@ _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a t
 
 
 def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings converted to the field types of the settings class ``kind``.
+    """Convert integers to floats for the float fields of the settings class ``kind``. Return all settings.
 
-    Only an integer for a float field is converted. SettingsError names any other value of the wrong type.
+    SettingsError for any other value that does not have its field's type.
     """
     hints, values = get_type_hints(kind), dict(given)
     for name, value in given.items():

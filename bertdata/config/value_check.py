@@ -1,4 +1,4 @@
-"""Check names and values from a user against a JSON Schema. Each error is a single line."""
+"""Check names and values of settings from a user against a JSON Schema. Each error is a single line."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -73,7 +73,7 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
 
 
 def _format_fault(fault: Fault, item: Mapping[str, Any]) -> str:
-    """Return the error message for a fault. item: schema of the faulty property."""
+    """Return the error message for a value that violates its property's schema ``item``."""
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]

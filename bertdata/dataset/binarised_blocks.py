@@ -1,4 +1,4 @@
-"""Read fairseq's ``.bin`` as the blocks that fairseq's trainer makes of it, in the order of the text.
+"""Read fairseq's ``.bin`` and divide its lines into blocks as fairseq's trainer does, in the text's order.
 
 This module imports NumPy.
 """
@@ -23,7 +23,7 @@ _OBJECTIVE = "mlm"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedBlocks(OpenedDataset):
-    """Unmasked blocks of binarised lines, numbered as in fairseq.
+    """The unmasked blocks of a ``.bin`` as a dataset. Blocks have the same numbers as in fairseq.
 
     All ids are held in memory while reading.
     """

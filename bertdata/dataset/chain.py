@@ -43,10 +43,12 @@ class _ListedFile(Protocol):
 
 
 def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
-    """Verify a directory as verify_files does, then each link from it back to the dump.
+    """Verify a directory's files, then follow its chain of manifests back to the Wikipedia dump.
 
-    sources: directories of parts or articles, or the dump itself, to be verified too. A chain that ends early
-    is no fault. A digest, an input or a source that does not match is a fault.
+    content: compare only the content md5s of shards, so that files in another container pass.
+    sources: directories of parts or articles, or the dump itself, to be verified too.
+    A chain that ends before the dump is no fault. An md5 or an input that does not match is a fault, and so
+    is a source that does not belong to the chain.
     """
     report = verify_files(path, content=content)
     walks = [_ChainWalk(directory, sources) for directory in _find_directories(path)]
@@ -81,7 +83,10 @@ def _find_directories(path: str) -> list[str]:
 
 
 class _ChainWalk:
-    """The chain of a directory: its links, the findings, and the named sources that it reached."""
+    """Walk from a directory's manifest back to the dump.
+
+    links: the steps found. findings: the faults. used: the user's sources that belong to the chain.
+    """
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
         self.links: list[ChainLink] = []
@@ -92,9 +97,9 @@ class _ChainWalk:
         self._manifests = _read_manifests(sources)
 
     def run(self) -> None:
-        """Follow the chain as far as it goes.
+        """Follow the chain until the dump, or until an upstream manifest is not available.
 
-        Each step replaces ``manifest`` by the manifest it was made from.
+        Each step replaces ``manifest`` by the manifest of the data it was made from.
         """
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
@@ -140,7 +145,7 @@ class _ChainWalk:
             self._reach_dump(manifest)
 
     def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
-        """Report a fault unless the packed rows hold all examples of the dataset and list the same inputs."""
+        """Report a fault if a packed dataset and its source differ in their inputs or number of examples."""
         for name in ("inputs", "skipped", "parts_manifest", "punkt"):
             found, expected = getattr(packed, name), getattr(source, name)
             if found != expected:
@@ -151,9 +156,11 @@ class _ChainWalk:
                 self._add_fault(path, f"wrong number of {name}", str(found), str(expected))
 
     def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
-        """Return the cited manifest, from the copy in this directory or from a named source.
+        """Return the next manifest of the chain, from a copy in the directory or from a source.
 
-        cited: md5 of the manifest. copy: name of the copy. None if the chain ends here.
+        cited: md5 of this manifest. None if there was no manifest.
+        copy: file name of the copy. step: what the manifest describes, such as "parts".
+        None is returned if the manifest is not available or does not have this md5. The chain then ends.
         """
         if cited is None:
             self._end_chain(f"no manifest was beside the {step} when they were read")
@@ -203,7 +210,7 @@ class _ChainWalk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """Report a fault if the dataset names another sentence splitter than its parts do."""
+        """Report a fault if the dataset's manifest names another sentence splitter than its parts' manifest."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
@@ -228,7 +235,7 @@ class _ChainWalk:
 
 
 def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-    """Return the path and bytes of each named directory's manifest, by md5."""
+    """Return (path, bytes) of the manifest in each source directory, by the manifest's md5."""
     found = {}
     for source in sources:
         if not storage.exists(source):

@@ -41,7 +41,7 @@ Other libraries take the shards by their pattern, `*.parquet`.
 def make_companion_files(
     directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
 ) -> dict[str, bytes]:
-    """Return the contents of the companion files by name. They depend only on the settings and the shards."""
+    """Return the contents of a dataset's companion files by file name, for its container."""
     make = _FILES.get(settings.container["format"])
     return {} if make is None else make(directory, settings, shards)
 
@@ -68,11 +68,11 @@ def _make_mds_files(
 
 
 _FILES = {LDDL: _make_lddl_files, ARROW: _make_arrow_files, MDS: _make_mds_files}
-"""Function that makes the companion files of a container. Other containers have none."""
+"""Functions that make the companion files, by container. Other containers have no such files."""
 
 
 def dump_sample_counts(shards: Iterable[ShardEntry]) -> bytes:
-    """Return the file with the number of examples of each shard, which LDDL's loader needs."""
+    """Return the contents of the file that tells LDDL's loader the number of examples of each shard."""
     counts = {shard.name: shard.examples for shard in shards}
     return dump_json({name: counts[name] for name in sorted(counts)})
 
@@ -80,8 +80,8 @@ def dump_sample_counts(shards: Iterable[ShardEntry]) -> bytes:
 def make_mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> bytes:
     """Return ``index.json``, which Mosaic's loader reads first.
 
-    Shards with hashes or compression are read for it. Empty shards are left out, because loaders expect at
-    least one example in each.
+    If the index needs hashes or compressed sizes, the shards are read for it. Empty shards are left out,
+    because loaders expect at least one example in each.
     """
     load_numpy()
     from bertdata.shards.mds.directory import describe_shard
@@ -105,7 +105,10 @@ def make_mds_index(directory: str, settings: DatasetSettings, shards: Iterable[S
 
 
 def make_shard_form(settings: DatasetSettings) -> "ShardForm":
-    """Return the form of MDS shards for these settings, with ids as wide as the vocabulary needs."""
+    """Return the columns, compression and hashes of a dataset's MDS shards.
+
+    Ids have 16 bits if the vocabulary allows it, otherwise 32.
+    """
     from bertdata.shards.mds.ids import make_id_form
 
     container, vocabulary = settings.container, settings.vocabulary

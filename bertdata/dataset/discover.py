@@ -23,7 +23,7 @@ from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples with its manifest entry, if any. Picklable, so that it can be sent to a worker."""
+    """A file of examples, with its entry if a manifest lists it. Picklable, so workers can receive it."""
 
     path: str
     name: str
@@ -35,9 +35,9 @@ class FoundShard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDataset:
-    """Shards that belong together. manifest is None for files of another program.
+    """Shards that form a dataset. manifest is None for files of another program, which have none.
 
-    notes: one line for each reason why files below the path are left out.
+    notes: one line per reason why files below the path were left out, to be shown to the user.
     """
 
     path: str
@@ -47,7 +47,7 @@ class FoundDataset:
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words, from the manifest."""
+        """Title of the dataset from its manifest: recipe and phase in words."""
         return self.manifest.plan.title if self.manifest else "no manifest"
 
 
@@ -90,7 +90,11 @@ def find_datasets(
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
-    """Find a single file of examples. Return its dataset and the file. objective: see check_objective."""
+    """Find the single shard at a path. Return the dataset that it belongs to, and the shard.
+
+    objective: name of the examples' objective from the user, or None. SettingsError if the manifest records
+    another objective.
+    """
     if storage.is_directory(path):
         return _find_mds(path, objective)
     [dataset] = find_datasets(path, objective=objective)
@@ -138,7 +142,7 @@ def find_shards(path: str) -> list[FoundShard]:
 
 
 def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
-    """Find the shards as find_shards does. Also return lines about the files left out."""
+    """Return the shards that find_shards returns, and a line for each reason why files were left out."""
     notes: list[str] = []
     if storage.is_directory(path):
         listing = list_inputs(path, hidden=True)
@@ -185,9 +189,11 @@ def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
 
 
 def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
-    """Return the manifest's dataset, restricted to the chosen shards if there are any.
+    """Read the dataset of a manifest, restricted to the chosen shards if there are any.
 
-    An empty list if the manifest does not list all chosen shards. exact, damaged: see find_datasets.
+    Returns an empty list if the manifest does not list all chosen shards.
+    exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
+    damaged: leave missing shards out instead of raising an error.
     """
     data = storage.read_bytes(where)
     if (kind := _read_kind(data, where)) != DATASET_KIND:
@@ -247,7 +253,7 @@ def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _find_binarised(path: str, names: list[str]) -> list[str]:
-    """Return the .bin files in a directory of fairseq's: those named train* if there are any, else all.
+    """Return the .bin files in a directory of fairseq's. If some are named train*, only these.
 
     DatasetError if there are none.
     """

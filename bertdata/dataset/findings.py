@@ -8,9 +8,9 @@ from typing import Any
 from bertdata.io.file_check import Misfit
 
 MISSING = "missing"
-"""Status of a listed file that does not exist."""
+"""Status of a file that a manifest or md5 list names but that does not exist."""
 EXTRA = "extra"
-"""Status of a file that exists but is not listed."""
+"""Status of a file that exists but that the manifest does not list."""
 LEFT_OUT = "left out"
 """Status of an input that the manifest lists as skipped."""
 
@@ -37,9 +37,9 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainLink:
-    """A step on the way from a dataset back to its dump.
+    """A step in the chain of manifests from a dataset back to the Wikipedia dump.
 
-    directory: only for the first step.
+    directory: the verified directory, for the first step of its chain. Empty for later steps.
     step: "dataset", "parts", "articles", "dump" and so on. Empty if the chain ends early.
     description: what the step made, or why the chain ends.
     manifest_md5: None if there is no manifest.
@@ -60,9 +60,9 @@ class ChainLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All findings of a verification.
+    """The result of a verification: a finding for each file.
 
-    links: the chains from each directory back to its dump, one after another.
+    links: for each verified directory, the steps from it back to its dump.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Report:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The links as lines of text."""
+        """Each step of the chains as a line of text."""
         return tuple(map(str, self.links))
 
     @property
@@ -101,7 +101,7 @@ def make_right_finding(file: str, detail: str | None = None) -> Finding:
 
 
 def make_misfit_finding(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
-    """Return the finding for a file that does not match its entry."""
+    """Return the finding for a file that differs from its manifest entry. misfit: the difference."""
     return Finding(
         file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
     )

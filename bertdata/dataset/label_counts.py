@@ -25,7 +25,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """Label counts. counts: number of occurrences of each label, from label 0 on."""
+    """How often each label occurs. counts[i]: number of occurrences of label i."""
 
     counts: Sequence[int]
 
@@ -40,19 +40,22 @@ class Frequencies(NamedTuple):
         return max(self.counts) / max(sum(self.counts), 1)
 
     def losses(self) -> npt.NDArray[np.float64]:
-        """Return -log of each label's share. Adding 1 to every count keeps a label without counts finite."""
+        """Return each label's cross-entropy loss if labels are guessed with their observed frequencies.
+
+        It is -log of the label's share. Each count is increased by 1, so that no loss is infinite.
+        """
         counts = np.array(self.counts, np.float64) + 1
         found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
         return found
 
     @property
     def loss(self) -> float:
-        """The mean of ``losses()`` over the counted labels."""
+        """The mean of ``losses()`` over all counted labels: the loss of a model that ignores the text."""
         return float(self.losses() @ np.array(self.counts, np.float64) / sum(self.counts))
 
 
 class LabelSurvey(NamedTuple):
-    """Label counts of a dataset's first 20,000 examples.
+    """Counts of the labels in a dataset's first 20,000 examples, and words to describe them.
 
     words: counts of masked words.
     word: spelling of the most frequent masked word, or ``token 17`` if the vocabulary is not available.
@@ -121,7 +124,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
 
 
 def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
-    """Report the accuracy of a guess that ignores the text, if the objective has labels to guess.
+    """Report the accuracy of guessing labels without reading the text, if the objective has labels.
 
     tell: called with the line. Files that cannot be read are silently skipped, since this is only a hint.
     """
@@ -133,7 +136,7 @@ def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
 
 
 class _IdCounter:
-    """Id counts of examples without masks."""
+    """Counter of the token ids in unmasked examples, from which masks may be drawn later."""
 
     def __init__(self) -> None:
         self._ids, self._edges = Counter[int](), Counter[int]()

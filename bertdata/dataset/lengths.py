@@ -35,7 +35,7 @@ class ShardLengths:
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
-    """Return the first difference between a shard's lengths file and its entry.
+    """Compare a shard's lengths file with its manifest entry and return the first difference.
 
     None if they match, or if the entry lists no lengths file.
     """

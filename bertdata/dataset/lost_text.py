@@ -12,7 +12,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.records import MadeExamples
 
 _MOST_LOST = 1 / 3
-"""Share above which a warning is given.
+"""Share of lost tokens above which a warning is printed.
 
 For comparison: of the sentences of an encyclopedia, BERT's program loses 31 % with 64 ids in a single pass
 and 10 % with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
@@ -29,7 +29,11 @@ def count_lost(examples: MadeExamples) -> int | None:
 
 
 def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
-    """Return the entries of the shards of a text with its lost tokens, all counted in the first entry."""
+    """Return the entries with the number of lost tokens of their common text.
+
+    shards: all shards made from one text. lost: tokens of this text that no example holds. The first entry
+    gets the whole number and the others 0, so that a sum over shards is right.
+    """
     if lost is None:
         return tuple(shards)
     first, *others = shards

@@ -27,7 +27,7 @@ UNICODE_VERSION = "11.0.0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputEntry:
-    """An input part: its bytes, and what the tokeniser counted in it.
+    """A text file that a dataset was made from: its size, md5, and counts of its sentences and tokens.
 
     unknown_tokens: number of [UNK] tokens. None if the tokeniser has no such token, or in manifests of
     versions that did not count them.
@@ -39,7 +39,7 @@ class InputEntry:
     documents: int
     sentences: int
     tokens: int
-    count_unknown_tokens: int | None = None
+    unknown_tokens: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry as the manifest stores it, without counts that are None."""
@@ -48,7 +48,7 @@ class InputEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardEntry:
-    """A shard as the manifest lists it.
+    """A shard's entry in the manifest: name, size, md5 and counts.
 
     input: name of the input part, empty for a shard of all inputs.
     content_md5: md5 of the shard's examples in canonical TFRecord form, which is equal for all containers.
@@ -120,9 +120,10 @@ class DatasetPlan:
         return unverified or self.objective or "no recipe"
 
     def terms(self) -> dict[str, Any]:
-        """Return the plan as flat, readable terms, which the commit protocol compares with another plan's.
+        """Return the plan as a flat dictionary, to compare it with the plan of an unfinished directory.
 
-        The terms are still those of manifest version 2, so that a run can continue a directory begun with it.
+        Its keys are those of manifest version 2, so that a run can continue a directory that an older
+        version of bertdata began.
         """
         shards = self.settings.num_shards
         return {
@@ -166,7 +167,7 @@ class Manifest:
         return value if self.version_2 is None else convert_to_version_2(value, **self.version_2)
 
     def _head(self) -> dict[str, Any]:
-        """Return the plan's part of the manifest."""
+        """Return the first part of the manifest's JSON: version, recipe, settings and cited manifests."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {
@@ -182,7 +183,7 @@ class Manifest:
         }
 
     def _contents(self) -> dict[str, Any]:
-        """Return the part of the manifest that lists inputs, shards and totals."""
+        """Return the second part of the manifest's JSON: inputs, shards and totals."""
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         lost = {} if self.lost_tokens is None else {"lost_tokens": self.lost_tokens}
@@ -244,7 +245,7 @@ def make_lengths_entry(shard: ShardEntry) -> FileEntry | None:
 
 
 class _UnsizedFile(NamedTuple):
-    """A listed file whose size the manifest does not store."""
+    """Name and md5 of a file whose size the manifest does not store."""
 
     name: str
     md5: str
@@ -256,9 +257,10 @@ def make_index_entry(shard: ShardEntry) -> Listed | None:
 
 
 def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
-    """Summarise all inputs as a single entry without a name.
+    """Summarise all inputs of a dataset in a single entry without a name.
 
-    Its counts are sums over the inputs that were read. Its md5 also covers the skipped inputs.
+    Shards with examples of all inputs refer to it. Its counts are sums over the inputs that were read. Its
+    md5 also covers the skipped inputs.
     """
     read = tuple(inputs)
     counts: dict[str, Any] = {
@@ -302,7 +304,7 @@ def format_summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def format_skipped_note(inputs: int) -> str:
-    """Return the end of a summary that counts the skipped inputs, empty for none."""
+    """Return text about skipped inputs for the end of a summary line. Empty if there are none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 

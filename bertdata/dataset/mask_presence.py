@@ -14,7 +14,7 @@ from bertdata.io import storage
 
 
 def find_unmasked_directories(data: OpenedDataset) -> list[str]:
-    """Return the directories whose examples have no masks although their objective predicts masked words.
+    """Return the directories whose examples have no masks, although the objective predicts masked words.
 
     Datasets that draw masks while they are read have masks. If no manifest counts the masks, the first
     examples are decoded.

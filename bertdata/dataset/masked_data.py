@@ -1,4 +1,4 @@
-"""A dataset that draws the masks of its examples while they are read.
+"""Draw the masks of a dataset's examples while they are read (dynamic masking).
 
 This module imports NumPy.
 """
@@ -24,7 +24,7 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 class MaskedData(OpenedDataset):
     """The examples of ``source`` with newly drawn masks. Masks stored in the examples are ignored.
 
-    seed, epoch: decide the masks, together with the example's number.
+    seed, epoch: the masks of an example depend only on these two and on the example's number.
     rate: share of tokens to mask.
     """
 
@@ -55,7 +55,7 @@ class MaskedData(OpenedDataset):
         return self.source.stored
 
     def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return the stored examples with drawn masks."""
+        """Return the examples of a batch with newly drawn masks. first: number of the first in its shard."""
         return self._mask(self.source.altered(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
@@ -74,7 +74,7 @@ class MaskedData(OpenedDataset):
 def mask_dataset(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
-    """Return the dataset with masks of an epoch, by default the first. rate: None for the masker's rate.
+    """Return the dataset with newly drawn masks. epoch: None for the first. rate: None for the masker's rate.
 
     SettingsError for an epoch before the first, if the masker imitates a program that counts epochs from 1.
     """
@@ -104,12 +104,12 @@ def make_masker(
     settings: MaskingSettings,
     masking: str = MASKINGS[0],
 ) -> Masker:
-    """Return the masker for a dataset's examples, from its objective and the settings in its manifest.
+    """Make the object that draws masks for a dataset's examples.
 
-    dataset: the source as it was found, or a part of it.
-    settings: a max_predictions_per_seq of 0 stands for the dataset's limit. If the rate is above the
-    dataset's, the limit is raised to what that rate asks of a full example.
-    masking: name in MASKINGS: our dynamic masks or another program's.
+    source: the opened dataset. dataset: the same dataset as find_datasets returned it, for its manifest.
+    settings: if max_predictions_per_seq is 0, the dataset's limit is used. If the rate is above the
+    dataset's rate, the limit is raised to the number of masks that the new rate gives a full example.
+    masking: a name in MASKINGS, which selects bertdata's dynamic masks or another program's.
     SettingsError if masks cannot be drawn.
     """
     if masking not in MASKINGS:
@@ -127,9 +127,9 @@ def make_masker(
 
 
 def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
-    """Return the most masks of an example if the user gave no limit.
+    """Return the largest number of masks per example, for a user who set no limit.
 
-    of_data: the manifest's objective settings.
+    of_data: the objective's settings in the dataset's manifest. rate: share of tokens to mask.
     """
     limit = layout.max_predictions_per_seq
     made_for = of_data.get("masked_lm_prob", MaskingSettings().masked_lm_prob)
@@ -137,9 +137,10 @@ def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float
 
 
 def make_masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """Return the dataset's layout with room for the masks.
+    """Return the dataset's layout with enough room for the masks that the masker draws.
 
-    SettingsError as from check_masks, and if the masker needs whole words that the shards do not mark.
+    SettingsError if the dataset's masks cannot be drawn again, or if the masker masks whole words and the
+    shards do not mark where words start.
     """
     check_masks(source)
     if masker.needs_starts and not has_group(find_objective(source.layout.objective).batch_type, WORD_STARTS):

@@ -32,11 +32,10 @@ class RandomAccess:
     """Random access to examples, numbered over all shards in order.
 
     Picklable, and safe for threads and forks. Decoded examples (up to 64 MiB) and open shards (up to 64) are
-    cached. A container decodes a run of examples
-    at a time: 16 of TFRecord, a block of HDF5, a row group of Parquet. A file that can only be read in order,
-    such as packed rows or another program's layout, is decoded once into a temporary file. A shard's md5 is
-    checked when it is opened, but not again while the file stays unchanged. A remote shard is downloaded when
-    it is opened.
+    cached. Examples are decoded a piece at a time: 16 examples of TFRecord, a block of HDF5, a row group of
+    Parquet. A file that can only be read in order, such as packed rows, is decoded once into a temporary
+    file. A shard's md5 is checked when it is opened, but not again while the file stays unchanged. A remote
+    shard is downloaded when it is opened.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
@@ -66,7 +65,7 @@ class RandomAccess:
     def _batch(self, numbers: Sequence[int]) -> ExampleBatch:
         # numbers [7, 2, 3] -> order [1, 2, 0]. Sorted, all examples of a run follow each other, so that each
         # run is decoded once.
-        """Read the examples run by run, then restore the caller's order."""
+        """Read the examples piece by piece, then restore the caller's order."""
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
         places = groupby((self._locate(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
@@ -77,7 +76,7 @@ class RandomAccess:
         return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
 
     def _locate(self, number: int) -> tuple[int, int, int]:
-        """Return the example's shard, its run in the shard, and its place in the run."""
+        """Return the index of the example's shard, the piece of the shard, and the place in the piece."""
         shard = bisect_right(self._ends, number)
         return shard, *self._open_shard(shard).place(number - (self._ends[shard - 1] if shard else 0))
 
@@ -88,7 +87,7 @@ class RandomAccess:
         return columns.take(batch, np.array(places))
 
     def _read_piece(self, shard: int, piece: int) -> ExampleBatch:
-        """Return a decoded run of examples, from the cache if possible."""
+        """Return the examples of a shard's piece, from the cache or by decoding them."""
         key = shard, piece
         if key in self._cache:
             self._cache.move_to_end(key)
@@ -101,7 +100,7 @@ class RandomAccess:
         return batch
 
     def _open_shard(self, number: int) -> "_OpenShard":
-        """Return an open shard, from the cache if possible."""
+        """Return a shard from the cache, or open it."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
@@ -120,16 +119,16 @@ class RandomAccess:
 
 
 class _PieceReader(Protocol):
-    """Stored examples in runs, each of which can be decoded alone."""
+    """Interface of an object that decodes one piece (a run of examples) of a shard at a time."""
 
     def piece(self, number: int) -> ExampleBatch: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _OpenShard:
-    """A shard that is kept open.
+    """A shard that is kept open for random access.
 
-    ends: number of examples up to the end of each run.
+    ends: number of examples up to the end of each piece.
     index: the reader's index, which makes opening the file again cheap.
     is_altered: True if ``pieces`` already holds the examples as the dataset returns them.
     """
@@ -143,12 +142,12 @@ class _OpenShard:
     is_altered: bool
 
     def place(self, number: int) -> tuple[int, int]:
-        """Return the run that holds this example of the shard, and the example's place in the run."""
+        """Return the piece that holds example ``number`` of the shard, and the example's place in it."""
         piece = bisect_right(self.ends, number)
         return piece, number - self._first_example(piece)
 
     def piece(self, number: int) -> ExampleBatch:
-        """Return the examples of a run, altered as the dataset alters them."""
+        """Return the examples of a piece as the dataset returns them, for example with newly drawn masks."""
         batch = self.pieces.piece(number)
         if self.is_altered:
             return batch
@@ -165,9 +164,10 @@ class _OpenShard:
 def _open_shard_for_access(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
-    """Open a shard for random access. Errors as for reading.
+    """Open a shard for random access. ShardError if it does not match its manifest entry or is damaged.
 
-    checked, index: the file's version and the reader's index from an earlier opening, if any.
+    checked: version of the file whose md5 an earlier opening checked, or None.
+    index: the reader's index of pieces from an earlier opening, or None.
     """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False

@@ -41,7 +41,7 @@ def make_shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> li
 
 
 def format_shared_warning(held_out: str, training: str, what: str) -> str:
-    """Return the warning's text. what: which part of the data is shared, with its verb."""
+    """Return the text of the warning. what: subject and verb, such as "2 of its 5 files are"."""
     return (
         f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "
         "learned by heart; evaluate on data that were held out"
@@ -49,9 +49,10 @@ def format_shared_warning(held_out: str, training: str, what: str) -> str:
 
 
 def _group_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
-    """Return the training shards by size in bytes. Empty if manifests list the md5s of all shards.
+    """Group the training shards by size in bytes. Empty if manifests list the md5s of all shards.
 
-    A file without a manifest has to be read for its md5. The sizes limit this to files that could be equal.
+    The md5 of a file without a manifest is unknown until the whole file is read. Files of different size
+    cannot be equal, so grouping by size avoids reading most of them.
     """
     found: defaultdict[int, list[Shard]] = defaultdict(list)
     if any(shard.md5 is None for shard in (*training.shards, *held_out.shards)):

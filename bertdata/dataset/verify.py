@@ -194,7 +194,7 @@ def _list_files(directory: str) -> list[str]:
 
 
 def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> list[Finding]:
-    """Return the fault of a manifest that was edited by hand, so that it contradicts its own entries."""
+    """Return a fault if the manifest was edited by hand so that it contradicts its entries, else nothing."""
     if isinstance(manifest, Manifest):
         recorded = str(parse_json(data, path)["settings_digest"])
         digest = str(manifest.as_json()["settings_digest"])
@@ -243,7 +243,7 @@ def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
 
 
 def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
-    """Return the fault of the MDS index, if any. The shards must be sound."""
+    """Return a fault if the MDS index differs from the index made from the shards, which must be sound."""
     if manifest.plan.settings.container["format"] != MDS:
         return []
     path = storage.join(directory, INDEX_NAME)
@@ -286,7 +286,7 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
 
 
 def _describe_damage(path: str, objective: str | None = None) -> str:
-    """Return a description of the damaged record, to help the user find it."""
+    """Say why a shard has a wrong md5, by reading it: the first damaged record, or that all are readable."""
     if not storage.size(path):
         return "it is empty"
     try:

@@ -40,9 +40,10 @@ def verify_table(directory: str, table: str, workers: int = 1) -> Report:
 
 
 def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int) -> Report:
-    """Verify a directory of shards against their sums: right, wrong sum, damaged, missing or extra.
+    """Verify a directory of shards against published checksums.
 
-    Everything except right is a fault, because the table lists a complete data set.
+    The status of each file is right, wrong sum, damaged, missing or extra. Everything except right is a
+    fault, because the table lists a complete data set.
     """
     _refuse_file(directory, table)
     names = [name for name in list_inputs(directory, hidden=True).names if name.endswith(".hdf5")]
@@ -78,7 +79,9 @@ def _refuse_file(directory: str, table: str) -> None:
 
 
 def _verify_files(directory: str, table: str) -> Report:
-    """Verify a directory tree against a table. Each row is right, missing or has a wrong size or md5.
+    """Verify a directory tree against a table of sizes and md5s.
+
+    The status of each row is right, missing, wrong size or wrong md5.
 
     A missing file is reported but is no fault, so that the directory of any stage can be verified. A tree
     that holds none of the table's files is a fault.
@@ -119,7 +122,7 @@ class _FileTree:
         return next((finding for finding in findings if not finding.is_fault), findings[0])
 
     def _check_total(self, matches: list[tuple[str, str]], row: PublishedFile) -> Finding:
-        """Return the finding for a row that gives the total size of several files in a directory.
+        """Return the finding for a row whose size is the total of several files in a directory.
 
         If the files match in several directories, the directory with the most files is taken. If some of its
         files are missing, the total cannot be checked, which is no fault.
@@ -154,9 +157,9 @@ class _FileTree:
         return compare_values(path, "wrong md5", self._md5(path), row.md5)
 
     def _match_row(self, name: str) -> PublishedFile:
-        """Return the row that the file should be compared with.
+        """Return the table's row that the file should be compared with.
 
-        Of several rows with its path, the best match.
+        If several rows have its path, return the row whose size or md5 fits.
         """
         rows, path = self._find_rows(name), self._path(name)
         if len(rows) == 1:
@@ -172,7 +175,7 @@ class _FileTree:
         return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
 
     def _is_at(self, name: str, pattern: str) -> bool:
-        """Return True if the file's path ends in the pattern's components.
+        """Return True if the file's path ends with the pattern's path.
 
         The path includes the directories above the tree. The directory ``tfrecord`` of a pattern matches any
         directory whose file is a TFRecord, because MLPerf does not name that directory.

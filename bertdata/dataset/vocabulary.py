@@ -18,7 +18,7 @@ _CASING_REMEDIES = (
 
 
 def load_dataset_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
-    """Return the vocabulary of a dataset, or None if it is not available.
+    """Load the vocabulary that a dataset was made with, or return None if it is not available.
 
     path_or_name: the user's choice. Without it, the dataset's copy or a cached named vocabulary is taken if
     its md5 matches the manifest. UsageError if the user's vocabulary has another md5.
@@ -28,7 +28,7 @@ def load_dataset_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> 
 
 
 def load_dataset_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> TokenizerFile | None:
-    """Return the tokeniser's file for known_vocabulary, read as the manifest's tokenizer record says."""
+    """Return the tokeniser's file that load_dataset_vocabulary loads, or None if it is not available."""
     plan = dataset.manifest.plan if dataset.manifest else None
     path = find_dataset_vocabulary_path(path_or_name, dataset)
     if path is None:
@@ -61,14 +61,17 @@ def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
 
 
 def find_dataset_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
-    """Return the path of the file for known_vocabulary. The md5 of the user's choice is not checked."""
+    """Return the path of the vocabulary file that load_dataset_vocabulary loads, or None.
+
+    The md5 of a file that the user chose is not checked.
+    """
     if path_or_name is not None:
         return find_vocabulary(path_or_name)
     return _find_available(dataset, dataset.manifest.plan if dataset.manifest else None)
 
 
 def check_vocabulary_fit(dataset: FoundDataset) -> list[str]:
-    """Return warnings if the vocabulary does not suit the casing, or knows too little of the text.
+    """Return warnings if the vocabulary does not suit the text, in letter case or in unknown words.
 
     The counts of unknown tokens come from the manifest.
     """

@@ -45,9 +45,9 @@ _PHASE = re.compile(r"phase\d+")
 
 
 class Dataset:
-    """A dataset directory that is made according to a plan. Picklable, so that all workers share it.
+    """A dataset directory that is being written, with its plan. Picklable, so that all workers share it.
 
-    within: the directory given to a run of several phases, which holds this directory as a sub-directory.
+    within: the parent directory, if a run writes several phases into sub-directories. Otherwise None.
     """
 
     def __init__(self, directory: str, plan: DatasetPlan, *, within: str | None = None) -> None:
@@ -63,9 +63,9 @@ class Dataset:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Lock and claim the directory for a run.
+        """Lock the directory and claim it with the plan while a run writes to it.
 
-        If the run fails before a shard is finished, give the claim up.
+        If the run fails before any shard is finished, the claim is released.
         """
         self.refuse_others()
         with self.commit.run():
@@ -73,7 +73,7 @@ class Dataset:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs from writing to the directory, without claiming it."""
+        """Lock the directory against other runs, without storing a plan in it."""
         self.refuse_others()
         with self.commit.locked():
             yield
@@ -188,7 +188,7 @@ class Dataset:
         return [name for name in self.commit.noted() if "/" not in name]
 
     def read_entry(self, shard: str) -> Entries | None:
-        """Return a finished shard's entries from its note, else from the manifest if it has the same plan."""
+        """Return a finished shard's entries from its note, or from the manifest if that has the same plan."""
         note = self.commit.read_note(shard)
         if note is None:
             return self._read_listed_entry(shard)
@@ -199,7 +199,7 @@ class Dataset:
         return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 
     def _is_complete_note(self, shard: str, entry: ShardEntry) -> bool:
-        """Return True if the note has what this version writes: lengths, and rows if the shard is packed."""
+        """Return False for a note of an older version, which lacks lengths or the number of packed rows."""
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
         rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
@@ -213,9 +213,9 @@ class Dataset:
         return found[1].get(shard)
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
-        """Note that a shard is finished.
+        """Write the note that says that a shard is finished.
 
-        input_entry: the input that the shard was made from. For a shard of all inputs, their corpus_entry.
+        input_entry: entry of the input that the shard was made from, or of all inputs (make_corpus_entry).
         The note is removed again if the manifest already lists the shard.
         """
         self.commit.note(shard_entry.name, {"input": asdict(input_entry), "shard": asdict(shard_entry)})
@@ -293,7 +293,7 @@ def _read_terms(directory: str) -> Mapping[str, Any] | None:
 
 
 def _describe_terms(terms: Mapping[str, Any]) -> str:
-    """Return words for error messages that say what a bertdata directory is."""
+    """Describe a bertdata directory's contents in a few words, from its plan, for error messages."""
     return (
         f"the dataset {terms['recipe']}"
         if terms["kind"] == DATASET_KIND
@@ -302,7 +302,7 @@ def _describe_terms(terms: Mapping[str, Any]) -> str:
 
 
 def refuse_only_skipped(skipped: Sequence[SkippedEntry]) -> None:
-    """Raise InputError if inputs were skipped. For callers that have no shard left."""
+    """Raise InputError if inputs were skipped. Callers use this if no shard is left to write."""
     if skipped:
         first = min(skipped, key=attrgetter("name"))
         raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")

@@ -27,7 +27,7 @@ class ArrowWriter:
 
     The file's bytes do not depend on the size of the batches that it receives.
 
-    has_masks: write mask labels. False stores the original text only.
+    has_masks: False leaves out the columns of mask labels, so that only the original text is stored.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, *, has_masks: bool = True) -> None:
@@ -84,9 +84,9 @@ def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
 
 
 def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
-    """Return the items of a list column. ends: end of each example's list.
+    """Return the concatenated items of a list column. ends: end of each example's list in them.
 
-    ``bertdata.examples.fields`` explains the sources of fields.
+    A field's ``source`` says how its items are derived, see ``bertdata.examples.fields``.
     """
     total = int(ends[-1]) if len(ends) else 0
     if field.source == "values":

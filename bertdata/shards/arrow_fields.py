@@ -16,19 +16,19 @@ from bertdata.examples.groups import MASKS, has_group, mask_columns
 from bertdata.examples.objective import Objective
 
 FEATURES = "huggingface"
-"""Key of the features in the metadata of a file's schema."""
+"""Metadata key in a file's Arrow schema under which ``datasets`` stores the column types as JSON."""
 
 OBJECTIVE = "bertdata.objective"
-"""Key of the objective's name in the same metadata."""
+"""Metadata key in a file's Arrow schema under which bertdata stores the objective's name."""
 
 _TYPES = {"ones": "bool", "after": "int8"}
 
 
 def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
-    """Return the columns of the objective's examples by name.
+    """Return the Arrow columns for examples of this objective, by column name.
 
-    Their shape is ``*`` (list) or ``1`` (single value). SettingsError if the columns cannot represent
-    everything in an example.
+    The shape of each column is ``*`` (a list per row) or ``1`` (a single value per row). SettingsError if
+    some part of an example has no column.
     """
     kind = objective.batch_type
     columns = columns_by_name(kind)
@@ -52,7 +52,7 @@ def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Fie
 
 
 def _has_item_per_mask(objective: Objective, column: Any) -> bool:
-    """Return True for a column with one item per mask."""
+    """Return True if the batch column has one item per masked position, or holds the ends of these."""
     kind = objective.batch_type
     if not has_group(kind, MASKS):
         return False
@@ -60,14 +60,14 @@ def _has_item_per_mask(objective: Objective, column: Any) -> bool:
 
 
 def _make_list_field(field: Field) -> Field:
-    """Return the model's field as a list of any length, with a narrow item type."""
+    """Return the field as a list of any length with a narrow item type, instead of a padded row."""
     if field.shape == "1":
         return field
     return replace(field, shape="*", type=_TYPES.get(field.source, "int32"))
 
 
 def describe_features(fields: Fields) -> dict[str, Any]:
-    """Return the features of the columns as ``datasets`` 4 and newer write them in JSON."""
+    """Return the columns' types (``features``) in the JSON form of ``datasets`` 4 and newer."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
         value = {"dtype": field.type, "_type": "Value"}
@@ -76,12 +76,12 @@ def describe_features(fields: Fields) -> dict[str, Any]:
 
 
 def dump_features(fields: Fields) -> str:
-    """Return the value for the key FEATURES in the metadata of a file's schema."""
+    """Return the columns' types as JSON, to be stored under the schema's metadata key FEATURES."""
     return json.dumps({"info": {"features": describe_features(fields)}})
 
 
 def dump_dataset_info(fields: Fields) -> bytes:
-    """Return the contents of ``dataset_info.json``."""
+    """Return the contents of ``dataset_info.json``, which tells ``datasets`` the columns' types."""
     info = {
         "citation": "",
         "description": "",
@@ -93,9 +93,10 @@ def dump_dataset_info(fields: Fields) -> bytes:
 
 
 def dump_dataset_state(contents: Mapping[str, str]) -> bytes:
-    """Return the contents of ``state.json``. contents: content md5 of each data file, in order.
+    """Return the contents of ``state.json``, which tells ``datasets`` the data files and a fingerprint.
 
-    The fingerprint (16 hexadecimal digits) depends only on the content.
+    contents: content md5 by name of the data file, in order. The fingerprint (16 hexadecimal digits) is
+    computed from these md5s only.
     """
     digest = hashlib.blake2b("".join(contents.values()).encode(), digest_size=8).hexdigest()
     state: dict[str, Any] = {

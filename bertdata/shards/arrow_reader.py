@@ -39,9 +39,9 @@ class ArrowReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the stream and find its layout.
+        """Open the stream and read or measure the sizes of its examples.
 
-        objective: the examples' objective, or None to take it from the file.
+        objective: the examples' objective, or None to take its name from the file's metadata.
         """
         self._name, self._errors = name, list_pyarrow_errors()
         self._file = file
@@ -78,7 +78,7 @@ class ArrowReader(ShardReader):
             yield narrow(block)
 
     def _records(self) -> Iterator[Any]:
-        """Yield the record batches that have rows."""
+        """Yield the stream's Arrow record batches, without empty ones."""
         try:
             for records in _record_batches(_open_stream(self._file)):
                 records.validate(full=True)
@@ -112,12 +112,15 @@ class ArrowReader(ShardReader):
         return found
 
     def _is_of_masks(self, field: Field) -> bool:
-        """Return True for a column with one item per mask. Examples without masks lack such columns."""
+        """Return True if the field has one item per masked position. Files without masks lack such fields."""
         kind = self._kind
         return has_group(kind, MASKS) and self._columns[field.of].ends == mask_columns(kind).ends.name
 
     def _measure(self) -> tuple[int, dict[str, int]]:
-        """Return the number of rows, and the largest of each size if the file does not record the sizes."""
+        """Return the number of rows, and the largest value of each size, such as most ids per example.
+
+        The sizes are only measured if the file does not record them. Otherwise all are 0.
+        """
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
         for records in self._records():
             if self.is_measured:
@@ -145,9 +148,9 @@ class ArrowReader(ShardReader):
         return layout
 
     def _decode(self, records: Any, record: RecordCheck) -> ExampleBatch:
-        """Return the examples of a record batch, not yet checked.
+        """Convert an Arrow record batch to an ExampleBatch. Its values are not yet checked.
 
-        ShardError if the lengths of lists contradict each other.
+        ShardError if two lists of a row should have equal lengths but do not.
         """
         # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
         # columns of an ExampleBatch. A list with an item per id (labels, token types) may become a column per
@@ -174,9 +177,9 @@ class ArrowReader(ShardReader):
         return self._kind(**found)
 
     def _find_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
-        """Return for each id whether it is real and not padding. None if there is no padding at all.
+        """Return a boolean for each id: True for a token, False for padding. None if there is no padding.
 
-        The column of ones (attention_mask) tells, if the file has it.
+        The column attention_mask decides. A file without it has no padding.
         """
         ids = next(
             name for name, field in self._fields.items() if field.of == "ids" and field.source == "values"
@@ -212,7 +215,7 @@ class ArrowReader(ShardReader):
     def _store_of_ids(
         self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
     ) -> None:
-        """Store the batch column that a list with one item per id encodes."""
+        """Convert a list with one item per id to a batch column, and store the column in ``found``."""
         found[IDS_ENDS] = ends
         column = self._columns[field.of]
         if field.source == "values":
@@ -262,7 +265,7 @@ def _record_batches(reader: Any) -> Iterator[Any]:
 
 
 def _drop_padding(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
-    """Return the list's values and ends without padding."""
+    """Drop the values that ``used`` marks as padding, and return the rest with the new end of each list."""
     if used is None:
         return values, ends
     return values[used], np.concatenate([[0], np.cumsum(used)])[ends]
@@ -274,7 +277,7 @@ def _check_equal(name: str, ends: Array, of: str, expected: Array, record: Recor
 
 
 def _read_lists(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
-    """Return the values of a column of lists, and the end of each list in them."""
+    """Return the concatenated values of a column of lists, and where each list ends in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     pyarrow = load_pyarrow()

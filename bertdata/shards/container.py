@@ -1,4 +1,7 @@
-"""Base class of the containers of examples. Each container is a subclass with an entry in CONTAINERS."""
+"""Base class of the containers, which are file formats for examples.
+
+Each container is a subclass. ``bertdata.shards.containers.CONTAINERS`` lists all of them by name.
+"""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ class ReadRequest:
     padding_id: id at padded positions of a TFRecord. None to take it from the first record.
     layout: the layout of the shard's dataset, if known.
     vocabulary: path or name of the vocabulary for LDDL's words. None for vocab.txt next to the shard.
-    ids_type: integer type of the ids in an MDS column of type bytes.
+    ids_type: integer type of the ids if an MDS shard stores them as plain bytes, which do not record it.
     """
 
     name: str
@@ -32,7 +35,7 @@ class ReadRequest:
 
 
 class Container:
-    """A file format for examples: how its files are recognised, what they hold, their writer and reader.
+    """A file format for examples. It recognises its files and makes their writers and readers.
 
     Modules that need an optional package are imported only inside the methods.
     """

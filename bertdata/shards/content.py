@@ -20,7 +20,7 @@ _BATCH = 512
 def compute_content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
     """Return the content md5 of a shard. ShardError names the record that cannot be read.
 
-    objective: see make_reader.
+    objective: name of the examples' objective, or None to recognise it from the file.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:

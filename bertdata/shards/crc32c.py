@@ -1,4 +1,7 @@
-"""CRC-32C (Castagnoli) and its masked form in TFRecord frames. Python twin of _native/shards/crc32c.h."""
+"""Compute CRC-32C (Castagnoli) checksums, and the masked form that TFRecord files store.
+
+This is the readable Python version of _native/shards/crc32c.h.
+"""
 
 from typing import Any
 
@@ -25,7 +28,7 @@ def compute_crc32c(data: bytes) -> int:
 
 
 def compute_masked_crc32c(data: bytes) -> int:
-    """Return the masked checksum of the data."""
+    """Return the data's CRC-32C in the masked form that TFRecord files store. See mask_checksum."""
     return mask_checksum(compute_crc32c(data))
 
 
@@ -38,5 +41,5 @@ def mask_checksum(crc: int) -> int:
 
 
 def compute_masked_checksum(data: Any) -> int:
-    """Return the masked checksum of a buffer, computed by the native kernel if it is available."""
+    """Return a buffer's masked CRC-32C as compute_masked_crc32c does, with the native kernel if possible."""
     return mask_checksum(kernels.crc32c(data) if available() else compute_crc32c(bytes(data)))

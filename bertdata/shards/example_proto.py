@@ -22,7 +22,7 @@ class NotAnExample(ValueError):
 
 
 def encode_example(features: Features) -> bytes:
-    """Return the canonical message with these features."""
+    """Return the serialised Example with these features, in canonical form."""
     entries = b"".join(
         _encode_submessage(
             1, _encode_submessage(1, key.encode()) + _encode_submessage(2, _encode_feature(features[key]))
@@ -33,7 +33,7 @@ def encode_example(features: Features) -> bytes:
 
 
 def canonicalise_example(payload: bytes) -> bytes:
-    """Return the canonical form of a message. An empty message stays empty."""
+    """Return a serialised Example in canonical form. An empty message stays empty."""
     return encode_example(decode_example(payload)) if payload else b""
 
 
@@ -73,9 +73,9 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """Return the features of a message. The last of several equal keys wins, as in protobuf.
+    """Parse a serialised Example and return its features. The last of several equal keys wins.
 
-    NotAnExample says what is wrong.
+    NotAnExample if the bytes are not a valid Example.
     """
     features: Features = {}
     # Example { features: Features { feature: map entries { key, value: Feature } } }
@@ -100,9 +100,10 @@ def _decode_key(data: bytes) -> str:
 
 
 def _decode_feature(message: bytes, values: Any) -> Any:
-    """Return the feature's values.
+    """Parse a Feature message and return its values.
 
-    values: the values decoded before. A list of the same type extends them, another type replaces them.
+    values: the values of an earlier Feature message with the same key, or None. As in protobuf, a list of
+    the same type is appended to them, and a list of another type replaces them.
     """
     for kind, data in _split_fields(
         message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}
@@ -123,9 +124,9 @@ def _decode_feature(message: bytes, values: Any) -> Any:
 
 
 def _split_numbers(message: bytes, plain: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (wire type, bytes) of the numbers in field 1, packed or not.
+    """Yield (wire type, bytes) for each field 1 of a list message, which holds its numbers.
 
-    plain: wire type of a number that is not packed.
+    A field may hold many packed numbers (wire type 2) or one unpacked number (wire type ``plain``).
     """
     for tag, value in _split_raw_fields(message):
         if tag not in (1 << 3 | _LENGTH, 1 << 3 | plain):
@@ -141,9 +142,9 @@ def _split_varints(data: bytes) -> Iterator[int]:
 
 
 def _split_fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]]:
-    """Yield (field number, bytes) of each field.
+    """Yield (field number, bytes) for each field of a message.
 
-    known: wire type by field number. NotAnExample for other fields.
+    known: expected wire type by field number. NotAnExample for a field that does not match.
     """
     for tag, value in _split_raw_fields(message):
         if known.get(tag >> 3) != tag & 7:
@@ -152,7 +153,7 @@ def _split_fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, 
 
 
 def _split_raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (tag, bytes) of each field of a message. tag: field number << 3 | wire type."""
+    """Split a message into fields and yield (tag, bytes) for each. tag: field number << 3 | wire type."""
     place = 0
     while place < len(message):
         tag, place = _read_varint(message, place)

@@ -16,13 +16,13 @@ _PIECE_BYTES = 1 << 24
 
 
 class ByteSource(Protocol):
-    """Object from which bytes can be read in order."""
+    """Interface of an open file that is only read forwards."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 def frame_payload(payload: bytes) -> bytes:
-    """Return the payload framed as a record."""
+    """Return the payload as a TFRecord record, with its length and checksums around it."""
     length = struct.pack("<Q", len(payload))
     return b"".join(
         (
@@ -65,7 +65,7 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
 def _read_whole(file: ByteSource, size: int) -> bytes:
     """Read up to ``size`` bytes, in pieces.
 
-    A damaged header may claim any size. Reading in pieces takes only as much memory as the file really has.
+    A damaged header may claim any size. Reading in pieces never takes more memory than the file has bytes.
     """
     pieces = []
     while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
@@ -102,7 +102,7 @@ def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
 
 
 class FrameCounter:
-    """Counter of the records in an undamaged TFRecord stream, which arrives in blocks of any size."""
+    """Counter of the records in a TFRecord stream that arrives in blocks of any size. Checks no checksums."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -110,11 +110,14 @@ class FrameCounter:
         self._left = 0  # bytes of the current record still to come
 
     def open_record(self, size: int) -> None:
-        """Handle the start of a record. size: its bytes, frame included. Subclasses extend this."""
+        """Count a record whose header was read. size: bytes of the record with its frame.
+
+        Subclasses extend this to note more about each record.
+        """
         self.count += 1
 
     def feed(self, block: bytes) -> None:
-        """Process the next bytes of the stream."""
+        """Count the records that start in the next bytes of the stream."""
         # A block may end anywhere. _header keeps a length field that was cut, _left the rest of a record.
         place = 0
         while place < len(block):

@@ -27,9 +27,9 @@ from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writer of examples in blocks of a fixed size.
+    """Writer of examples to HDF5 in blocks with a fixed number of rows.
 
-    The file's bytes do not depend on the size of the batches.
+    The file's bytes do not depend on how many examples each ``write`` receives.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "hdf5 shard") -> None:
@@ -70,7 +70,7 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reader of files of this layout from any program, with any integer types and chunks.
+    """Reader of HDF5 files with these fields from any program, with any integer types and chunk sizes.
 
     The file must be seekable.
     objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in
@@ -100,7 +100,7 @@ class Hdf5Reader(ShardReader):
         return regroup(map(self.piece, range(len(self.piece_ends()))), size)
 
     def piece_ends(self) -> Sequence[int]:
-        """Return the end of each block of rows. A block has as many rows as a chunk that bertdata writes."""
+        """Return where each piece of rows ends. A piece has as many rows as a chunk of bertdata's files."""
         step = choose_block_rows(self.layout.max_seq_length)
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
 
@@ -118,9 +118,9 @@ class Hdf5Reader(ShardReader):
 
 
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
-    """Return the objective that the file names, else the one with exactly its fields, else the default.
+    """Return the objective that the file names. Without a name, return the objective with exactly its fields.
 
-    If fields are missing for the default objective, opening the datasets reports it.
+    If there is none, return the default objective. Opening the datasets then reports the missing fields.
     """
     named = read_objective(file)
     if named is not None:
@@ -130,7 +130,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
 
 
 def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
-    """Raise ShardError if the file holds fields beyond the objective's."""
+    """Raise ShardError if the file holds a field that the objective does not have."""
     known = set(objective.fields("hdf5"))
     if known < names:
         others = printable(", ".join(sorted(names - known)))
@@ -141,7 +141,10 @@ def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
 
 
 def _find_lowest_items(fields: Fields) -> dict[str, int]:
-    """Return the lowest allowed item of each column whose items end at the padding value."""
+    """Return the lowest allowed value of each column whose padding value is not an allowed item.
+
+    A padded row ends at the first padding value, so the value itself cannot be stored.
+    """
     return {field.of: int(field.padding) + 1 for field in fields.values() if field.ends_at_padding}
 
 

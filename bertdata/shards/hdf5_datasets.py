@@ -21,21 +21,21 @@ BLOCK_ROWS = 1024
 BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's default chunk cache is 1 MiB per dataset
 GZIP_LEVEL = 4
 _OBJECTIVE = "bertdata.objective"
-"""Attribute of the file's root that names the objective of its examples."""
+"""Name of the root attribute that stores the objective of a file's examples."""
 _PADDING = "bertdata.padding_id"
-"""Attribute of the file's root that holds the id at padded positions, if it is not 0."""
+"""Name of the root attribute that stores the id at padded positions. Files without it use 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetSpec:
-    """A dataset to be created: item type, and shape of a row. () means a single value per row."""
+    """Item type and row shape of an HDF5 dataset to create. Shape () means a single value per row."""
 
     type: Any
     row: tuple[int, ...]
 
 
 class Hdf5Output:
-    """An HDF5 file of datasets with equal numbers of rows. ``close`` copies it to the sink.
+    """Writer of an HDF5 file whose datasets have equal numbers of rows. ``close`` copies it to the sink.
 
     Each block of rows becomes one chunk of every dataset, and is written only once.
     """
@@ -102,7 +102,7 @@ def write_objective(file: Any, objective: str) -> None:
 
 
 def read_objective(file: IO[bytes]) -> str | None:
-    """Return the objective that an HDF5 file names. None if it names none or cannot be read."""
+    """Return the objective's name from an HDF5 file's attribute. None if it is absent or unreadable."""
     h5py = load_h5py()
     try:
         found = h5py.File(file, "r").attrs.get(_OBJECTIVE)
@@ -112,7 +112,7 @@ def read_objective(file: IO[bytes]) -> str | None:
 
 
 def read_padding_id(file: IO[bytes]) -> int:
-    """Return the id at padded positions that an HDF5 file names. 0 if it names none or cannot be read."""
+    """Return the padding id from an HDF5 file's attribute. 0 if it is absent or unreadable."""
     h5py = load_h5py()
     try:
         return int(h5py.File(file, "r").attrs.get(_PADDING, 0))
@@ -121,10 +121,10 @@ def read_padding_id(file: IO[bytes]) -> int:
 
 
 def read_dataset_names(file: IO[bytes]) -> set[str]:
-    """Return the names in an HDF5 file's root.
+    """Return the names of the datasets in an HDF5 file's root.
 
-    Empty if the file cannot be read, which its reader will report. h5py returns a name that is not UTF-8 as
-    bytes. Its repr is used then.
+    An unreadable file gives an empty set. The error is reported when it is opened. h5py returns a name that
+    is not UTF-8 as bytes, and the repr of these bytes is used instead.
     """
     h5py = load_h5py()
     try:
@@ -134,7 +134,7 @@ def read_dataset_names(file: IO[bytes]) -> set[str]:
 
 
 class Hdf5Input:
-    """Datasets of a seekable HDF5 file, with any integer types and chunks, checked before they are read.
+    """Reader of the datasets of a seekable HDF5 file. It checks how they are stored before reading values.
 
     kinds, shapes: item type and shape of each dataset by name. ShardError names the file and the record that
     cannot be read.
@@ -159,7 +159,7 @@ class Hdf5Input:
             ) from error
 
     def check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise ShardError unless the datasets have these shapes, and chunks that HDF5 can handle."""
+        """Raise ShardError unless the datasets have these shapes and chunks of an acceptable size."""
         for field, shape in self.shapes.items():
             if shape != expected[field]:
                 raise ShardError(f"{self._name}: {field} has shape {shape}, expected {expected[field]}")
@@ -177,14 +177,14 @@ class Hdf5Input:
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":
-        """Return the rows from start to stop - 1 of the named datasets. fields: None for all datasets."""
+        """Return rows start to stop - 1 of the datasets in ``fields``, or of all datasets for None."""
         try:
             return {field: self._datasets[field][start:stop] for field in fields or self._datasets}
         except H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
     def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
-        """Return the error for the first record between start and stop that cannot be read."""
+        """Find the first unreadable record from start to stop - 1, and return a ShardError that names it."""
         damaged = [
             (first, last, field)
             for field, dataset in self._datasets.items()
@@ -198,9 +198,9 @@ class Hdf5Input:
 
 
 def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
-    """Return the item type of each dataset, "object" if its rows vary in length.
+    """Return the item type by dataset name. It is "object" for rows of varying length.
 
-    Empty if the file is unreadable.
+    Empty if the file cannot be read.
     """
     h5py = load_h5py()
     try:
@@ -215,7 +215,10 @@ def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
 
 
 def choose_block_rows(max_seq_length: int) -> int:
-    """Return the number of rows in a chunk. It is the same for every dataset of a file."""
+    """Return how many rows each chunk gets in files with examples of this length.
+
+    All datasets of a file have the same number.
+    """
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max_seq_length)))
 
 

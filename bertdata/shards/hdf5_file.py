@@ -1,4 +1,4 @@
-"""HDF5 files while they are written: built in a temporary file, then copied to the sink."""
+"""Write HDF5 files: build each file in a temporary file, then copy it to its destination."""
 
 import shutil
 import tempfile
@@ -20,9 +20,10 @@ H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowE
 
 
 class ScratchHdf5:
-    """An HDF5 file that is built in a temporary local file, because HDF5 seeks, and then copied to the sink.
+    """An HDF5 file that is built in a temporary file and then copied to a sink.
 
-    file: the h5py.File. Use it only while signals are held.
+    HDF5 needs to seek, which a sink cannot.
+    file: the h5py.File. Use it only inside ``signals_held()``, see ScratchFile.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -34,7 +35,7 @@ class ScratchHdf5:
             self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
 
     def check(self) -> None:
-        """Raise StorageError if a write failed."""
+        """Raise StorageError if a write to the temporary file failed."""
         self._scratch.check()
 
     def finish(self) -> None:
@@ -48,11 +49,11 @@ class ScratchHdf5:
 
 
 class ScratchFile:
-    """A temporary file whose writes never raise. Failures are reported by ``check``.
+    """A temporary file whose writes never raise. ``check`` raises the first failure later.
 
-    HDF5 does not survive an exception from the file it writes to: the process crashes, at the latest when it
-    ends. After the first failure all writes are skipped. For the same reason signals, whose handlers may
-    raise, are held while HDF5 works.
+    If a write raises inside the HDF5 library, the process crashes, at the latest when it exits. After a
+    failure all further writes are therefore skipped. Signal handlers may raise too, so callers delay signals
+    while HDF5 works.
     """
 
     def __init__(self) -> None:
@@ -80,7 +81,7 @@ class ScratchFile:
             self._failure = error
 
     def check(self) -> None:
-        """Raise StorageError if a write failed."""
+        """Raise StorageError for the first failed write, if any."""
         if self._failure is not None:
             raise StorageError(
                 f"{tempfile.gettempdir()}: {self._failure.strerror}: an HDF5 shard is put together here; "
@@ -92,14 +93,17 @@ class ScratchFile:
 
 
 def _close_both(file: Any, scratch: ScratchFile) -> None:
-    """Close both files. Also runs when a writer is dropped without ``close`` after an error."""
+    """Close the HDF5 file and its temporary file.
+
+    This also runs when a writer is garbage-collected without ``close`` after an error.
+    """
     with signals_held():
         file.close()
         scratch.close()
 
 
 def load_h5py() -> Any:
-    """Return the package h5py. MissingExtraError if it is not installed."""
+    """Import and return the package h5py. MissingExtraError if it is not installed."""
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:

@@ -35,7 +35,7 @@ _DEFLATE = 1
 
 
 def is_varlength(dataset: Any) -> bool:
-    """Return True if the dataset's rows are lists of varying length."""
+    """Return True if the rows of the h5py dataset are lists of varying length."""
     found = load_h5py().check_vlen_dtype(dataset.dtype)
     return found is not None and found not in (str, bytes)
 
@@ -65,7 +65,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
 
 
 def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
-    """Return the rows as HDF5's ``hvl_t`` structures: number of items and memory address."""
+    """Return an ``hvl_t`` structure per row, as HDF5 writes them: number of items and memory address."""
     rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
     rows["items"] = np.diff(ends, prepend=np.uint64(0))
     rows["address"] = values.ctypes.data + (ends - rows["items"]) * np.uint64(values.itemsize)
@@ -73,7 +73,9 @@ def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
 
 
 class VarlengthColumn:
-    """A dataset with rows of varying length. h5py locates it, and this class reads the values from ``file``.
+    """Reader of a dataset with rows of varying length. It parses the values from the bytes of ``file``.
+
+    h5py is used only to find where the dataset lies in the file.
 
     lengths: number of items in each row. name: the shard, for errors.
     ShardError if the dataset claims more data than the file can hold.
@@ -110,8 +112,8 @@ class VarlengthColumn:
     def _read_row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
         """Return the bytes of a row's items.
 
-        row, items, address, number: index of the row and the three parts of its reference, see the module's
-        docstring.
+        row: index of the row. items, address, number: the row's number of items, the file offset of the
+        collection that holds them, and their object number in it.
         """
         if not items:
             return b""
@@ -126,7 +128,10 @@ class VarlengthColumn:
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
-        """Return the data of a collection's objects by object number."""
+        """Read the collection at a file offset. Return the bytes of its objects by object number.
+
+        row: index of the row that needs the collection, for errors.
+        """
         head = self._read_bytes(address, _COLLECTION.size)
         mark, version, size = _COLLECTION.unpack(head) if len(head) == _COLLECTION.size else (b"", 0, 0)
         if (mark, version) != (b"GCOL", 1) or size > self._file_bytes - address:
@@ -163,7 +168,10 @@ class VarlengthColumn:
         return found
 
     def _read_references(self, dataset: Any) -> "Array":
-        """Return the reference of each row. ValueError if the dataset's description is implausible."""
+        """Return each row's reference: number of items, address and object number.
+
+        ValueError if the dataset claims a place or size that the file cannot have.
+        """
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
         # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
         if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:

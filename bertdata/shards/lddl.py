@@ -52,7 +52,7 @@ from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 COLUMNS = {"A": "string", "B": "string", "is_random_next": "bool", "num_tokens": "uint16"}
 MASKS = {"masked_lm_positions": "binary", "masked_lm_labels": "string"}
 SPECIAL = 3
-"""Number of ids that are in neither segment: [CLS] and two [SEP]."""
+"""Number of special tokens in an example that belong to neither segment: [CLS] and two [SEP]."""
 
 _ONE_AT_A_TIME = Lock()
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
@@ -122,7 +122,7 @@ class LddlWriter:
             record.refuse_items(
                 ~self._words.is_exact(ids),
                 ends,
-                partial(_without_word, ids),
+                partial(_describe_ambiguous_id, ids),
             )
 
     def _write_group(self, block: Any) -> None:
@@ -134,7 +134,7 @@ class LddlWriter:
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
     def _make_row(self, example: Any) -> dict[str, Any]:
-        """Return an example's values by column."""
+        """Convert an example to a row of the table: its value for each column."""
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
@@ -148,7 +148,7 @@ class LddlWriter:
         }
 
 
-def _without_word(ids: Array, item: int) -> str:
+def _describe_ambiguous_id(ids: Array, item: int) -> str:
     return f"id {ids[item]} has no word of its own in the vocabulary"
 
 
@@ -220,7 +220,7 @@ class LddlReader(ShardReader):
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
-        """Return the ids of words separated by spaces.
+        """Convert words separated by spaces to their ids. ``index`` is the row's number, for errors.
 
         ShardError for a word that is not in the vocabulary.
         """
@@ -230,7 +230,7 @@ class LddlReader(ShardReader):
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
     def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
-        """Return the masked positions of a row. ShardError if they are not a NumPy file of positions."""
+        """Return the masked positions of a row. ShardError if the bytes are no .npy file of positions."""
         if "masked_lm_positions" not in row:
             return []
         try:
@@ -255,7 +255,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> Sha
 
 
 class _PairNames:
-    """The names of a segment pair's parts in this batch type's examples."""
+    """Attribute names of an example's parts: end of segment A, pair label, masked positions, original ids."""
 
     def __init__(self, batch_type: type[ExampleBatch]) -> None:
         masks = mask_columns(batch_type)
@@ -267,7 +267,7 @@ class _PairNames:
 
 
 class WordConverter:
-    """Converter between the ids and words of a vocabulary."""
+    """Converter between the ids of a vocabulary and LDDL's text, which is words separated by spaces."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
@@ -279,9 +279,9 @@ class WordConverter:
         self._exact = np.array([*exact, False])
 
     def is_exact(self, ids: Array) -> Array:
-        """Return for each id whether its word is not used for another id.
+        """Return a boolean per id: True if converting the id to its word and back gives the same id.
 
-        False for ids outside the vocabulary.
+        False for an id whose word belongs to another id or contains a space, and outside the vocabulary.
         """
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
         return found
@@ -296,12 +296,12 @@ class WordConverter:
 
 
 def dump_numpy_file(positions: list[int]) -> bytes:
-    """Return the positions as a NumPy file of uint16."""
+    """Return the bytes of a .npy file with the positions as uint16."""
     return _make_header(len(positions)) + np.array(positions, "<u2").tobytes()
 
 
 def _read_array(data: bytes) -> Array:
-    """Return the array of a NumPy file.
+    """Return the array in the bytes of a .npy file.
 
     A uint16 array, as LDDL writes it, is parsed here. Other arrays are left to NumPy, in one thread at a
     time: NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
@@ -317,7 +317,7 @@ def _read_array(data: bytes) -> Array:
 
 @lru_cache
 def _make_header(count: int) -> bytes:
-    """Return the header of a NumPy file with ``count`` uint16 items."""
+    """Return the header of a .npy file with ``count`` uint16 items."""
     made = io.BytesIO()
     np.save(made, np.zeros(count, "<u2"), allow_pickle=False)
     return made.getvalue()[: len(made.getvalue()) - 2 * count]

@@ -1,4 +1,6 @@
-"""Parquet shards: one row per example, with lists without padding. The schema's metadata stores the layout.
+"""Write and read Parquet shards. Each row is an example, stored in lists without padding.
+
+The schema's metadata stores the layout.
 
 Every page has a CRC-32, which the reader verifies. Any Parquet program can read the files, for example
 ``datasets.load_dataset("parquet", data_files="*.parquet")``.
@@ -32,11 +34,11 @@ if TYPE_CHECKING:
 
 
 _PADDING = "bertdata.padding_id"
-"""Metadata key of the padding id, if it is not 0. Other containers need it for the same examples."""
+"""Metadata key of the padding id. It is stored if it is not 0, for conversion to padded containers."""
 
 
 class ParquetWriter:
-    """Writer of examples in row groups of a fixed size.
+    """Writer of examples to Parquet in row groups with a fixed number of rows.
 
     The file's bytes do not depend on the size of the batches that it receives.
     """
@@ -80,7 +82,10 @@ class ParquetWriter:
 
 
 class ParquetReader(ShardReader):
-    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
+    """Reader of Parquet files with the objective's columns, in any integer types and row groups.
+
+    The file must be seekable.
+    """
 
     layout: ShardLayout
 
@@ -105,7 +110,10 @@ class ParquetReader(ShardReader):
         return regroup(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
 
     def piece_ends(self) -> Sequence[int] | None:
-        """Return the end of each row group. None if a group of another program is too large for memory."""
+        """Return the number of examples up to the end of each row group, which is a piece.
+
+        None if another program wrote a row group that is too large for memory.
+        """
         found = self._parquet.group_ends
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
 
@@ -134,7 +142,7 @@ class ParquetReader(ShardReader):
 
 
 def _find_declared_columns(fields: Fields) -> tuple[dict[str, str], set[str]]:
-    """Return the item type of each column, and the names of the columns that are lists."""
+    """Return the declared item type by column name, and the names of the columns that hold lists."""
     types = {name: field.type for name, field in fields.items()}
     return types, {name for name, field in fields.items() if field.shape == "*"}
 

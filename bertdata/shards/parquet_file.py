@@ -1,4 +1,4 @@
-"""Parquet files as all Parquet shards use them: write tables and read record batches, with checksums."""
+"""Write and read Parquet files, with checksums. All kinds of Parquet shards use this module."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ ZSTD_LEVEL = 3
 
 
 class ParquetOutput:
-    """A Parquet file that is written to a sink. Each table becomes a row group."""
+    """Writer of a Parquet file. Each table that is written becomes a row group."""
 
     def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
         file = SinkFile(sink)
@@ -46,7 +46,7 @@ class ParquetOutput:
 
 
 class ParquetInput:
-    """A Parquet file that is read. The file must be seekable. ShardError names a record that cannot be read.
+    """Reader of a seekable Parquet file. ShardError names a record that cannot be read.
 
     schema: the Arrow schema. metadata: the file's metadata by key.
     group_ends: number of records up to each row group's end.
@@ -77,7 +77,7 @@ class ParquetInput:
             yield from self.records_of(group, fields, size)
 
     def records_of(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """Yield the record batches of a row group, as ``records`` does."""
+        """Yield Arrow record batches of a row group, each with the number in the file of its first record."""
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
@@ -107,9 +107,9 @@ class SinkFile:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Discard all further data.
+        """Discard all data that is written from now on.
 
-        When pyarrow's writer is dropped after an error, it still writes a footer.
+        A pyarrow writer that is garbage-collected after an error still writes a footer.
         """
         self._abandoned = True
 
@@ -144,12 +144,12 @@ def list_pyarrow_errors() -> tuple[type[Exception], ...]:
 
 
 def choose_group_rows(layout: ShardLayout) -> int:
-    """Return the number of rows in a row group, which limits both rows and ids."""
+    """Return how many rows each row group gets, so that its number of ids is limited too."""
     return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
 
 
 def make_list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
-    """Return the schema of columns with these item types. lists: names of the columns that are lists."""
+    """Return an Arrow schema for columns of these item types. lists: names of the columns of lists."""
     pyarrow = load_pyarrow()
     items = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
     return pyarrow.schema(
@@ -179,7 +179,7 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
 
 
 def read_metadata(file: IO[bytes], what: str) -> str | None:
-    """Return the value of ``bertdata.<what>`` in a Parquet file's metadata, or None."""
+    """Return the value of the key ``bertdata.<what>`` in a Parquet file's metadata, or None if absent."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
@@ -204,7 +204,7 @@ def is_lddl_file(file: IO[bytes]) -> bool:
 
 
 def find_objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
-    """Return the objective in a file's metadata, or the default objective."""
+    """Return the objective's name from a Parquet file's metadata, or the default objective if absent."""
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
@@ -217,7 +217,7 @@ def read_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
 
 
 def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
-    """Return the values of a column of lists, and the end of each list in them."""
+    """Return the concatenated values of a column of lists, and where each list ends in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     offsets = column.offsets.to_numpy()

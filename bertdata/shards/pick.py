@@ -12,8 +12,8 @@ def pick_records(
 ) -> tuple[int, int]:
     """Write ``count`` evenly spaced records in canonical form. Return (records written, records in the file).
 
-    Record i is number ``int(i * n / count)`` of n. If the file has fewer than ``count`` records, some are
-    written more than once, as in the original program.
+    The i-th written record is number ``int(i * n / count)`` of the file's n records. If the file has fewer
+    than ``count`` records, some are written more than once, as MLPerf's program does.
     """
     # Two passes: the spacing of the picked records depends on the number of records.
     total = sum(records for _, records in read_canonical_blocks(file, name, engine))
@@ -37,7 +37,7 @@ def pick_records(
 def choose_numbers(total: int, count: int) -> list[int]:
     """Return the numbers of the records to pick, ascending.
 
-    The spacing is a double, as in the original program.
+    The spacing is a 64-bit float, so that rounding chooses the same records as MLPerf's program.
     """
     spacing = total / count
     return [int(i * spacing) for i in range(count)]

@@ -28,11 +28,11 @@ class ShardWriter(Protocol):
 class ShardReader(Protocol):
     """Interface of a reader of a shard. ShardError names the file and the record that cannot be read.
 
-    layout: shape of the examples.
+    layout: objective and largest sizes of the examples.
     """
 
     layout: ShardLayout
-    index: Any = None  # cached by piece_ends; a later reader of the same file may reuse it
+    index: Any = None  # set by piece_ends, so that a later reader of the same file need not compute it again
 
     is_measured: bool = False
     """True if the file does not store the layout's sizes. They are then measured from its examples."""
@@ -44,9 +44,10 @@ class ShardReader(Protocol):
         ...
 
     def piece_ends(self) -> Sequence[int] | None:
-        """Return for each piece the number of examples up to its end.
+        """Return the number of examples up to the end of each piece.
 
-        A piece is a run of examples that ``piece`` can decode alone. None if this reader only reads in order.
+        A piece is a run of consecutive examples that can be decoded without the rest of the file. None if the
+        file can only be read in order.
         """
         return None
 

@@ -31,7 +31,7 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writer of examples as canonical records. The file's md5 is therefore the content md5."""
+    """Writer of examples to TFRecord in canonical form. The file's md5 is therefore its content md5."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -57,9 +57,9 @@ def encode_batch(
     where: str = "",
     first: int = 0,
 ) -> bytes | memoryview:
-    """Return the framed canonical records of the batch.
+    """Encode a batch as TFRecord records in canonical form. Return their bytes, frames included.
 
-    where: beginning of error messages. first: number of the batch's first record.
+    where: name of the shard, for errors. first: number of the batch's first record.
     ShardError names an example that cannot be stored in a record.
     """
     objective = find_objective(layout.objective)
@@ -135,7 +135,10 @@ class TFRecordReader(ShardReader):
         return self._batches(self._file, size)
 
     def piece_ends(self) -> Sequence[int]:
-        """Return the ends of runs of 16 records. The index takes 16 bytes per run and is made once."""
+        """Return where each piece ends. A piece is 16 records.
+
+        The first call walks over the file's headers to find the pieces. Their index takes 16 bytes per piece.
+        """
         return self._get_index()[1]
 
     def piece(self, number: int) -> ExampleBatch:
@@ -146,10 +149,10 @@ class TFRecordReader(ShardReader):
         return batch
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
-        """Return the index of the runs of records.
+        """Return the index of the pieces, which are runs of 16 records.
 
-        Its first part is the byte offset of each run and of the file's end. Its second part is the number of
-        records up to each run's end.
+        The first part holds the byte offset of each piece, then the file's end. The second part holds the
+        number of records up to the end of each piece.
         """
         if self.index is None:
             self.index = self._find_pieces()
@@ -160,7 +163,7 @@ class TFRecordReader(ShardReader):
         # record_starts also yields the file's end, so ``records`` ends up as the number of records and
         # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
         # 32, 40].
-        """Build the index by walking over the frame headers."""
+        """Build the index of the pieces from the header of every record. Payloads are skipped."""
         starts, records, place = array("Q"), 0, 0
         for records, place in enumerate(find_record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
@@ -226,10 +229,10 @@ def decode_columns(
 
 
 def find_layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
-    """Return the layout of examples with a record's features.
+    """Derive the layout of a file's examples from the features of one record.
 
-    objective: None to search the built-in objectives for one with exactly these fields. LossyExample if the
-    features do not belong to the objective.
+    objective: the examples' objective. None searches for a built-in objective with exactly these features.
+    LossyExample if the features do not match the objective.
     """
     forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _list_forms(one)]
     exact = [form for form in forms if set(form[1]) == set(features)]
@@ -260,7 +263,10 @@ def _find_padding(features: FieldValues, fields: Fields) -> int:
 
 
 def _format_misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
-    """Return an error message that names superfluous features, else those missing for the first form."""
+    """Return an error message that names unknown features, or if there are none, missing features.
+
+    forms: feature names of each possible form of a record. Features are missing from the first form.
+    """
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
         return f"lacks {', '.join(sorted(forms[0] - set(features)))}"
@@ -268,7 +274,10 @@ def _format_misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
 
 
 def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
-    """Yield the objective's TFRecord layouts with placeholder sizes, each with its fields."""
+    """Yield each form that records of the objective can have: its layout and its fields.
+
+    The sizes in the layout are placeholders.
+    """
     for remask in (False, True):
         layout = ShardLayout(objective=objective.name, max_seq_length=1, remask=remask)
         try:
@@ -280,7 +289,7 @@ def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
 def read_canonical_blocks(
     file: ByteSource, name: str, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield the canonical form of a TFRecord file in blocks, each with its number of records.
+    """Yield a TFRecord file's records in canonical form, as (block of bytes, number of records in it).
 
     Works for any ``tf.train.Example`` messages. ShardError names a record that is damaged or not an Example.
     """
@@ -311,7 +320,7 @@ def _make_record_error(name: str, done: int, error: Exception) -> ShardError:
 
 
 def split_frames(block: bytes) -> list[bytes]:
-    """Return the framed records of a block that holds only complete, undamaged records."""
+    """Split a block of complete, undamaged records into the bytes of each record, frame included."""
     frames, place = [], 0
     while place < len(block):
         end = place + int.from_bytes(block[place : place + 8], "little") + FRAME_BYTES

@@ -113,7 +113,7 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reader of files of this layout from any program, with any integer types. Files must be seekable."""
+    """Reader of such HDF5 files from any program, with any integer types. The file must be seekable."""
 
     layout: ShardLayout
 
@@ -146,7 +146,7 @@ class VarlengthReader(ShardReader):
         return regroup(self._blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
-        """Yield the input ids of all rows in blocks, with the end of each row. Nothing else is read."""
+        """Yield blocks of rows: their concatenated input ids and where each row ends. Only these are read."""
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
@@ -244,7 +244,7 @@ def _check_equal_counts(what: str, found: "Array", of: str, expected: "Array", r
 
 
 def _make_segments(block: Any) -> "Array":
-    """Return each example's segment ids: zeros, then ones."""
+    """Return the segment ids of all tokens: in each example zeros for segment A, then ones for segment B."""
     import numpy as np
 
     from bertdata.examples.columns import lengths

@@ -19,7 +19,7 @@ from bertdata.records import ExampleBatch
 class MixedAccess:
     """Random access to the examples of a mixture.
 
-    Each source keeps its RandomAccess for the last pass over it.
+    For each source, the RandomAccess for the latest pass over it is kept open.
     """
 
     def __init__(self, data: MixedExamples) -> None:
@@ -42,7 +42,7 @@ class MixedAccess:
         return columns.take(columns.join(found), np.argsort(np.concatenate(places)))
 
     def _open_source(self, source: int, number: int) -> RandomAccess:
-        """Return random access to a source in this pass over it, with the masks of the pass's epoch."""
+        """Return random access to a source. number: pass over the source, which selects the masks' epoch."""
         part = self._data.parts[source]
         epoch = number if isinstance(part, MaskedData) else 0
         if self._sources.get(source, (-1,))[0] != epoch:

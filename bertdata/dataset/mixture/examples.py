@@ -1,4 +1,4 @@
-"""The examples of a mixture in their order, for views of a dataset.
+"""The examples of a mixture in their order. Views of a dataset read them.
 
 This module imports NumPy.
 """
@@ -25,10 +25,10 @@ _BLOCK = 4096  # examples
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedExamples(OpenedDataset):
-    """``length`` examples of a mixture, from place ``first`` of its endless order on. parts: the sources.
+    """A dataset of ``length`` examples of a mixture, from place ``first`` of the mixture's order on.
 
-    A source that has given all its examples starts again. If it draws masks while reading, each pass over it
-    has the masks of another epoch.
+    parts: the sources. The order has no end, because a source starts again after its last example. If a
+    source draws masks while reading, each pass over it has the masks of another epoch.
     """
 
     parts: tuple[OpenedDataset, ...]
@@ -60,9 +60,9 @@ class MixedExamples(OpenedDataset):
             given = given + counts
 
     def at_epoch(self, epoch: int) -> "MixedExamples":
-        """Return the examples of this epoch of the mixture.
+        """Return the examples of another epoch of the mixture.
 
-        Masks follow the passes over the sources instead.
+        The masks do not depend on this epoch. They change with every pass over a source.
         """
         return replace(self, first=epoch * self.length)
 
@@ -73,14 +73,14 @@ class MixedExamples(OpenedDataset):
 
 
 class _SourceStream:
-    """The examples of a source from a number on, pass after pass."""
+    """Endless stream of a source's examples, starting at example ``number`` and repeating the source."""
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
         self._batches = _repeat_batches(data, number)
         self._held: ExampleBatch | None = None
 
     def take(self, count: int) -> list[ExampleBatch]:
-        """Return the next ``count`` examples."""
+        """Return the next ``count`` examples of the stream, as a list of batches."""
         found = []
         while count:
             held = self._held if self._held is not None else next(self._batches)
@@ -127,7 +127,11 @@ def mix_examples(
 
 
 def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
-    """Return the number of examples in an epoch of a mixture. See StoppingStrategy."""
+    """Return the number of examples in an epoch of a mixture.
+
+    sizes: number of examples of each source. stopping_strategy: "first_exhausted" ends the epoch when the
+    first source has given all its examples, "all_exhausted" when the last has.
+    """
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))
         raise SettingsError(f"stopping_strategy is {stopping_strategy!r}, expected {wanted}")

@@ -32,12 +32,12 @@ from bertdata.examples.columns import Array
 
 @lru_cache(maxsize=4)
 def find_turns(weights: tuple[int, ...]) -> "Turns":
-    """Return the turns for these weights. The last few results are cached."""
+    """Return the Turns object for these weights. The last few are cached."""
     return Turns(weights)
 
 
 class Turns:
-    """For each place of a mixture, from 0 on, its source and the number of the source's turn.
+    """Lookup of the source that supplies each place of a mixture, and of the number of its turn.
 
     weights: positive integers, one per source.
     """

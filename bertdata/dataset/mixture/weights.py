@@ -62,7 +62,7 @@ def _matches_files(pattern: str) -> bool:
 def find_weights(paths: str) -> tuple[int, ...]:
     """Return the integer weights of the paths, or () if none has a weight.
 
-    SettingsError if only some have one.
+    SettingsError if some paths have a weight and others have none.
     """
     found = split_weighted(paths)
     without = [path for path, weight in found if weight is None]

@@ -1,6 +1,7 @@
-"""Published sums of shards, one compressed table per data set.
+"""Load tables of the checksums that NVIDIA published for the shards of its data sets.
 
-Columns: the shard's name and its sum, as computed by ``bertdata.shards.row_sums``.
+Each table is a compressed file with two columns: name (of the shard) and sum, the checksum that
+``bertdata.shards.row_sums`` defines.
 """
 
 from importlib import resources
@@ -20,10 +21,10 @@ def list_sum_tables() -> list[str]:
 
 
 def find_sums(table: str) -> dict[str, str] | None:
-    """Return the sums of a table by shard name. table: a built-in table's name, or the path of a .tsv file.
+    """Load a table of checksums by shard name.
 
-    None if it is not a table of sums, which is recognised by its columns name and sum. InputError for a bad
-    line.
+    table: name of a built-in table, or path of a .tsv file. None if it lacks the columns name and sum, and is
+    therefore another table. InputError for a malformed line.
     """
     if table in list_sum_tables():
         import lzma  # some Python builds lack it, and only built-in tables need it

@@ -32,7 +32,7 @@ def list_table_names() -> list[str]:
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """Return the rows of a table in order. name: a built-in table's name, or the path of a .tsv file.
+    """Load the rows of a table in order. name: name of a built-in table, or path of a .tsv file.
 
     UsageError for an unknown name, listing the known ones. InputError for a file that is not such a table.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ExamplesByNumber:
-    """The examples by index, as objects of the objective's ``example_type``. Picklable.
+    """Examples by index, as objects of the objective's ``example_type``. Picklable.
 
     Files are opened only when the first example is read.
     objective: a user's objective as package.module:NAME, loaded in each process. None for a built-in

@@ -21,7 +21,7 @@ def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None)
 
 
 def split_numbers(examples: int, part: int, parts: int) -> range:
-    """Return the numbers of the examples of one part, if ``parts`` divide them as evenly as possible."""
+    """Divide the example numbers evenly into ``parts`` ranges and return range ``part``, from 0."""
     return range(examples * part // parts, examples * (part + 1) // parts)
 
 

@@ -50,12 +50,15 @@ def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:
 def iterate_all_rows(
     data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all examples. versions: unused, but part of the cache's key."""
+    """Yield the rows of all examples. versions: unused here, but ``datasets`` hashes it for its cache."""
     return iterate_rows([range(data.examples)], data, objective)
 
 
 def _split_into_shares(data: OpenedDataset) -> list[range]:
-    """Return the numbers of the examples of each shard. A mixture has equal shares instead, one per shard."""
+    """Return the range of example numbers of each shard.
+
+    A mixture alternates between shards. Its examples are instead split evenly into as many ranges.
+    """
     if isinstance(data, MixedExamples):
         shares = len(data.shards)
         return [split_numbers(data.examples, share, shares) for share in range(shares)]

@@ -20,7 +20,7 @@ _ROWS = 256
 
 
 def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
-    """Return the features of the dataset's TFRecords by field name, for ``tf.io.parse_example``.
+    """Return the feature spec with which ``tf.io.parse_example`` parses the dataset's TFRecords.
 
     SettingsError for packed rows.
     """

@@ -23,7 +23,7 @@ from bertdata.records import ShardLayout
 
 
 class TorchExamples(IterableDataset[Any]):
-    """The examples of a rank as an iterable dataset. Picklable.
+    """The examples of a rank (a process of distributed training) as an iterable dataset. Picklable.
 
     Each example is read by exactly one DataLoader worker.
     """
@@ -101,7 +101,7 @@ class Collator:
 
 
 def _make_draws(examples: int, masker: Masker) -> Draws:
-    """Return the draws for a batch's masks. All examples share a key that torch's generator draws.
+    """Return the random draws for a batch's masks, from a key that torch's generator draws per batch.
 
     DataLoader workers have different seeds, so no two batches get the same key.
     """

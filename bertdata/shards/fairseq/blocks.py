@@ -29,7 +29,7 @@ _MASKED_SHARE = 0.15
 
 
 def check_blocks(objective: Objective, name: str) -> None:
-    """Raise SettingsError for an objective whose examples hold more than blocks of ids."""
+    """Raise SettingsError for an objective whose examples hold more than token ids and masks."""
     if not set(objective.batch_type.groups()) <= {IDS, MASKS, WORD_STARTS}:
         raise SettingsError(
             f"{name}: fairseq holds blocks of ids, those of create --objective mlm --no-masks, not examples "
@@ -49,9 +49,10 @@ class FairseqReader(ShardReader):
         objective: Objective | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """Open the file and find its layout.
+        """Open the ``.bin`` and its ``.idx`` and find the sizes of the examples.
 
-        objective: mlm, or None for the same. sizes: the examples' sizes by name, or None to measure them.
+        objective: mlm, the only objective possible. None means mlm too.
+        sizes: the examples' largest sizes by name, from a manifest. None measures them in the file.
         """
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
@@ -98,14 +99,14 @@ class FairseqReader(ShardReader):
 
 
 def _find_blank_lines(lines: StoredLines) -> Array:
-    """Return for each line whether it is a single end token."""
+    """Return a boolean per line: True for a blank line, which consists of a single end token."""
     found: Array = lengths(lines.ends) == 1
     found[found] = lines.ids[lines.ends[found] - 1] == END
     return found
 
 
 def make_lines(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
-    """Return the ids of blocks as lines, without the start token of each, and the lines' ends.
+    """Convert blocks to lines by removing each start token. Return the lines' ids and where each line ends.
 
     start: id of the start token. ShardError for a block without it, or with nothing after it.
     """

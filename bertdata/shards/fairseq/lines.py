@@ -35,18 +35,18 @@ _LINE_BYTES = 12
 
 
 def make_index_path(path: str) -> str:
-    """Return the path of the ``.idx`` that belongs to a ``.bin``."""
+    """Return the path of the ``.idx`` file that belongs to this ``.bin`` file."""
     return path.removesuffix(BIN) + INDEX
 
 
 def choose_id_type(vocabulary_size: int) -> str:
-    """Return the integer type for the ids of a vocabulary of this size."""
+    """Return the integer type, u2 or u4, in which fairseq stores the ids of a vocabulary of this size."""
     return "u2" if vocabulary_size < SMALL_VOCABULARY else "u4"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StoredLines:
-    """Lines in memory. Line i is ``ids[ends[i-1]:ends[i]]``. ids: in the file's integer type."""
+    """Lines of token ids in memory. Line i is ``ids[ends[i-1]:ends[i]]``, in the file's integer type."""
 
     ids: Array
     ends: Array
@@ -59,7 +59,7 @@ class StoredLines:
 class LinesFile:
     """An open ``.bin`` whose ids are read on demand.
 
-    kind: integer type of the ids. ends: end of each line, counted in ids.
+    kind: integer type of the ids, such as u2. ends: number of ids in the file up to the end of each line.
     """
 
     file: FileView
@@ -73,7 +73,7 @@ class LinesFile:
     def pieces(self, most: int) -> Iterator[StoredLines]:
         """Yield the lines in order, at most ``most`` at a time.
 
-        Their ends count from the piece's first id.
+        The ``ends`` of the yielded lines count from the first id yielded with them.
         """
         for first in range(0, len(self), most):
             start = int(self.ends[first - 1]) if first else 0
@@ -81,7 +81,7 @@ class LinesFile:
             yield StoredLines(ids=self._read(start, int(ends[-1])), ends=ends)
 
     def whole(self) -> StoredLines:
-        """Return all lines."""
+        """Read all lines into memory and return them."""
         return StoredLines(ids=self._read(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
 
     def _read(self, start: int, count: int) -> Array:
@@ -100,7 +100,7 @@ class LinesFile:
 
 
 def read_lines(file: IO[bytes], name: str) -> StoredLines:
-    """Return all lines of a ``.bin``. Errors as from open_lines."""
+    """Read all lines of a ``.bin``. ShardError if the file and its ``.idx`` are damaged or do not match."""
     return open_lines(file, name).whole()
 
 
@@ -159,7 +159,10 @@ def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
 
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writer of lines to a ``.bin``. It makes the ``.idx`` at the end. kind: one of TYPES."""
+    """Writer of lines to a ``.bin``. ``index`` returns the ``.idx`` at the end.
+
+    kind: integer type of the ids, one of TYPES.
+    """
 
     sink: Sink
     kind: str

@@ -54,5 +54,5 @@ class FairseqWriter:
         return self._lines.index()
 
     def dictionary(self) -> bytes:
-        """Return the contents of ``dict.txt``, with the token counts of the blocks written."""
+        """Return the contents of ``dict.txt``: each token and how often the written blocks contain it."""
         return make_dictionary(self._vocabulary, self._counts.tolist()).dump()

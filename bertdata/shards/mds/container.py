@@ -32,11 +32,11 @@ _MASK_SHARE = 0.15
 
 
 class MdsWriter:
-    """Writer of a shard of unmasked examples. The whole shard is in memory until it is closed.
+    """Writer of a shard of unmasked examples. It holds the whole shard in memory until ``close``.
 
-    names: name of each example in order. None for the shard's name without its ending, followed by a number.
-    form: columns of the shard. None for the form that ``create`` uses, with ids as wide as the first batch's:
-    16 bits for a vocabulary of at most 65,536 ids.
+    names: name of each example, in order. None names them after the shard, such as ``part-0-17``.
+    form: columns, compression and hashes of the shard. None for the columns that ``create`` uses, with 16-bit
+    ids if the first batch has 16-bit ids (a vocabulary of at most 65,536 ids), else 32-bit ids.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class MdsWriter:
 
 
 class MdsReader(ShardReader):
-    """Reader of the ids in a shard of any program. The file must be seekable.
+    """Reader of the token ids in an MDS shard of any program. The file must be seekable.
 
     layout: the layout of the shard's dataset, or None if it is unknown. Without it the shard's longest
     example becomes the limit, because a shard does not record how long examples may be. The shard is then
@@ -137,7 +137,7 @@ class MdsReader(ShardReader):
             yield narrow(batch)
 
     def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
-        """Yield ``size`` samples at a time: number of the first, their bytes, and the bounds of each."""
+        """Yield up to ``size`` samples at a time, as (number of the first, their bytes, offset of each)."""
         offsets = self._head.offsets
         self._file.seek(int(offsets[0]))
         for first in range(0, len(self), size):
@@ -154,7 +154,7 @@ class MdsReader(ShardReader):
 
 
 def make_layout(objective: Objective, longest: int) -> ShardLayout:
-    """Return the layout of unmasked examples of which only the largest length is known."""
+    """Return a layout for unmasked examples of at most ``longest`` ids."""
     sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
         sizes[MASKS.size] = max(1, round(_MASK_SHARE * longest))
@@ -162,10 +162,10 @@ def make_layout(objective: Objective, longest: int) -> ShardLayout:
 
 
 def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
-    """Return the uncompressed shard, compared with its index entry.
+    """Check a shard against its entry in the index, decompress it, and return it as an open file.
 
-    An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
-    without an entry.
+    An uncompressed shard without hashes is not loaded into memory.
+    most: largest uncompressed size in bytes, for a shard without an entry.
     """
     if find_compression_ending(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:

@@ -1,6 +1,7 @@
-"""Directories of MDS shards with any columns: written as MDSWriter does, and read again.
+"""Write and read directories of MDS shards with any columns, as Mosaic's MDSWriter writes them.
 
-This is the readable twin of ``ids.py`` and ``container.py``, which process examples of ids in bulk.
+This module converts one sample at a time, for any column types. ``ids.py`` and ``container.py`` are faster
+and handle only samples of token ids.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -58,7 +59,7 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
 
 
 def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[IndexEntry, bytes]:
-    """Return the index entry of a shard, and the bytes of its file, compressed if the form says so."""
+    """Return a shard's index entry and the bytes of its file, compressed if ``form`` names a compression."""
     raw, zipped, stored = _describe_file(name, data, form), None, data
     if form.compression is not None:
         compression = find_compression(form.compression)
@@ -89,7 +90,7 @@ def read_directory(directory: str) -> Iterator[dict[str, Any]]:
 
 
 def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[str, Any]]:
-    """Yield all samples of a shard after comparing it with its entry.
+    """Yield all samples of a shard, after checking the shard's size and hashes against its index entry.
 
     ShardError names an unreadable record.
     """
@@ -103,9 +104,9 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """Return the path of a shard as it was written, or as a loader decompressed it.
+    """Return the path of the shard's file. If only the copy exists that a loader decompressed, return that.
 
-    ShardError if it is missing.
+    ShardError if both are missing.
     """
     for file in (entry.stored, entry.raw):
         path = storage.join(directory, file.basename)

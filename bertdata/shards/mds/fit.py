@@ -13,7 +13,7 @@ UNMASKED = "make the dataset with bertdata create --objective mlm --no-masks"
 
 
 def check_has_only_ids(batch_type: type[ExampleBatch], objective: str, where: str = MDS) -> None:
-    """Raise SettingsError unless the objective's examples have only ids and optionally masks."""
+    """Raise SettingsError if the objective's examples have anything besides ids and optional masks."""
     if has_group(batch_type, WORD_STARTS):
         raise SettingsError(
             f"{where} holds ids alone; objective {objective} has word starts too; create --format mds and "
@@ -29,14 +29,14 @@ def check_has_only_ids(batch_type: type[ExampleBatch], objective: str, where: st
 def check_unmasked(
     batch_type: type[ExampleBatch], objective: str, settings: Mapping[str, Any], where: str = MDS
 ) -> None:
-    """Raise SettingsError as check_ids_alone does, and also if the settings mask the examples."""
+    """Raise SettingsError if the examples have more than ids, or if the settings mask them."""
     check_has_only_ids(batch_type, objective, where)
     if has_group(batch_type, MASKS) and settings.get("masks", True):
         raise SettingsError(f"{where} holds ids without masks; {UNMASKED}")
 
 
 def read_layout_from_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
-    """Return the layout of shards from their dataset's manifest. name: the shard, for errors."""
+    """Read the layout of a dataset's examples from its manifest's JSON. name: the shard, for errors."""
     records = manifest["settings"]
     objective = objective_of_file(records["objective"]["name"], name)
     sizes = {size: records["objective"][size] for size in objective.batch_type.sizes()}

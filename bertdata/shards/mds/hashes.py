@@ -15,7 +15,7 @@ NAMES = (
 
 
 def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names, sorted.
+    """Check the names of hash functions and return them sorted.
 
     SettingsError for an unknown name, MissingExtraError if its package is missing.
     """

@@ -1,6 +1,6 @@
 """Convert many examples of ids to MDS samples at once, and back.
 
-Columns: id, input_ids and optionally len.
+bertdata's samples have the columns id (the sample's name), input_ids and optionally len (the number of ids).
 """
 
 import struct
@@ -23,7 +23,11 @@ Refuse = Callable[[Array, Callable[[int], str]], None]
 
 
 def make_id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
-    """Return the form of shards of ids. wide: 32-bit ids, else 16-bit."""
+    """Return the form of shards whose samples hold token ids.
+
+    wide: True for 32-bit ids, False for 16-bit ids. with_len: add the column len.
+    others: further fields of ShardForm, such as hashes.
+    """
     columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
     return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
 
@@ -31,7 +35,7 @@ def make_id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
 def compute_sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
     """Return the size in bytes of each sample.
 
-    counts: ids of each, 1 to 65535. name_sizes: bytes of its name.
+    counts: number of ids of each sample, 1 to 65535. name_sizes: bytes of each sample's name.
     """
     ids = counts.astype(np.int64)
     shape = np.where(ids < 1 << 8, 2, 3)
@@ -67,16 +71,17 @@ def encode_ids(
 
 
 def encode_length(length: int) -> bytes:
-    """Return the shape of a one-dimensional array as ``encode_shape`` does, but faster."""
+    """Encode the shape of a one-dimensional array of this length. It is a faster ``encode_shape``."""
     if length < 1 << 8:
         return bytes((4, length))
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
 
 
 def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
-    """Return the name of the column of ids. ValueError if there is none, or if it does not hold integers.
+    """Return the name of the column that holds the token ids.
 
-    ids_type: integer type of a column of type bytes, which does not record it.
+    ids_type: integer type of the ids if the column has the type bytes, which does not record it.
+    ValueError if there is no such column, or if it does not hold integers.
     """
     for name in ID_COLUMNS:
         if name in form.names:
@@ -100,7 +105,7 @@ class IdDecoder:
     """Decoder of the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """Find the column of ids in the form. ValueError if there is none.
+        """Find the column of token ids in the shard's form. ValueError if there is none.
 
         ids_type: integer type of the ids, if their column has the type bytes.
         """
@@ -180,14 +185,14 @@ class IdDecoder:
         return counts, items
 
     def _count_plain_ids(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Return the number of ids in values that are plain bytes without a shape, and their type's code."""
+        """Count the ids in values of type bytes, which store no shape. Also return the ids' type code."""
         width = np.dtype(self._array.dtype).itemsize
         refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
         code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
         return sizes // width, np.full(len(sizes), code)
 
     def _decode_mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
-        """Return the ids of samples with different integer types."""
+        """Return the ids of samples whose integer types differ, converted to int64."""
         rows = []
         for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
             kind = np.dtype(DTYPES[code]).newbyteorder("<")
@@ -196,7 +201,7 @@ class IdDecoder:
 
 
 def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
-    """Return the length in each one-dimensional shape, and the offset after the shape."""
+    """Parse the one-dimensional shape at each offset. Return its length and the offset after the shape."""
     codes = buffer[place] & 3
     behind = place + 1 + (1 << codes.astype(np.int64))
     refuse(behind > stops, lambda _: "an array that ends in its shape")

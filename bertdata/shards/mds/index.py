@@ -1,4 +1,7 @@
-"""``index.json`` of an MDS directory, and the form of its shards: columns, compression and hashes."""
+"""Read and write ``index.json``, which lists the shards of an MDS directory.
+
+The form of a shard is its columns with their types, its compression and its hashes.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +22,9 @@ LARGEST_SHARD = (1 << 32) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardForm:
-    """The columns of a shard, sorted by name, with their types.
+    """The form of a shard: columns sorted by name, their types, compression and hashes.
 
-    size_limit: in bytes, None for a single shard.
+    size_limit: size in bytes at which MDSWriter begins a new shard. None for a single shard.
     """
 
     names: tuple[str, ...]
@@ -32,7 +35,7 @@ class ShardForm:
 
     @classmethod
     def of(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
-        """Return the form for columns in any order. columns: type by name."""
+        """Make a form from the type of each column by name, in any order. others: further fields."""
         names = tuple(sorted(columns))
         return cls(names=names, types=tuple(columns[name] for name in names), **others)
 
@@ -53,13 +56,13 @@ class ShardForm:
         }
 
     def dump(self) -> bytes:
-        """Return the JSON in a shard's file."""
+        """Return the form as the JSON that a shard's file stores before its samples."""
         return json.dumps(self.as_json(), sort_keys=True).encode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
-    """A file in an index: its name, size, and hashes by name."""
+    """A file as an index lists it: name, size in bytes, and hashes by the hash's name."""
 
     basename: str
     bytes: int
@@ -68,7 +71,7 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """A shard in an index. zipped: the compressed file, or None."""
+    """A shard as an index lists it. raw: the uncompressed file. zipped: the compressed file, or None."""
 
     form: ShardForm
     samples: int
@@ -90,16 +93,16 @@ class IndexEntry:
 
 
 def dump_index(entries: Iterable[IndexEntry]) -> bytes:
-    """Return the contents of ``index.json``."""
+    """Return the contents of an ``index.json`` that lists these shards."""
     shards = [entry.as_json() for entry in entries]
     return json.dumps({"shards": shards, "version": VERSION}, sort_keys=True).encode()
 
 
 @lru_cache(maxsize=4)
 def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
-    """Parse an index.
+    """Parse an ``index.json`` and return the entries of its shards. where: path of the index, for errors.
 
-    Return its shards. ShardError names what is damaged or unknown. where: the index's path.
+    ShardError names a damaged value or an unknown format, compression or column type.
     """
     try:
         value = parse_json_text(data)
@@ -121,7 +124,7 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
 
 
 def parse_form(value: Any, where: str) -> ShardForm:
-    """Return the form of a shard from its JSON. ShardError names what is damaged or unknown."""
+    """Parse the form of a shard from its JSON. ShardError names a damaged value or an unknown type."""
     _check_version(value, where)
     if (format := value.get("format")) != "mds":
         raise ShardError(f"{where}: format {format!r}, expected mds")

@@ -24,12 +24,18 @@ _WORD = 4
 
 
 def compute_head_size(form: bytes) -> int:
-    """Return the size of a shard without samples, which writers count towards the size limit."""
+    """Return the size in bytes that Mosaic's writer counts for a shard without samples.
+
+    form: the JSON of the shard's form. The size counts towards the size limit of a shard.
+    """
     return 2 * _WORD + len(form)
 
 
 def encode_head(sizes: Array, form: bytes) -> bytes:
-    """Return everything before the samples. sizes: bytes of each sample, in total at most LARGEST_SHARD."""
+    """Return the part of a shard's file before its samples.
+
+    sizes: bytes of each sample, in total at most LARGEST_SHARD. form: the JSON of the shard's form.
+    """
     offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
     offsets += compute_head_size(form) + _WORD * len(sizes)
     assert offsets[-1] <= LARGEST_SHARD
@@ -121,11 +127,11 @@ def _read_exactly(file: BinaryIO, count: int, name: str, size: int) -> bytes:
 
 
 def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
-    """Return where MDSWriter cuts samples into shards: the first sample of each, then the number of samples.
+    """Distribute samples to shards as MDSWriter does. Return the index of each shard's first sample.
 
-    sizes: bytes of each sample. A shard ends before the sample that would exceed the limit. A sample that
-    exceeds the limit alone gets its own shard. ValueError if that is the first sample, for which MDSWriter
-    would write an empty shard.
+    The last item of the result is the number of samples. sizes: bytes of each sample. A shard ends before the
+    sample that would exceed the limit. A sample larger than the limit gets a shard for itself. ValueError if
+    it is the first sample, because MDSWriter would then write an empty shard.
     """
     ends = np.cumsum(np.asarray(sizes, np.int64) + _WORD)
     starts = [0]
@@ -144,6 +150,6 @@ def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) ->
 
 
 def join_shard(samples: Iterable[bytes], form: bytes) -> bytes:
-    """Return the file of a few samples, built in memory."""
+    """Return the bytes of a shard's file with these encoded samples."""
     held = list(samples)
     return encode_head(np.array([len(sample) for sample in held], np.int64), form) + b"".join(held)

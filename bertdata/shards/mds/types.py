@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from bertdata.io.json_text import parse_json_text
 
 UNSAFE = "pkl"
-"""Type whose values run code when they are read (pickle). It is refused."""
+"""Column type that is refused, because reading its values (pickles) would run code."""
 
 DTYPES = {
     8: "uint8",
@@ -41,10 +41,10 @@ _IMAGES = ("pil", "jpeg", "jpeg_array", "jpegarray", "png", "list[pil]", "list[j
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnType:
-    """The type of a column: functions that encode and decode a value.
+    """The type of a column, with functions that convert a value to bytes and back.
 
-    size: bytes of a value, None if it varies. Both functions raise ValueError for a value or bytes of another
-    type.
+    size: number of bytes of a value, or None if it varies.
+    Both functions raise ValueError if the value or the bytes are not of this type.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ColumnType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArrayType:
-    """The type of a column of arrays. dtype and shape are None if each value stores its own."""
+    """The type of a column of arrays. dtype or shape is None if it varies and each value stores it."""
 
     dtype: str | None
     shape: tuple[int, ...] | None
@@ -124,7 +124,7 @@ def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
 
 @cache
 def find_type(name: str) -> ColumnType:
-    """Return the type with this name. ValueError for an unknown type, and for pickle, which runs code."""
+    """Return the column type with this name. ValueError for an unknown type, or pickle, which is unsafe."""
     kind, *arguments = name.split(":")
     if kind == UNSAFE:
         raise ValueError(f"type {UNSAFE} runs code when it is read, and is refused; write the column as json")
@@ -139,7 +139,10 @@ def find_type(name: str) -> ColumnType:
 
 
 def parse_array_type(name: str) -> ArrayType:
-    """Return the type ``ndarray[:item type[:length,length,...]]``. ValueError for any other name."""
+    """Parse an array type written as ``ndarray[:item type[:length,length,...]]``.
+
+    ValueError for any other name.
+    """
     kind, *arguments = name.split(":")
     dtype = arguments[0] if arguments else None
     lengths = arguments[1].split(",") if len(arguments) > 1 else None

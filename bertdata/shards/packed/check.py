@@ -20,9 +20,9 @@ MAX_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """RecordCheck whose errors name the row and the number of the sequence in it.
+    """Check of the sequences in packed rows. Its errors name the row and the number of the sequence in it.
 
-    ends: as in PackBatch.
+    ends: number of sequences in the batch up to the end of each row.
     """
 
     ends: Array
@@ -67,7 +67,7 @@ def check_packs(
 
 
 def check_largest_id(packs: PackBatch, largest: int, record: RecordCheck) -> None:
-    """Raise ShardError for the first row with an id that the container cannot store."""
+    """Raise ShardError for the first row with an id above ``largest``, the container's largest number."""
     examples, last = packs.examples, np.asarray(packs.ends, np.int64) - 1
     for column in examples.columns():
         if column.item == "id" and column.ends is not None:
@@ -90,7 +90,7 @@ def count_items_per_row(ends: Array, row_ends: Array) -> Array:
 
 
 def check_packed_layout(layout: ShardLayout) -> None:
-    """Raise SettingsError if packed rows cannot have this layout."""
+    """Raise SettingsError if the layout's sizes are impossible for packed rows."""
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
     most = find_max_sequences(layout)

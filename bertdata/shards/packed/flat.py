@@ -83,7 +83,10 @@ class FlatWriter:
 
 
 class FlatReader(PackReader):
-    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
+    """Reader of Parquet files in the layout flat, with any integer types and row groups.
+
+    The file must be seekable.
+    """
 
     layout: ShardLayout
 
@@ -122,12 +125,12 @@ class FlatReader(PackReader):
 
 
 def _find_item_types(fields: Fields) -> dict[str, str]:
-    """Return the item type of each list by field."""
+    """Return the item type of each field's list, by field name."""
     return {name: field.type for name, field in fields.items()}
 
 
 def _find_name(column: str, fields: Fields) -> str:
-    """Return the name of the list that stores this column."""
+    """Return the name of the field whose list stores this column of the examples."""
     return next(name for name, field in fields.items() if field.of == column)
 
 
@@ -186,7 +189,7 @@ def _rebase_ends_to_batch(
 ) -> Array:
     """Convert ends that count from each row's start to ends that count from the batch's start.
 
-    This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.
+    This reverses ``_rebase_ends_to_rows``. ShardError unless the last end of each row is the row's size.
     """
     found = found.astype(np.int64)
     rows, sizes, counts = find_rows(sequence_ends), lengths(row_ends), lengths(sequence_ends)

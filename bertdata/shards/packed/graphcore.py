@@ -97,7 +97,10 @@ class GraphcoreLayout:
 
 
 def _insert_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
-    """Return the values of all sequences, each with the value of its [CLS] in front."""
+    """Move the value of each sequence's [CLS] from the row's end to the front of the sequence.
+
+    Returns the values of all sequences, one after the other.
+    """
     # Reversed, the heads of a row are in the order of its sequences.
     values = np.zeros(len(is_head), grid.dtype)
     values[is_head] = grid[:, ::-1][:, : is_there.shape[1]][is_there]

@@ -30,7 +30,7 @@ Compression takes most of the time of packing. The shuffle filter saves a quarte
 
 
 class GridHdf5Writer:
-    """Writer of rows in blocks of a fixed size.
+    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
 
     The file's bytes do not depend on the size of the batches that it receives.
     """
@@ -70,7 +70,7 @@ class GridHdf5Writer:
 
 
 class GridHdf5Reader(PackReader):
-    """Reader of files of the layout from any program, with any integer types and chunks.
+    """Reader of packed rows from HDF5 files of any program, with any integer types and chunk sizes.
 
     The file must be seekable.
     """

@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Writer of rows as canonical records."""
+    """Writer of packed rows to TFRecord, each row as a record in canonical form."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -59,7 +59,7 @@ class GridRecordWriter:
 
 
 class GridRecordReader(PackReader):
-    """Reader of a TFRecord file of any program.
+    """Reader of packed rows from TFRecord files of any program.
 
     The first record determines the layout. The file must be seekable.
     """
@@ -102,7 +102,7 @@ class GridRecordReader(PackReader):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Number of records, from the frame headers alone."""
+        """Number of packed rows: the file's records, counted from their headers without decoding them."""
         if self._rows is None:
             self._rows = count_records(self._file, self._name)
         return self._rows

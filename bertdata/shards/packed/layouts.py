@@ -117,9 +117,9 @@ def make_pack_reader(
 def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader if the file's metadata name the layout flat, else None.
+    """Return a reader if the file's metadata names the layout flat, or None if it names no layout.
 
-    ShardError for any other layout.
+    ShardError if it names any other layout.
     """
     packing = read_metadata(file, "packing")
     if packing is None:
@@ -168,18 +168,21 @@ def _open_tfrecord(
 
 
 _READERS = {"tfrecord": _open_tfrecord, "hdf5": _open_hdf5, "parquet": _open_parquet}
-"""Function that recognises and opens packed rows, by format. Other formats hold no packed rows."""
+"""Functions that open a file of packed rows, by container. Other containers hold no packed rows."""
 
 
 def _choose_objective(packing: str, objective: Objective | None) -> Objective:
-    """Return the objective of a file's rows, by default the default objective. Errors as check_objective."""
+    """Return ``objective``, or the default objective for None.
+
+    SettingsError if the layout cannot hold its examples.
+    """
     found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
     return found
 
 
 def _read_field_names(file: IO[bytes], name: str) -> set[str]:
-    """Return the fields of the first record. An empty set if it cannot be read."""
+    """Return the field names of the first TFRecord record, or an empty set if it cannot be read."""
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
@@ -189,7 +192,7 @@ def _read_field_names(file: IO[bytes], name: str) -> set[str]:
 
 
 def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
-    """Return the layout whose rows have these fields, or None if the rows are not packed.
+    """Return the name of the layout whose rows have these fields, or None if the rows are not packed.
 
     If the fields match neither a layout nor plain examples, the closest match is returned. Its reader then
     names the fields that differ.

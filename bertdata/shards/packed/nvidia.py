@@ -59,7 +59,7 @@ class _VaryingRows(NamedTuple):
 
 
 class NvidiaWriter:
-    """Writer of rows in blocks of a fixed size.
+    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
 
     The file's bytes do not depend on the size of the batches that it receives.
     """
@@ -155,7 +155,10 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
 
 
 def _arrange(packs: PackBatch) -> dict[str, _VaryingRows]:
-    """Return checked rows in the form of the file's fields, by the names of ``schemas/packed.json``."""
+    """Convert checked rows to the values of each field.
+
+    The keys are the quantities that fields store, as ``of`` in ``schemas/packed.json`` names them.
+    """
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
     masks = get_masks(examples)
@@ -176,7 +179,7 @@ def _arrange(packs: PackBatch) -> dict[str, _VaryingRows]:
 
 
 def _make_segments(examples: ExampleBatch) -> Array:
-    """Return 0 for each id of a first segment and 1 for each other id."""
+    """Return the segment id of every token: 0 in an example's first segment, 1 after it."""
     sizes = lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + get_segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
@@ -186,9 +189,9 @@ def _make_segments(examples: ExampleBatch) -> Array:
 def _read_sequences(
     rows: dict[str, _VaryingRows], batch_type: type[ExampleBatch], record: RecordCheck
 ) -> PackBatch:
-    """Return the sequences of the rows, not yet checked.
+    """Convert the fields of packed rows to examples, not yet checked.
 
-    ShardError if the parts of a row contradict each other.
+    ShardError if the fields of a row contradict each other.
     """
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
@@ -213,9 +216,10 @@ def _read_sequences(
 
 
 def _check_sums(rows: dict[str, _VaryingRows], of: str, items: str, record: RecordCheck) -> Array:
-    """Return the sizes of the sequences. In each row they must add up to the row's number of items.
+    """Return the number of items of every sequence, such as its number of ids.
 
-    of: field with the sizes. items: field whose items are counted.
+    of: field that stores these numbers. items: field that stores the items themselves.
+    ShardError unless the numbers of each row add up to the row's number of items.
     """
     _check_lengths(rows, of, "pair_labels", record)
     name, counts = _NAMES[of], rows["pair_labels"].ends

@@ -27,7 +27,7 @@ _VALUES = 0  # index of "values" in bertdata.examples.fields.SOURCES
 
 
 def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
-    """Return the framed canonical records of the rows."""
+    """Encode packed rows as TFRecord records in canonical form. Return their bytes, frames included."""
     fields = load_row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
         return b"".join(_encode_records(grids, fields))
@@ -41,7 +41,7 @@ def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None)
 
 
 def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
-    """Yield the framed record of each row. This is the Python twin of the kernel's ``encode``."""
+    """Yield the TFRecord record of each row. It is the Python version of the kernel's ``encode``."""
     for row in range(len(next(iter(grids.values())))):
         values = {name: grids[field.of][row].tolist() for name, field in fields.items()}
         features = {
@@ -54,7 +54,7 @@ def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
 def decode_rows(
     file: IO[bytes], name: str, layout: ShardLayout, size: int, engine: Engine | None = None
 ) -> Iterator[Grids]:
-    """Yield the grids of a file's records, at most ``size`` rows at a time. ShardError names a bad record."""
+    """Decode a TFRecord file to grids, at most ``size`` rows at a time. ShardError names a bad record."""
     fields = load_row_fields(layout.packing or "", "tfrecord")
     file.seek(0)
     if not use_native(engine or default_engine()):
@@ -73,7 +73,7 @@ def decode_rows(
 
 
 def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict[str, list[int]]]:
-    """Yield the values of each record by field. This is the Python twin of the kernel's ``decode``."""
+    """Yield each record's values by field name. It is the Python version of the kernel's ``decode``."""
     fields = load_row_fields(layout.packing or "", "tfrecord")
     for record, payload in enumerate(read_payloads(file, name)):
         try:
