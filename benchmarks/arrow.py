@@ -93,7 +93,7 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
     def read() -> int:
         with path.open("rb") as file:
             lines = open_lines(file, str(path))
-            return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.pieces(4096))
+            return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.read_pieces(4096))
 
     wrote, found = best_cpu(write, REPEATS), best_cpu(read, REPEATS)
     blocks_read = best_cpu(lambda: read_ours(folder), REPEATS)

@@ -112,7 +112,7 @@ def _preview_task(
     if all(map(storage.exists, sources)):
         input_md5 = partial(_hash_input, task, md5_of)
         dataset = target.dataset
-        reasons = [dataset.reason_to_remake(name, input_md5, dataset.read_entry(name)) for name in names]
+        reasons = [dataset.find_reason_to_remake(name, input_md5, dataset.read_entry(name)) for name in names]
     # Bins of a part are written together: if one must be, all are.
     if any(reasons):
         others = "the run's other files" if target.settings.files_of_run else "its part's other bins"

@@ -63,7 +63,7 @@ def setting(
     facts = {
         "help": help,
         "choices": choices,
-        "bounds": _bound_keywords({"least": least, "most": most, "above": above, "below": below}),
+        "bounds": _make_bound_keywords({"least": least, "most": most, "above": above, "below": below}),
         "keywords": keywords or {},
         "optional": optional,
         "record": record,
@@ -72,7 +72,7 @@ def setting(
     return field(default=default, metadata=facts)
 
 
-def _bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
+def _make_bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
     """Return the JSON Schema keywords for these bounds."""
     found = {keyword: bounds.get(name) for name, keyword in _BOUNDS.items()}
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
@@ -90,7 +90,7 @@ def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSI
     marks = {**item.metadata["marks"], **others}
     facts = {**item.metadata, "help": item.metadata["help"] + help, "marks": marks}
     if bounds:
-        facts["bounds"] = _bound_keywords(bounds)
+        facts["bounds"] = _make_bound_keywords(bounds)
     return field(default=item.default if default is MISSING else default, metadata=facts)
 
 

@@ -19,7 +19,7 @@ _BEFORE = 2
 _REMADE = {
     1: "remove the directory and make it again: its shards get the same bytes",
 }
-"""What the user should do about a version that can no longer be read, by version."""
+"""Advice for the user by manifest version, for old versions that can no longer be read."""
 
 _TOKENIZER = ("dialect", "lower_case")
 _CONTAINER = (
@@ -80,16 +80,19 @@ def _make_records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> di
     others = ("objective", *_TOKENIZER, *_CONTAINER)
     own = {name: value for name, value in settings.items() if name not in others}
     name = {"name": settings["objective"]} if "objective" in settings else {}
-    vocabulary = _select(written, ("vocabulary",))
+    vocabulary = _select_settings(written, ("vocabulary",))
     return {
-        "text": _select(written, ("punkt",)),
-        "tokenizer": {"kind": WORDPIECE, **_select(settings, _TOKENIZER), **vocabulary},
+        "text": _select_settings(written, ("punkt",)),
+        "tokenizer": {"kind": WORDPIECE, **_select_settings(settings, _TOKENIZER), **vocabulary},
         "objective": {**name, **own, **name},
-        "container": {**_select(settings, _CONTAINER), **_select(written, ("shuffle", "num_shards"))},
+        "container": {
+            **_select_settings(settings, _CONTAINER),
+            **_select_settings(written, ("shuffle", "num_shards")),
+        },
     }
 
 
-def _select(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _select_settings(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values}
 
 
@@ -103,15 +106,15 @@ def convert_to_version_2(
     records = value["settings"]
     head = {
         "format_version": _BEFORE,
-        **_select(value, ("kind",)),
+        **_select_settings(value, ("kind",)),
         "recipe": recipe,
         "phase": value["phase"],
         "settings": settings,
         "settings_digest": compute_settings_digest(settings),
         "unicode_version": value["unicode_version"],
         "vocabulary": records["tokenizer"]["vocabulary"],
-        **_select(records["container"], ("shuffle", "num_shards")),
-        **_select(value, ("dataset_manifest",)),
+        **_select_settings(records["container"], ("shuffle", "num_shards")),
+        **_select_settings(value, ("dataset_manifest",)),
         "punkt": records["text"]["punkt"],
     }
     rest = {name: item for name, item in value.items() if name not in head}

@@ -40,7 +40,7 @@ class Recipe:
         (key ""), and two phases to phase1 and phase2. SettingsError for an unknown phase.
         """
         if phase is not None:
-            require(1 <= phase <= len(self.phases), self._without_phase(phase))
+            require(1 <= phase <= len(self.phases), self._make_phase_message(phase))
             return {"": self.phases[phase - 1]}
         if len(self.phases) == 1:
             return {"": self.phases[0]}
@@ -58,7 +58,7 @@ class Recipe:
         names = {name for phase in self.phases for name in phase}
         return {name for name in names if any(p.get(name) != self.phases[0].get(name) for p in self.phases)}
 
-    def _without_phase(self, phase: int) -> str:
+    def _make_phase_message(self, phase: int) -> str:
         """Return the error message for a phase that this recipe does not have."""
         if len(self.phases) > 1:
             return f"recipe {self.name} has phases 1 and 2; phase {phase} was asked for"

@@ -20,8 +20,8 @@ SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
 class ExampleSettings:
     """Everything that decides a shard's bytes except the text and the vocabulary.
 
-    ``setting(record=...)`` names the manifest's record that stores the setting, see
-    ``bertdata.config.dataset_settings``.
+    The manifest stores settings in several records. ``setting(record=...)`` names the record of a setting if
+    it is not the objective's, see ``bertdata.config.dataset_settings``.
     """
 
     objective: str = setting("bert", "training objective of the examples; your own is package.module:NAME")

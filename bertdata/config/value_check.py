@@ -89,10 +89,10 @@ def _format_fault(fault: Fault, item: Mapping[str, Any]) -> str:
         expected = _BOUNDS[fault.keyword].format(rule)
     else:
         return f"{name}: {fault.message[:_MOST_WORDS]}"
-    return f"{name} is {_shorten(fault.value)}, expected {expected}"
+    return f"{name} is {_shorten_value(fault.value)}, expected {expected}"
 
 
-def _shorten(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     """Return the value's repr, cut to a readable length."""
     words = repr(value)
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
@@ -118,7 +118,7 @@ def read_value(text: str, kinds: list[str], name: str) -> Any:
         except (ValueError, KeyError):
             continue
     wanted = " or ".join(kind for kind in kinds if kind != "null")
-    raise SettingsError(f"{name} is {_shorten(text)}, expected the type {wanted}")
+    raise SettingsError(f"{name} is {_shorten_value(text)}, expected the type {wanted}")
 
 
 def _parse_number(text: str) -> int | float:

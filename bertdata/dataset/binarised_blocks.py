@@ -37,7 +37,7 @@ class BinarisedBlocks(OpenedDataset):
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield all blocks, a few thousand at a time."""
-        blocks = _read(shard.path, self.breaks, self.tokens_per_sample)
+        blocks = _read_blocks(shard.path, self.breaks, self.tokens_per_sample)
         for start in range(0, len(blocks), _PIECE):
             yield columns.compact(columns.cut(blocks, start, start + _PIECE))
 
@@ -49,7 +49,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     A line longer than a block becomes a block of its full length, as in fairseq, and the layout has room for
     it. ShardError or SettingsError says what is wrong.
     """
-    blocks = _read(path, breaks, tokens_per_sample)
+    blocks = _read_blocks(path, breaks, tokens_per_sample)
     if not len(blocks):
         raise ShardError(f"{path}: holds no blocks")
     longest = int(columns.lengths(blocks.ends).max())
@@ -67,7 +67,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     )
 
 
-def _read(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
+def _read_blocks(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
     with storage.open_input(path) as file:
         lines = read_lines(file, path)
         return fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)

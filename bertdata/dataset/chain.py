@@ -118,13 +118,13 @@ class _ChainWalk:
             return
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
-            source = self._follow(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
+            source = self._follow_citation(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
             if not isinstance(source, Manifest):
                 return
             self._check_packed(packed, source, path)
             manifest = source
         if isinstance(manifest, Manifest):
-            parts = self._follow(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
+            parts = self._follow_citation(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
             if not isinstance(parts, TextManifest):
                 return
             self._check_inputs([*manifest.inputs, *manifest.skipped], parts.files, "parts", PARTS_COPY)
@@ -136,13 +136,15 @@ class _ChainWalk:
                 records = manifest.settings["recipe"] == RECORDS
                 self._end_chain(f"the parts were made of {'files of records' if records else 'plain text'}")
                 return
-            articles = self._follow(manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest)
+            articles = self._follow_citation(
+                manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest
+            )
             if not isinstance(articles, ArticlesManifest):
                 return
             self._check_inputs(extracted, articles.files, "articles", ARTICLES_COPY)
             manifest = articles
         if isinstance(manifest, ArticlesManifest):
-            self._reach_dump(manifest)
+            self._check_dump(manifest)
 
     def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
         """Report a fault if a packed dataset and its source differ in their inputs or number of examples."""
@@ -155,7 +157,9 @@ class _ChainWalk:
             if found != expected:
                 self._add_fault(path, f"wrong number of {name}", str(found), str(expected))
 
-    def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
+    def _follow_citation(
+        self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]
+    ) -> AnyManifest | None:
         """Return the next manifest of the chain, from a copy in the directory or from a source.
 
         cited: md5 of this manifest. None if there was no manifest.
@@ -210,12 +214,12 @@ class _ChainWalk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """Report a fault if the dataset's manifest names another sentence splitter than its parts' manifest."""
+        """Report a fault unless the manifests of dataset and parts name the same sentence splitter."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
 
-    def _reach_dump(self, articles: ArticlesManifest) -> None:
+    def _check_dump(self, articles: ArticlesManifest) -> None:
         dump = articles.source
         told = f"{dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
         self.links.append(ChainLink(step="dump", description=told))

@@ -29,7 +29,7 @@ class FoundShard:
     name: str
     bytes: int
     entry: ShardEntry | None = None
-    objective: str | None = None  # named by the manifest or the caller
+    objective: str | None = None  # from the manifest, or else from the caller
     padding_id: int | None = None  # None if no manifest records it
 
 
@@ -204,7 +204,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
         )
     manifest = parse_manifest(data, where)
     directory = storage.parent(where)
-    if exact and not (manifest.dump() == data and _agrees_with_md5sums(manifest, directory)):
+    if exact and not (manifest.dump() == data and _matches_md5sums(manifest, directory)):
         raise ManifestError(f"{where}: was edited: it is not what its own entries, or {MD5SUMS_NAME}, say")
     entries = {storage.join(directory, entry.name): entry for entry in manifest.shards}
     if not entries.keys() >= set(chosen):
@@ -232,7 +232,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
 
 
-def _agrees_with_md5sums(manifest: Manifest, directory: str) -> bool:
+def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
     """Return False if MD5SUMS contradicts the manifest. True if there is no MD5SUMS."""
     try:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))

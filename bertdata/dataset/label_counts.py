@@ -39,7 +39,7 @@ class Frequencies(NamedTuple):
         """The share of the most frequent label, from 0 to 1."""
         return max(self.counts) / max(sum(self.counts), 1)
 
-    def losses(self) -> npt.NDArray[np.float64]:
+    def compute_losses(self) -> npt.NDArray[np.float64]:
         """Return each label's cross-entropy loss if labels are guessed with their observed frequencies.
 
         It is -log of the label's share. Each count is increased by 1, so that no loss is infinite.
@@ -50,8 +50,8 @@ class Frequencies(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """The mean of ``losses()`` over all counted labels: the loss of a model that ignores the text."""
-        return float(self.losses() @ np.array(self.counts, np.float64) / sum(self.counts))
+        """The mean loss over all counted labels, which is the loss of a model that ignores the text."""
+        return float(self.compute_losses() @ np.array(self.counts, np.float64) / sum(self.counts))
 
 
 class LabelSurvey(NamedTuple):
@@ -104,7 +104,7 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
     has_masks = has_group(objective.batch_type, MASKS)
     words, pairs, texts = Counter[int](), Counter[int](), _IdCounter()
-    for batch in data.run(range(min(data.examples, _SURVEYED_EXAMPLES))):
+    for batch in data.read_range(range(min(data.examples, _SURVEYED_EXAMPLES))):
         if has_masks:
             words.update(get_masks(batch).originals.tolist())
             if not words:
@@ -112,8 +112,8 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
         if has_pairs:
             pairs.update(get_pair_labels(batch).tolist())
     vocabulary = _find_vocabulary(data)
-    words = words or texts.words(_find_never_masked(data, vocabulary))
-    size = data.vocabulary_size or max(words, default=0) + 2  # at least one label without counts
+    words = words or texts.count_words(_find_never_masked(data, vocabulary))
+    size = data.vocabulary_size or max(words, default=0) + 2  # room for at least one label that never occurs
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
@@ -148,7 +148,7 @@ class _IdCounter:
         self._ids.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
 
-    def words(self, never_masked: bytes | None) -> Counter[int]:
+    def count_words(self, never_masked: bytes | None) -> Counter[int]:
         """Return the counts without the ids that are never masked.
 
         never_masked: one byte per id, 1 if the id is never masked. None if unknown. The two most frequent ids

@@ -120,7 +120,7 @@ class DatasetPlan:
         return unverified or self.objective or "no recipe"
 
     def terms(self) -> dict[str, Any]:
-        """Return the plan as a flat dictionary, to compare it with the plan of an unfinished directory.
+        """Return the plan as a flat dictionary, to be compared with the plan of an unfinished directory.
 
         Its keys are those of manifest version 2, so that a run can continue a directory that an older
         version of bertdata began.
@@ -163,10 +163,10 @@ class Manifest:
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest in the format version in which it was read."""
-        value = self._head() | self._contents()
+        value = self._make_head() | self._make_contents()
         return value if self.version_2 is None else convert_to_version_2(value, **self.version_2)
 
-    def _head(self) -> dict[str, Any]:
+    def _make_head(self) -> dict[str, Any]:
         """Return the first part of the manifest's JSON: version, recipe, settings and cited manifests."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
@@ -182,7 +182,7 @@ class Manifest:
             "parts_manifest": self.parts_manifest,
         }
 
-    def _contents(self) -> dict[str, Any]:
+    def _make_contents(self) -> dict[str, Any]:
         """Return the second part of the manifest's JSON: inputs, shards and totals."""
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}

@@ -54,9 +54,9 @@ class MaskedData(OpenedDataset):
         """The examples with the masks that are stored in the files."""
         return self.source.stored
 
-    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+    def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         """Return the examples of a batch with newly drawn masks. first: number of the first in its shard."""
-        return self._mask(self.source.altered(batch, shard, first), shard, first)
+        return self._mask(self.source.alter_batch(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
         """Return the same examples with the masks of this epoch, counted from 0."""

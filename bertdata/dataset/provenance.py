@@ -38,7 +38,7 @@ class Provenance:
 
     @property
     def parts_md5(self) -> str | None:
-        """The md5 of the parts' manifest, which a dataset cites."""
+        """The md5 of the parts' manifest, which the dataset's manifest stores. None without a manifest."""
         return None if self.parts is None else md5_of(self.parts)
 
     @property

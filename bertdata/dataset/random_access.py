@@ -41,9 +41,9 @@ class RandomAccess:
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data
         self._ends = list(accumulate(shard.examples for shard in data.shards))
-        self._start()
+        self._reset_caches()
 
-    def _start(self) -> None:
+    def _reset_caches(self) -> None:
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
         self._versions: dict[int, tuple[int, ...]] = {}  # file versions whose md5 was checked
@@ -54,20 +54,20 @@ class RandomAccess:
     def __reduce__(self) -> tuple[type["RandomAccess"], tuple[OpenedDataset]]:
         return RandomAccess, (self._data,)
 
-    def batch(self, numbers: Sequence[int]) -> ExampleBatch:
+    def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
         """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
         # After a fork, parent and child share the position of every open file. The child must open its own.
         if os.getpid() != self._process:
-            self._start()
+            self._reset_caches()
         with self._lock:
-            return self._batch(numbers)
+            return self._read_in_pieces(numbers)
 
-    def _batch(self, numbers: Sequence[int]) -> ExampleBatch:
+    def _read_in_pieces(self, numbers: Sequence[int]) -> ExampleBatch:
         # numbers [7, 2, 3] -> order [1, 2, 0]. Sorted, all examples of a run follow each other, so that each
         # run is decoded once.
         """Read the examples piece by piece, then restore the caller's order."""
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        places = groupby((self._locate(numbers[at]) for at in order), key=lambda place: place[:2])
+        places = groupby((self._locate_example(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
             self._take_examples(shard, piece, [place for *_, place in group])
             for (shard, piece), group in places
@@ -75,10 +75,10 @@ class RandomAccess:
         batch = found[0] if len(found) == 1 else columns.join(found)
         return batch if order == list(range(len(order))) else columns.take(batch, np.argsort(order))
 
-    def _locate(self, number: int) -> tuple[int, int, int]:
+    def _locate_example(self, number: int) -> tuple[int, int, int]:
         """Return the index of the example's shard, the piece of the shard, and the place in the piece."""
         shard = bisect_right(self._ends, number)
-        return shard, *self._open_shard(shard).place(number - (self._ends[shard - 1] if shard else 0))
+        return shard, *self._open_shard(shard).find_place(number - (self._ends[shard - 1] if shard else 0))
 
     def _take_examples(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
         batch = self._read_piece(shard, piece)
@@ -92,7 +92,7 @@ class RandomAccess:
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        batch = self._open_shard(shard).piece(piece)
+        batch = self._open_shard(shard).read_piece(piece)
         self._cache[key] = batch
         self._cached_bytes += _count_bytes(batch)
         while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
@@ -121,7 +121,7 @@ class RandomAccess:
 class _PieceReader(Protocol):
     """Interface of an object that decodes one piece (a run of examples) of a shard at a time."""
 
-    def piece(self, number: int) -> ExampleBatch: ...
+    def read_piece(self, number: int) -> ExampleBatch: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,20 +141,22 @@ class _OpenShard:
     index: Any
     is_altered: bool
 
-    def place(self, number: int) -> tuple[int, int]:
+    def find_place(self, number: int) -> tuple[int, int]:
         """Return the piece that holds example ``number`` of the shard, and the example's place in it."""
         piece = bisect_right(self.ends, number)
-        return piece, number - self._first_example(piece)
+        return piece, number - self._find_first_example(piece)
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         """Return the examples of a piece as the dataset returns them, for example with newly drawn masks."""
-        batch = self.pieces.piece(number)
+        batch = self.pieces.read_piece(number)
         if self.is_altered:
             return batch
-        first = self._first_example(number)
-        return self.data.altered(self.data.stored.checked(batch, self.shard, first), self.shard, first)
+        first = self._find_first_example(number)
+        return self.data.alter_batch(
+            self.data.stored.convert_batch(batch, self.shard, first), self.shard, first
+        )
 
-    def _first_example(self, piece: int) -> int:
+    def _find_first_example(self, piece: int) -> int:
         return self.ends[piece - 1] if piece else 0
 
     def close(self) -> None:
@@ -173,13 +175,13 @@ def _open_shard_for_access(
         kind, ends, is_altered = type(data), None, False
         # Read runs directly from the file if the dataset's examples are the stored ones, or if it can alter a
         # batch of them. A dataset that overrides only ``batches`` has to be read in order.
-        if kind.batches is OpenedDataset.batches or kind.altered is not OpenedDataset.altered:
+        if kind.batches is OpenedDataset.batches or kind.alter_batch is not OpenedDataset.alter_batch:
             reader = stack.enter_context(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))
             )
             reader.index = index
             pieces: _PieceReader = reader
-            ends, index = reader.piece_ends(), reader.index
+            ends, index = reader.find_piece_ends(), reader.index
         if ends is None:
             spool = cast(IO[bytes], TemporaryFile())  # noqa: SIM115
             spooled = _SpooledShard(stack.enter_context(spool), data, shard)
@@ -203,7 +205,7 @@ class _SpooledShard:
             sizes.append(len(batch))
         self.ends = list(accumulate(sizes))
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         start, stop = self._starts[number : number + 2]
         self._file.seek(start)
         batch: ExampleBatch = pickle.loads(self._file.read(stop - start))

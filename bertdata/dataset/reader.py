@@ -147,7 +147,7 @@ class OpenedDataset:
         found = 0
         with self.open_shard(shard) as reader:
             for batch in reader.batches(_ROWS):
-                yield self.checked(batch, shard, found)
+                yield self.convert_batch(batch, shard, found)
                 found += len(batch)
         _check_number(shard.path, found, shard.examples, "examples")
 
@@ -159,7 +159,7 @@ class OpenedDataset:
         """
         return self
 
-    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+    def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         """Return stored examples as this dataset presents them. A subclass may draw new masks here.
 
         The base class returns them unchanged. batch: examples of the shard, from number ``first`` on.
@@ -173,7 +173,7 @@ class OpenedDataset:
         """
         return self
 
-    def checked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+    def convert_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         """Convert a reader's batch to NumPy columns and check its ids. first: number of its first example."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
@@ -222,7 +222,7 @@ class OpenedDataset:
             check_same_layout(shard.path, reader.layout, self.layout)
             yield reader
 
-    def run(self, numbers: range) -> Iterator[ExampleBatch]:
+    def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
         """Yield the examples with these numbers, counted over all shards in order."""
         from bertdata.examples import columns
 
@@ -239,7 +239,7 @@ class OpenedDataset:
                         break
             start += shard.examples
 
-    def changed(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
+    def change_sources(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
         """Apply a function to the dataset, or in a mixture to each of its sources. Return the result."""
         return change(self)
 

@@ -17,7 +17,7 @@ def count_shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int
     """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
     paths = {real_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
-    by_size = _group_by_size(training, held_out)
+    by_size = _group_shards_by_size(training, held_out)
     md5_of = cache(file_md5)
 
     def is_shared(shard: Shard) -> bool:
@@ -48,7 +48,7 @@ def format_shared_warning(held_out: str, training: str, what: str) -> str:
     )
 
 
-def _group_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
+def _group_shards_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
     """Group the training shards by size in bytes. Empty if manifests list the md5s of all shards.
 
     The md5 of a file without a manifest is unknown until the whole file is read. Files of different size

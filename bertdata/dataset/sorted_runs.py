@@ -173,7 +173,7 @@ def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
 
 
 def _join_pieces(pieces: Sequence[SortedGroup]) -> SortedGroup:
-    """Join the examples of several pieces."""
+    """Concatenate the examples of one group from several run files."""
     return SortedGroup(
         np.concatenate([piece.keys for piece in pieces]), join([piece.examples for piece in pieces])
     )

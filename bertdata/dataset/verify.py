@@ -187,7 +187,7 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
 
 
 def _list_files(directory: str) -> list[str]:
-    """Return the files of the directory, without the files of bertdata directories inside it."""
+    """List the files below the directory. Sub-directories that bertdata wrote are left out."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names

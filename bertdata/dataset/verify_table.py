@@ -92,7 +92,11 @@ def _verify_files(directory: str, table: str) -> Report:
     findings = check_in_parallel(tree.check, rows)
     if all(finding.status == MISSING for finding in findings):
         findings.append(
-            Finding(file=directory, status=f"holds no file of the table {table}", detail=tree.elsewhere())
+            Finding(
+                file=directory,
+                status=f"holds no file of the table {table}",
+                detail=tree.find_misplaced_file(),
+            )
         )
     return Report(path=directory, findings=tuple(findings))
 
@@ -106,7 +110,7 @@ class _FileTree:
         self._names = list_inputs(directory, hidden=True).names
         self._above = _split_path(directory)
         self._md5 = cache(file_md5)
-        self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._path(name)))
+        self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._make_path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
         """Return the finding for a row."""
@@ -129,7 +133,7 @@ class _FileTree:
         """
         sizes: dict[str, dict[str, int]] = {}
         for name, _ in matches:
-            sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._path(name))
+            sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._make_path(name))
         fullest = max(sizes.values(), key=len)
         total, wanted = sum(fullest.values()), _parse_file_count(matches[0][1])
         if total != row.bytes and wanted is not None and len(fullest) < wanted:
@@ -137,7 +141,7 @@ class _FileTree:
             return Finding(file=row.label, status=MISSING, is_fault=False, detail=said)
         return compare_values(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
-    def elsewhere(self) -> str | None:
+    def find_misplaced_file(self) -> str | None:
         """Return a hint about a file that has a name from the table but lies in another directory."""
         for row in self._rows:
             for pattern in row.paths:
@@ -147,7 +151,7 @@ class _FileTree:
         return None
 
     def _check_file(self, name: str, row: PublishedFile) -> Finding:
-        path = self._path(name)
+        path = self._make_path(name)
         size = storage.size(path)
         if size != row.bytes:
             expected = " or ".join(f"{one.bytes} bytes" for one in self._find_rows(name))
@@ -161,7 +165,7 @@ class _FileTree:
 
         If several rows have its path, return the row whose size or md5 fits.
         """
-        rows, path = self._find_rows(name), self._path(name)
+        rows, path = self._find_rows(name), self._make_path(name)
         if len(rows) == 1:
             return rows[0]
         size = storage.size(path)
@@ -186,7 +190,7 @@ class _FileTree:
         is_named = wanted[0] == _TFRECORDS and len(wanted) == 2 and fnmatch(parts[-1], wanted[1])
         return is_named and self._is_tfrecord(name)
 
-    def _path(self, name: str) -> str:
+    def _make_path(self, name: str) -> str:
         return storage.join(self._directory, name)
 
 

@@ -147,10 +147,10 @@ class Dataset:
 
     def read_manifest(self) -> Manifest | None:
         """Return the manifest that the directory already holds, or None."""
-        found = self._parsed_manifest()
+        found = self._parse_current_manifest()
         return found[0] if found else None
 
-    def _parsed_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
+    def _parse_current_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
         data = self.commit.manifest()
         return None if data is None else _parse_manifest(data, self.commit.path(MANIFEST_NAME))
 
@@ -160,16 +160,17 @@ class Dataset:
         None if there is no such shard, or if the file on disk no longer matches.
         """
         entries = self.read_entry(shard)
-        return entries if self.reason_to_remake(shard, lambda: input_md5, entries) is None else None
+        return entries if self.find_reason_to_remake(shard, lambda: input_md5, entries) is None else None
 
-    def reason_to_remake(
+    def find_reason_to_remake(
         self, shard: str, input_md5: Callable[[], str], entries: Entries | None
     ) -> str | None:
         """Return why a shard has to be made again, or None if it can be kept.
 
         input_md5: called only if the entries do not already decide, because it reads the whole input.
         """
-        # Compare the input, the shard's file, its lengths file and its index with what was noted.
+        # The entries say what an earlier run wrote. Compare with them the input, the shard's file, its
+        # lengths file and its index.
         if entries is None:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
@@ -207,7 +208,7 @@ class Dataset:
 
     def _read_listed_entry(self, shard: str) -> Entries | None:
         """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
-        found = self._parsed_manifest()
+        found = self._parse_current_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():
             return None
         return found[1].get(shard)

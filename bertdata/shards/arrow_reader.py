@@ -48,7 +48,7 @@ class ArrowReader(ShardReader):
         try:
             self.schema = _open_stream(file).schema
         except self._errors as error:
-            raise self._damage_error(error) from error
+            raise self._make_damage_error(error) from error
         metadata = self.schema.metadata or {}
         if objective is None and OBJECTIVE.encode() not in metadata:
             raise ShardError(
@@ -59,35 +59,35 @@ class ArrowReader(ShardReader):
         self._kind, self._columns = known.batch_type, columns_by_name(known.batch_type)
         self._fields = self._check_fields(known)
         self.is_measured = f"bertdata.{IDS.size}".encode() not in metadata
-        self._rows, largest = self._measure()
+        self._rows, largest = self._measure_sizes()
         self.layout = self._find_layout(known.name, metadata, largest)
 
     def __len__(self) -> int:
         return self._rows
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup(self._blocks(), size)
+        return regroup(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
+    def _read_blocks(self) -> Iterator[ExampleBatch]:
         first = 0
-        for records in self._records():
+        for records in self._read_record_batches():
             record = RecordCheck(name=self._name, first=first)
-            block = self._decode(records, record)
+            block = self._decode_examples(records, record)
             check_batch(block, self.layout, record)
             first += len(block)
             yield narrow(block)
 
-    def _records(self) -> Iterator[Any]:
+    def _read_record_batches(self) -> Iterator[Any]:
         """Yield the stream's Arrow record batches, without empty ones."""
         try:
-            for records in _record_batches(_open_stream(self._file)):
+            for records in _iterate_record_batches(_open_stream(self._file)):
                 records.validate(full=True)
                 if records.num_rows:
                     yield records
         except self._errors as error:
-            raise self._damage_error(error) from error
+            raise self._make_damage_error(error) from error
 
-    def _damage_error(self, error: Exception) -> ShardError:
+    def _make_damage_error(self, error: Exception) -> ShardError:
         return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
 
     def _check_fields(self, objective: Objective) -> Fields:
@@ -96,7 +96,7 @@ class ArrowReader(ShardReader):
         found: dict[str, Field] = {}
         for name, field in list_arrow_fields(objective, has_masks=True).items():
             if self.schema.get_field_index(name) < 0:
-                if field.source == "ones" or self._is_of_masks(field):
+                if field.source == "ones" or self._has_item_per_mask(field):
                     continue
                 raise ShardError(f"{self._name}: no column {name}, which examples of {objective.name} have")
             kind = item = self.schema.field(name).type
@@ -111,20 +111,20 @@ class ArrowReader(ShardReader):
             found[name] = field
         return found
 
-    def _is_of_masks(self, field: Field) -> bool:
+    def _has_item_per_mask(self, field: Field) -> bool:
         """Return True if the field has one item per masked position. Files without masks lack such fields."""
         kind = self._kind
         return has_group(kind, MASKS) and self._columns[field.of].ends == mask_columns(kind).ends.name
 
-    def _measure(self) -> tuple[int, dict[str, int]]:
+    def _measure_sizes(self) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and the largest value of each size, such as most ids per example.
 
         The sizes are only measured if the file does not record them. Otherwise all are 0.
         """
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
-        for records in self._records():
+        for records in self._read_record_batches():
             if self.is_measured:
-                block = self._decode(records, RecordCheck(name=self._name, first=rows))
+                block = self._decode_examples(records, RecordCheck(name=self._name, first=rows))
                 for ends, items in self._kind.ragged().items():
                     what = IDS.size if ends == IDS_ENDS else items[0].group.size
                     largest[what] = max(largest[what], int(lengths(getattr(block, ends)).max()))
@@ -147,7 +147,7 @@ class ArrowReader(ShardReader):
         check_layout(layout, self._name, sizes)
         return layout
 
-    def _decode(self, records: Any, record: RecordCheck) -> ExampleBatch:
+    def _decode_examples(self, records: Any, record: RecordCheck) -> ExampleBatch:
         """Convert an Arrow record batch to an ExampleBatch. Its values are not yet checked.
 
         ShardError if two lists of a row should have equal lengths but do not.
@@ -257,7 +257,7 @@ def _open_stream(file: IO[bytes]) -> Any:
     return ipc.open_file(source) if is_file else ipc.open_stream(source)
 
 
-def _record_batches(reader: Any) -> Iterator[Any]:
+def _iterate_record_batches(reader: Any) -> Iterator[Any]:
     if hasattr(reader, "num_record_batches"):
         yield from map(reader.get_batch, range(reader.num_record_batches))
     else:

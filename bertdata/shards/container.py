@@ -41,7 +41,7 @@ class Container:
     """
 
     name: ClassVar[str]
-    """Name in manifests and in --format. It is also the ending of new files."""
+    """Name of the container in manifests and for --format. New files get it as their ending."""
 
     form: ClassVar[OutputForm]
     """Output type of its files, for containers that ``create`` writes."""
@@ -53,10 +53,10 @@ class Container:
     """Byte sequences with which a file of this container may begin."""
 
     is_told_by_name: ClassVar[bool] = False
-    """True if a file is recognised by its name, before its first bytes are looked at."""
+    """True if the file name decides that a file is of this container, whatever its first bytes are."""
 
     is_looked_for: ClassVar[bool] = True
-    """True if such a file in a directory without a manifest is taken for a shard."""
+    """True if files with this ending are taken for shards in a directory without a manifest."""
 
     is_canonical: ClassVar[bool] = False
     """True if the md5 of a file equals the content md5 of its examples."""

@@ -1,9 +1,9 @@
 """Parse and write ``tf.train.Example`` messages without TensorFlow.
 
-Messages of any program are parsed. They are written in the canonical form that protobuf's
+Messages from any program can be parsed. Messages are written in the canonical form that protobuf's
 ``SerializeToString(deterministic=True)`` produces: features sorted by key, numbers packed, each number in its
-shortest encoding. Python twin of _native/shards/tfrecord.h (writing) and _native/shards/record_reader.h
-(parsing).
+shortest encoding. The same code exists in C++ in _native/shards/tfrecord.h (writing) and
+_native/shards/record_reader.h (parsing).
 """
 
 from array import array

@@ -97,14 +97,14 @@ class Hdf5Reader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup
 
-        return regroup(map(self.piece, range(len(self.piece_ends()))), size)
+        return regroup(map(self.piece, range(len(self.find_piece_ends()))), size)
 
-    def piece_ends(self) -> Sequence[int]:
+    def find_piece_ends(self) -> Sequence[int]:
         """Return where each piece of rows ends. A piece has as many rows as a chunk of bertdata's files."""
         step = choose_block_rows(self.layout.max_seq_length)
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         from bertdata.examples.columns import narrow
         from bertdata.shards.rows import RecordCheck, check_batch, unpad_rows
 

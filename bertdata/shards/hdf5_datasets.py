@@ -144,12 +144,12 @@ class Hdf5Input:
         self._name = name
         self._file = file
         self._datasets = open_datasets(file, name, fields)
-        with self._reporting_damage():
+        with self._report_damage():
             self.kinds = {field: dataset.dtype for field, dataset in self._datasets.items()}
             self.shapes = {field: dataset.shape for field, dataset in self._datasets.items()}
 
     @contextmanager
-    def _reporting_damage(self) -> Iterator[None]:
+    def _report_damage(self) -> Iterator[None]:
         """Turn h5py's exceptions into a ShardError that names the file."""
         try:
             yield
@@ -173,7 +173,7 @@ class Hdf5Input:
         """Raise ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
         from bertdata.shards.hdf5_storage import check_storage
 
-        with self._reporting_damage():
+        with self._report_damage():
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":

@@ -62,19 +62,19 @@ class ScratchFile:
 
     def write(self, data: Any) -> int:
         view, place = memoryview(data), 0
-        with self._noting_failure():
+        with self._note_failure():
             while place < view.nbytes and self._failure is None:
                 place += self._file.write(view[place:])
         return view.nbytes
 
     def truncate(self, size: int) -> int:
-        with self._noting_failure():
+        with self._note_failure():
             if self._failure is None:
                 self._file.truncate(size)
         return size
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _note_failure(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -1,4 +1,6 @@
-"""HDF5 datasets whose rows have varying length. The HDF5 library writes them, but this module reads them.
+"""Write and read HDF5 datasets whose rows have varying length.
+
+The HDF5 library writes them. This module reads them without the library's help.
 
 HDF5 can hang on some damaged files of this type. The library is therefore used only to find where a dataset's
 references lie in the file. The references, and the values they point to, are parsed here. On disk::
@@ -124,7 +126,7 @@ class VarlengthColumn:
         data = self._objects.get(number)
         if data is None or len(data) != items * self._item.itemsize:
             found = "nothing" if data is None else f"{len(data)} bytes"
-            raise self._error(row, f"found {found}, expected {items * self._item.itemsize} bytes")
+            raise self._make_error(row, f"found {found}, expected {items * self._item.itemsize} bytes")
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
@@ -135,7 +137,7 @@ class VarlengthColumn:
         head = self._read_bytes(address, _COLLECTION.size)
         mark, version, size = _COLLECTION.unpack(head) if len(head) == _COLLECTION.size else (b"", 0, 0)
         if (mark, version) != (b"GCOL", 1) or size > self._file_bytes - address:
-            raise self._error(row, f"no values at byte {address}")
+            raise self._make_error(row, f"no values at byte {address}")
         body = memoryview(self._read_bytes(address, size))
         found: dict[int, memoryview] = {}
         place = _COLLECTION.size
@@ -155,7 +157,7 @@ class VarlengthColumn:
         self._file.seek(address)
         return self._file.read(size)
 
-    def _error(self, row: int, problem: str) -> ShardError:
+    def _make_error(self, row: int, problem: str) -> ShardError:
         return ShardError(f"{self._name}: record {row}: {self._field} cannot be read: {problem}")
 
     def _find_item_type(self, dataset: Any) -> np.dtype[Any]:

@@ -138,12 +138,12 @@ class LddlWriter:
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
-            "A": self._words.text(ids[1 : first - 1]),
-            "B": self._words.text(ids[first:-1]),
+            "A": self._words.join_words(ids[1 : first - 1]),
+            "B": self._words.join_words(ids[first:-1]),
             "is_random_next": getattr(example, of.label) == 1,
             "num_tokens": len(ids),
             "masked_lm_positions": dump_numpy_file(getattr(example, of.places)),
-            "masked_lm_labels": self._words.text(getattr(example, of.originals)),
+            "masked_lm_labels": self._words.join_words(getattr(example, of.originals)),
             "bin_id": self._bin,
         }
 
@@ -189,10 +189,10 @@ class LddlReader(ShardReader):
         return len(self._parquet)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup(self._blocks(), size)
+        return regroup(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
-        for start, records in self._parquet.records(self._columns, choose_group_rows(self.layout)):
+    def _read_blocks(self) -> Iterator[ExampleBatch]:
+        for start, records in self._parquet.read_batches(self._columns, choose_group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
             rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
             batch = arrays(self._kind.of(rows, wide=True))
@@ -225,7 +225,7 @@ class LddlReader(ShardReader):
         ShardError for a word that is not in the vocabulary.
         """
         try:
-            return self._words.ids(text)
+            return self._words.find_ids(text)
         except KeyError as error:
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
@@ -286,11 +286,11 @@ class WordConverter:
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
         return found
 
-    def text(self, ids: list[int]) -> str:
+    def join_words(self, ids: list[int]) -> str:
         """Return the words of the ids, separated by spaces."""
         return " ".join(map(self._words.__getitem__, ids))
 
-    def ids(self, text: str) -> list[int]:
+    def find_ids(self, text: str) -> list[int]:
         """Return the ids of words separated by spaces. KeyError for an unknown word."""
         return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 

@@ -68,7 +68,7 @@ class ParquetWriter:
             self._write_group(block)
 
     def _write_group(self, block: ExampleBatch) -> None:
-        self._parquet.write(_encode(block, self._fields, self._schema))
+        self._parquet.write(_encode_examples(block, self._fields, self._schema))
 
     def close(self) -> None:
         for block in self._blocks.rest():
@@ -107,9 +107,9 @@ class ParquetReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup
 
-        return regroup(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
+        return regroup(self._read_blocks(self._parquet.read_batches(list(self._fields), self._rows)), size)
 
-    def piece_ends(self) -> Sequence[int] | None:
+    def find_piece_ends(self) -> Sequence[int] | None:
         """Return the number of examples up to the end of each row group, which is a piece.
 
         None if another program wrote a row group that is too large for memory.
@@ -117,16 +117,16 @@ class ParquetReader(ShardReader):
         found = self._parquet.group_ends
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         from bertdata.examples.columns import join
 
-        return join(list(self._blocks(self._parquet.records_of(number, list(self._fields), self._rows))))
+        return join(list(self._read_blocks(self._parquet.read_group(number, list(self._fields), self._rows))))
 
     @property
     def _rows(self) -> int:
         return choose_group_rows(self.layout)
 
-    def _blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
+    def _read_blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
         """Yield the examples of Arrow record batches.
 
         found: each record batch with the number of its first record.
@@ -136,7 +136,7 @@ class ParquetReader(ShardReader):
 
         for start, records in found:
             record = RecordCheck(name=self._name, first=start)
-            block = _decode(records, self._fields, self._batch_type, record)
+            block = _decode_examples(records, self._fields, self._batch_type, record)
             check_batch(block, self.layout, record)
             yield narrow(block)
 
@@ -147,7 +147,7 @@ def _find_declared_columns(fields: Fields) -> tuple[dict[str, str], set[str]]:
     return types, {name for name, field in fields.items() if field.shape == "*"}
 
 
-def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
+def _encode_examples(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
     """Return a checked block as an Arrow table."""
     pyarrow = load_pyarrow()
     columns = columns_by_name(type(block))
@@ -176,7 +176,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) 
     return layout
 
 
-def _decode(
+def _decode_examples(
     records: Any, fields: Fields, batch_type: type[ExampleBatch], record: "RecordCheck"
 ) -> ExampleBatch:
     """Return the examples of an Arrow record batch, in its integer types and not yet checked.

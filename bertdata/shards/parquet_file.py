@@ -71,12 +71,12 @@ class ParquetInput:
     def __len__(self) -> int:
         return sum(self._sizes)
 
-    def records(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+    def read_batches(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
         """Yield Arrow record batches of at most ``size`` rows, each with the number of its first record."""
         for group in range(len(self._sizes)):
-            yield from self.records_of(group, fields, size)
+            yield from self.read_group(group, fields, size)
 
-    def records_of(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+    def read_group(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
         """Yield Arrow record batches of a row group, each with the number in the file of its first record."""
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]

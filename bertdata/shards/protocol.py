@@ -32,7 +32,9 @@ class ShardReader(Protocol):
     """
 
     layout: ShardLayout
-    index: Any = None  # set by piece_ends, so that a later reader of the same file need not compute it again
+    index: Any = (
+        None  # set by find_piece_ends, so that a later reader of the same file need not compute it again
+    )
 
     is_measured: bool = False
     """True if the file does not store the layout's sizes. They are then measured from its examples."""
@@ -43,7 +45,7 @@ class ShardReader(Protocol):
         """Yield all examples in order, in batches of at most ``size``."""
         ...
 
-    def piece_ends(self) -> Sequence[int] | None:
+    def find_piece_ends(self) -> Sequence[int] | None:
         """Return the number of examples up to the end of each piece.
 
         A piece is a run of consecutive examples that can be decoded without the rest of the file. None if the
@@ -51,8 +53,8 @@ class ShardReader(Protocol):
         """
         return None
 
-    def piece(self, number: int) -> ExampleBatch:
-        """Return the examples of piece ``number``. See piece_ends."""
+    def read_piece(self, number: int) -> ExampleBatch:
+        """Return the examples of piece ``number``. See find_piece_ends."""
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:

@@ -132,20 +132,20 @@ class TFRecordReader(ShardReader):
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         self._file.seek(0)
-        return self._batches(self._file, size)
+        return self._decode_batches(self._file, size)
 
-    def piece_ends(self) -> Sequence[int]:
+    def find_piece_ends(self) -> Sequence[int]:
         """Return where each piece ends. A piece is 16 records.
 
         The first call walks over the file's headers to find the pieces. Their index takes 16 bytes per piece.
         """
         return self._get_index()[1]
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         starts, ends = self._get_index()
         self._file.seek(starts[number])
         found = BytesIO(self._file.read(starts[number + 1] - starts[number]))
-        [batch] = self._batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
+        [batch] = self._decode_batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
         return batch
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
@@ -160,7 +160,7 @@ class TFRecordReader(ShardReader):
         return found
 
     def _find_pieces(self) -> "tuple[array[int], Sequence[int]]":
-        # record_starts also yields the file's end, so ``records`` ends up as the number of records and
+        # record_starts also yields the file's end, so ``read_batches`` ends up as the number of records and
         # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
         # 32, 40].
         """Build the index of the pieces from the header of every record. Payloads are skipped."""
@@ -173,16 +173,16 @@ class TFRecordReader(ShardReader):
         ends = (min(number * _PIECE_RECORDS, records) for number in range(1, len(starts)))
         return starts, array("Q", ends)
 
-    def _batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
+    def _decode_batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
         """Yield the examples from the file's current position on. first: number of the next record."""
         if self._native and self._objective.decodes_natively(self.layout):
-            yield from self._kernel_batches(file, size, first)
+            yield from self._decode_with_kernel(file, size, first)
             return
-        examples = self._examples(file, first)
+        examples = self._decode_examples(file, first)
         while group := list(islice(examples, size)):
             yield self._objective.batch_type.of(group, wide=True)
 
-    def _examples(self, file: ByteSource, first: int) -> Iterator[Any]:
+    def _decode_examples(self, file: ByteSource, first: int) -> Iterator[Any]:
         """Decode records in Python. first: number of the next record."""
         for record, payload in enumerate(read_payloads(file, self._name, first), first):
             try:
@@ -190,7 +190,7 @@ class TFRecordReader(ShardReader):
             except (NotAnExample, LossyExample) as error:
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
-    def _kernel_batches(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
+    def _decode_with_kernel(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
         """Decode records with the native kernel. first: number of the next record."""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
@@ -201,11 +201,11 @@ class TFRecordReader(ShardReader):
 def decode_columns(
     file: ByteSource, name: str, format: Any, size: int, first: int = 0
 ) -> Iterator[list[Any]]:
-    """Decode a file's records with the native kernel.
+    """Decode a file's records with the native kernel. Yield lists of columns of at most ``size`` records.
 
-    Yield their columns, at most ``size`` records at a time.
-    format: the kernel's record format. first: number of the record at the file's current position.
-    Column 1 has one item per record.
+    format: the kernel's record format, which names the columns. Its second column must have one item per
+    record, because the records are counted by it.
+    first: number of the record at the file's current position.
     """
     # Blocks of a fixed size cut the last record. decode() stops before an incomplete record and returns how
     # many bytes it used. The rest goes to the front of the next block. If a record is longer than a block, as

@@ -143,7 +143,7 @@ class VarlengthReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup
 
-        return regroup(self._blocks(), size)
+        return regroup(self._read_blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
         """Yield blocks of rows: their concatenated input ids and where each row ends. Only these are read."""
@@ -157,17 +157,17 @@ class VarlengthReader(ShardReader):
             raise ShardError(f"{self._name}: {LABELS} is {found}, expected one integer a row")
         return int(labels.shape[0])
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
+    def _read_blocks(self) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import narrow
         from bertdata.shards.rows import RecordCheck, check_batch
 
         for start in range(0, len(self), _BATCH):
             record = RecordCheck(name=self._name, first=start)
-            block = self._read(start, min(start + _BATCH, len(self)), record)
+            block = self._read_rows(start, min(start + _BATCH, len(self)), record)
             check_batch(block, self.layout, record)
             yield narrow(block)
 
-    def _read(self, start: int, stop: int, record: Any) -> ExampleBatch:
+    def _read_rows(self, start: int, stop: int, record: Any) -> ExampleBatch:
         """Return the examples of the rows from start to stop - 1, not yet checked."""
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]

@@ -147,7 +147,7 @@ class ExampleDataset:
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples with these numbers. A torch DataLoader calls this for each batch."""
-        return self._by_number.several(numbers)
+        return self._by_number.get_several(numbers)
 
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
         """Yield all examples as dicts of NumPy arrays, ``batch_size`` examples at a time.
@@ -231,7 +231,7 @@ class ExampleDataset:
         )
         masker = self._masker(masking, vocab, settings)
         masked = partial(mask_dataset, masker=masker, seed=seed, epoch=epoch)
-        return replace(self, opened=self.opened.changed(masked))
+        return replace(self, opened=self.opened.change_sources(masked))
 
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
         """Return the object that draws masks for the examples. SettingsError if that is not possible."""

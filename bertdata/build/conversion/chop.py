@@ -35,7 +35,7 @@ def chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask]:
 def chop(task: ChopTask) -> list[ConvertedShard]:
     """Write the task's shards."""
     job = task.job
-    examples = Supply(job.source.run(range(job.starts[task.first], job.starts[task.stop])))
+    examples = Supply(job.source.read_range(range(job.starts[task.first], job.starts[task.stop])))
     return [
         write_shard(job, number, examples.take(job.starts[number + 1] - job.starts[number]))
         for number in range(task.first, task.stop)

@@ -39,11 +39,11 @@ class MixedExamples(OpenedDataset):
     def examples(self) -> int:
         return self.length
 
-    def run(self, numbers: range) -> Iterator[ExampleBatch]:
+    def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
         """Yield the examples with these numbers, counted from ``first``."""
         turns = find_turns(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
-        given = turns.counts(start)
+        given = turns.count_turns(start)
         streams = [_SourceStream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
         # Each block needs the next examples of every source, in mixed order. Example with 2 sources: the
         # block's sources are [0, 1, 0] and their turns (index) [7, 3, 8], after given = [7, 3] turns. counts
@@ -66,7 +66,7 @@ class MixedExamples(OpenedDataset):
         """
         return replace(self, first=epoch * self.length)
 
-    def changed(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
+    def change_sources(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
         """Return the same mixture with the change applied to each source."""
         parts = tuple(change(part) for part in self.parts)
         return replace(self, parts=parts, layout=parts[0].layout)
@@ -95,7 +95,7 @@ def _repeat_batches(data: OpenedDataset, number: int) -> Iterator[ExampleBatch]:
     epoch, first = divmod(number, data.examples)
     while True:
         now = replace(data, epoch=data.epoch + epoch) if isinstance(data, MaskedData) else data
-        for batch in now.run(range(first, data.examples)):
+        for batch in now.read_range(range(first, data.examples)):
             if len(batch):
                 yield batch
         epoch, first = epoch + 1, 0
@@ -136,5 +136,5 @@ def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_
         wanted = " or ".join(get_args(StoppingStrategy))
         raise SettingsError(f"stopping_strategy is {stopping_strategy!r}, expected {wanted}")
     turns = find_turns(tuple(weights))
-    ends = [turns.place(source, size - 1) + 1 for source, size in enumerate(sizes)]
+    ends = [turns.find_place(source, size - 1) + 1 for source, size in enumerate(sizes)]
     return min(ends) if stopping_strategy == "first_exhausted" else max(ends)

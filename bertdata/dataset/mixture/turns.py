@@ -57,14 +57,14 @@ class Turns:
         sources = self._sources[rest]
         return sources, periods * self._weights[sources] + self._numbers[rest]
 
-    def counts(self, place: int) -> Array:
+    def count_turns(self, place: int) -> Array:
         """Return the number of turns of each source before the place."""
         periods, rest = divmod(place, self.period)
         now = np.bincount(self._sources[:rest], minlength=len(self._weights))
         found: Array = periods * self._weights + now
         return found
 
-    def place(self, source: int, number: int) -> int:
+    def find_place(self, source: int, number: int) -> int:
         """Return the place of turn ``number`` of a source."""
         periods, rest = divmod(number, int(self._weights[source]))
         return periods * self.period + int(np.flatnonzero(self._sources == source)[rest])

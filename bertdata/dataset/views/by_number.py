@@ -33,10 +33,10 @@ class ExamplesByNumber:
         Negative indices count from the end.
         """
         if isinstance(index, slice):
-            return self.several(range(*index.indices(self._data.examples)))
-        return self.several([whole(index)])[0]
+            return self.get_several(range(*index.indices(self._data.examples)))
+        return self.get_several([whole(index)])[0]
 
-    def several(self, numbers: Sequence[int]) -> list[Any]:
+    def get_several(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples with these indices, in this order. IndexError for an index out of range."""
         size = self._data.examples
         for number in numbers:
@@ -44,7 +44,9 @@ class ExamplesByNumber:
                 raise IndexError(f"example {number}, expected {-size} to {size - 1}")
         if not numbers:
             return []
-        batch = self._open_access().batch([number + size if number < 0 else number for number in numbers])
+        batch = self._open_access().read_batch(
+            [number + size if number < 0 else number for number in numbers]
+        )
         return list(batch.examples())
 
     def _open_access(self) -> "RandomAccess | MixedAccess":

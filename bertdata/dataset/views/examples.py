@@ -16,7 +16,7 @@ def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None)
     """
     if objective is not None:
         find_objective(objective)
-    for batch in data.run(numbers):
+    for batch in data.read_range(numbers):
         yield from batch.examples()
 
 

@@ -50,7 +50,7 @@ def iterate_column_batches(data: OpenedDataset, size: int) -> Iterator[dict[str,
 
 
 def _iterate_batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
-    return columns.regroup(data.run(range(data.examples)), size)
+    return columns.regroup(data.read_range(range(data.examples)), size)
 
 
 def iterate_ordered_rows(
@@ -62,7 +62,7 @@ def iterate_ordered_rows(
     """
     if start < 0:
         raise SettingsError(f"start is {start}, expected a batch's number, 0 or more")
-    pieces = list(data.run(range(data.examples)))
+    pieces = list(data.read_range(range(data.examples)))
     if (total := sum(len(piece.ids) for piece in pieces)) > _MOST_IDS:
         raise SettingsError(
             f"{data.name}: holds {total} ids; batches in fairseq's order hold at most {_MOST_IDS}"

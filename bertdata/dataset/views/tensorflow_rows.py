@@ -56,7 +56,7 @@ def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_si
     def rows() -> Iterator[dict[str, Array]]:
         if objective is not None:
             find_objective(objective)
-        for batch in columns.regroup(data.run(range(data.examples)), batch_size or _ROWS):
+        for batch in columns.regroup(data.read_range(range(data.examples)), batch_size or _ROWS):
             found = pad_examples(batch, data.layout, fields)
             yield {name: values.reshape(len(batch), -1) for name, values in found.items()}
 

@@ -69,7 +69,7 @@ class TorchExamplesByNumber(Dataset[Any]):
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples of a batch. DataLoader calls this with the indices of its sampler."""
-        return self._examples().several(numbers)
+        return self._examples().get_several(numbers)
 
     def _examples(self) -> ExamplesByNumber:
         if self._found[0] != (number := self._epoch.number):

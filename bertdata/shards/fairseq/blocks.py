@@ -67,7 +67,9 @@ class FairseqReader(ShardReader):
             raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
         if (found == 1).any():  # a line of length 1 may be blank; look at its id
-            self._length -= sum(int(_find_blank_lines(piece).sum()) for piece in self._lines.pieces(_PIECE))
+            self._length -= sum(
+                int(_find_blank_lines(piece).sum()) for piece in self._lines.read_pieces(_PIECE)
+            )
         self.is_measured = sizes is None
         longest = int(found.max()) + 1
         measured = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}
@@ -79,14 +81,14 @@ class FairseqReader(ShardReader):
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         first = 0
-        for piece in self._lines.pieces(min(size, _PIECE)):
-            batch = self._batch(piece)
+        for piece in self._lines.read_pieces(min(size, _PIECE)):
+            batch = self._make_batch(piece)
             check_batch(batch, self.layout, RecordCheck(name=self._name, first=first))
             first += len(batch)
             if len(batch):
                 yield narrow(batch)
 
-    def _batch(self, lines: StoredLines) -> ExampleBatch:
+    def _make_batch(self, lines: StoredLines) -> ExampleBatch:
         kept = ~_find_blank_lines(lines)
         sizes = lengths(lines.ends)
         ids = lines.ids if kept.all() else lines.ids[np.repeat(kept, sizes)]

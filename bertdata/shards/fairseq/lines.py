@@ -70,7 +70,7 @@ class LinesFile:
     def __len__(self) -> int:
         return len(self.ends)
 
-    def pieces(self, most: int) -> Iterator[StoredLines]:
+    def read_pieces(self, most: int) -> Iterator[StoredLines]:
         """Yield the lines in order, at most ``most`` at a time.
 
         The ``ends`` of the yielded lines count from the first id yielded with them.
@@ -78,13 +78,13 @@ class LinesFile:
         for first in range(0, len(self), most):
             start = int(self.ends[first - 1]) if first else 0
             ends = self.ends[first : first + most] - start
-            yield StoredLines(ids=self._read(start, int(ends[-1])), ends=ends)
+            yield StoredLines(ids=self._read_ids(start, int(ends[-1])), ends=ends)
 
-    def whole(self) -> StoredLines:
+    def read_all(self) -> StoredLines:
         """Read all lines into memory and return them."""
-        return StoredLines(ids=self._read(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
+        return StoredLines(ids=self._read_ids(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
 
-    def _read(self, start: int, count: int) -> Array:
+    def _read_ids(self, start: int, count: int) -> Array:
         """Read ``count`` ids from id ``start`` on. ShardError if the file ends too early."""
         item = np.dtype(f"<{self.kind}")
         ids = np.empty(count, item)
@@ -101,7 +101,7 @@ class LinesFile:
 
 def read_lines(file: IO[bytes], name: str) -> StoredLines:
     """Read all lines of a ``.bin``. ShardError if the file and its ``.idx`` are damaged or do not match."""
-    return open_lines(file, name).whole()
+    return open_lines(file, name).read_all()
 
 
 def open_lines(file: IO[bytes], name: str) -> LinesFile:

@@ -18,7 +18,7 @@ from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, make_diction
 
 
 class FairseqWriter:
-    """Writer of blocks to a ``.bin``. ``index`` and ``dictionary`` return the files next to it."""
+    """Writer of blocks to a ``.bin``. ``index`` and ``dump_dictionary`` return the files next to it."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")
@@ -53,6 +53,6 @@ class FairseqWriter:
         """Return the contents of the ``.idx``."""
         return self._lines.index()
 
-    def dictionary(self) -> bytes:
+    def dump_dictionary(self) -> bytes:
         """Return the contents of ``dict.txt``: each token and how often the written blocks contain it."""
         return make_dictionary(self._vocabulary, self._counts.tolist()).dump()

@@ -130,13 +130,13 @@ class MdsReader(ShardReader):
         return len(self._head)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        for first, data, bounds in self._blocks(size):
+        for first, data, bounds in self._read_blocks(size):
             record = RecordCheck(name=self._name, first=first)
             batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
             check_batch(batch, self.layout, record)
             yield narrow(batch)
 
-    def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
+    def _read_blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
         """Yield up to ``size`` samples at a time, as (number of the first, their bytes, offset of each)."""
         offsets = self._head.offsets
         self._file.seek(int(offsets[0]))
@@ -147,9 +147,9 @@ class MdsReader(ShardReader):
     def _measure_layout(self) -> ShardLayout:
         """Return a layout with the shard's longest example as its limit."""
         longest = 1
-        for first, data, bounds in self._blocks(_MEASURED):
+        for first, data, bounds in self._read_blocks(_MEASURED):
             record = RecordCheck(name=self._name, first=first)
-            longest = max(longest, int(self._decoder.lengths(data, bounds, record.refuse).max()))
+            longest = max(longest, int(self._decoder.count_ids(data, bounds, record.refuse).max()))
         return make_layout(self._objective, longest)
 
 
@@ -218,9 +218,9 @@ class MdsDirectoryReader(ShardReader):
         return self._length
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup(self._all_batches(size), size)
+        return regroup(self._read_all_batches(size), size)
 
-    def _all_batches(self, size: int) -> Iterator[ExampleBatch]:
+    def _read_all_batches(self, size: int) -> Iterator[ExampleBatch]:
         for path in self._paths:
             with storage.open_input(path) as file:
                 reader = MdsReader(file, path, self._objective, self._known, self._ids_type)

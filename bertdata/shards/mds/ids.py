@@ -111,7 +111,7 @@ class IdDecoder:
         """
         name = find_id_column(form, ids_type)
         self._at = form.names.index(name)
-        self._sizes = [kind.size for kind in form.column_types()]
+        self._sizes = [kind.size for kind in form.find_column_types()]
         self._is_bytes = form.types[self._at] == "bytes"
         self._array: ArrayType = parse_array_type(
             f"ndarray:{ids_type}" if self._is_bytes else form.types[self._at]
@@ -136,7 +136,7 @@ class IdDecoder:
             return np.frombuffer(joined, dtype), np.cumsum(counts)
         return self._decode_mixed(data, stops, counts, items), np.cumsum(counts)
 
-    def lengths(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
+    def count_ids(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
         """Return the number of ids of each sample."""
         buffer = np.frombuffer(data, np.uint8)
         return self._count_ids(buffer, *self._find_spans(buffer, bounds, refuse), refuse)[0]
@@ -197,7 +197,7 @@ class IdDecoder:
         for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
             kind = np.dtype(DTYPES[code]).newbyteorder("<")
             rows.append(np.frombuffer(data, kind, count, stop - count * kind.itemsize))
-        return np.concatenate([_to_int64(row) for row in rows])
+        return np.concatenate([_convert_to_int64(row) for row in rows])
 
 
 def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
@@ -210,7 +210,7 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
         chosen = codes == code
         found = _gather_bytes(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
         # Capped, so that multiplying by the width of an id cannot overflow.
-        counts[chosen] = np.minimum(_to_int64(found), 1 << 40)
+        counts[chosen] = np.minimum(_convert_to_int64(found), 1 << 40)
     return counts, behind
 
 
@@ -219,6 +219,6 @@ def _gather_bytes(buffer: Array, places: Array, width: int) -> Array:
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 
-def _to_int64(values: Array) -> Array:
+def _convert_to_int64(values: Array) -> Array:
     """Return the numbers as int64. Larger unsigned numbers become the largest int64."""
     return (np.minimum(values, (1 << 63) - 1) if values.dtype.itemsize == 8 else values).astype(np.int64)

@@ -39,7 +39,7 @@ class ShardForm:
         names = tuple(sorted(columns))
         return cls(names=names, types=tuple(columns[name] for name in names), **others)
 
-    def column_types(self) -> list[ColumnType]:
+    def find_column_types(self) -> list[ColumnType]:
         """Return the columns' types. ValueError for a type that is unknown or unsafe."""
         return [_find_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
 
@@ -47,7 +47,7 @@ class ShardForm:
         return {
             "column_encodings": list(self.types),
             "column_names": list(self.names),
-            "column_sizes": [kind.size for kind in self.column_types()],
+            "column_sizes": [kind.size for kind in self.find_column_types()],
             "compression": self.compression,
             "format": "mds",
             "hashes": list(self.hashes),
@@ -142,7 +142,7 @@ def parse_form(value: Any, where: str) -> ShardForm:
         size_limit=limit if isinstance(limit, int) else None,
     )
     try:
-        sizes = [kind.size for kind in form.column_types()]
+        sizes = [kind.size for kind in form.find_column_types()]
     except ValueError as error:
         raise ShardError(f"{where}: {error}") from None
     if value.get("column_sizes") != sizes:

@@ -44,7 +44,7 @@ def encode_head(sizes: Array, form: bytes) -> bytes:
 
 def encode_sample(sample: Any, form: ShardForm) -> bytes:
     """Return a sample's bytes. sample: its values by column. ValueError names a column that does not fit."""
-    kinds, sizes, data = form.column_types(), [], []
+    kinds, sizes, data = form.find_column_types(), [], []
     for name, kind in zip(form.names, kinds, strict=True):
         try:
             datum = kind.encode(sample[name])
@@ -60,7 +60,7 @@ def encode_sample(sample: Any, form: ShardForm) -> bytes:
 
 def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
     """Return a sample's values by column. ValueError names a column that does not fit."""
-    kinds = form.column_types()
+    kinds = form.find_column_types()
     varying = sum(kind.size is None for kind in kinds)
     if len(data) < _WORD * varying:
         raise ValueError(f"{len(data)} bytes, expected {_WORD * varying} or more")

@@ -31,7 +31,7 @@ DTYPES = {
     65: "int64",
     66: "float64",
 }
-"""Types of numbers and of array items by their code, which is stored in arrays of undeclared type."""
+"""Item types by MDS's code for them. An array whose column does not declare a type stores the code."""
 
 _CODES = {name: code for code, name in DTYPES.items()}
 _SIZES = ("<u1", "<u2", "<u4", "<u8")

@@ -72,11 +72,11 @@ class FlatWriter:
         check_packs(packs, self._layout, RecordCheck(name="flat shard", first=self._received))
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._parquet.write(_encode(block, self._fields, self._schema))
+            self._parquet.write(_encode_rows(block, self._fields, self._schema))
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._parquet.write(_encode(block, self._fields, self._schema))
+            self._parquet.write(_encode_rows(block, self._fields, self._schema))
         sizes = {what: str(self._layout.size(what)) for what in self._sizes}
         found = {"packing": NAME, "objective": self._layout.objective, **sizes}
         self._parquet.close({f"bertdata.{what}": value for what, value in found.items()})
@@ -109,17 +109,17 @@ class FlatReader(PackReader):
         """Return the number of examples. This reads the column ``sequence_ends``."""
         if self._examples is None:
             column = _find_name(IDS_ENDS, self._fields)
-            found = self._parquet.records([column], choose_group_rows(self.layout))
+            found = self._parquet.read_batches([column], choose_group_rows(self.layout))
             self._examples = sum(len(records.column(0).flatten()) for _, records in found)
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(), size)
+        return regroup_packs(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[PackBatch]:
-        for start, records in self._parquet.records(list(self._fields), choose_group_rows(self.layout)):
+    def _read_blocks(self) -> Iterator[PackBatch]:
+        for start, records in self._parquet.read_batches(list(self._fields), choose_group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
-            packs = _decode(records, self._fields, self._batch_type, record)
+            packs = _decode_rows(records, self._fields, self._batch_type, record)
             check_packs(packs, self.layout, record)
             yield PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
 
@@ -134,7 +134,7 @@ def _find_name(column: str, fields: Fields) -> str:
     return next(name for name, field in fields.items() if field.of == column)
 
 
-def _encode(block: PackBatch, fields: Fields, schema: Any) -> Any:
+def _encode_rows(block: PackBatch, fields: Fields, schema: Any) -> Any:
     """Return checked rows as an Arrow table."""
     examples, sequence_ends = block.examples, block.ends.astype(np.int64)
     values = {column.name: getattr(examples, column.name) for column in examples.columns()}
@@ -158,7 +158,9 @@ def _rebase_ends_to_rows(ends: Array, sequence_ends: Array) -> tuple[Array, Arra
     return ends - (row_ends - lengths(row_ends))[find_rows(sequence_ends)], row_ends
 
 
-def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+def _decode_rows(
+    records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
+) -> PackBatch:
     """Return the rows of an Arrow record batch, in its integer types and not yet checked.
 
     ShardError if the lists of a row contradict each other.

@@ -3,8 +3,9 @@
 The sequences [CLS a b] and [CLS c] in a row of 8 positions give the ids ``a b c 0 0 0 CLS CLS``. The [CLS] of
 sequence k (from 1) is in position -k. Labels and flags of sequences are counted from the end in the same way.
 
-Since a row lacks the [CLS] in front, masked positions are one less than in the Habana layout, and position 0
-can be masked. The end of the masks is therefore marked by zeros in ``packed_masked_lm_mask``.
+Without a [CLS] in front, each masked position is one less than in Habana's layout, and position 0 can be
+masked. Position 0 can therefore not mark the end of the masks, as it does there. Instead the field
+``packed_masked_lm_mask`` is 0 at unused places for masks.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class GraphcoreLayout:
 
     name = "graphcore"
 
-    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+    def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
         sequences = widths["pair_labels"]
         return {
             "max_seq_length": widths["ids"],
@@ -41,7 +42,7 @@ class GraphcoreLayout:
             "sequences_per_row": sequences,
         }
 
-    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+    def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
         at = SequencePlaces.of(packs)
         # Body: everything after a [CLS], filled from the left. Heads: the [CLS], placed from the right.
@@ -71,7 +72,7 @@ class GraphcoreLayout:
         starts = at.starts - at.row_starts - at.numbers
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
-    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
+    def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
         # The flags at the row's end give its number of sequences. As many positions at the end hold
         # the heads. All other positions with a sequence number are body.

@@ -41,15 +41,15 @@ class GridLayout(Protocol):
 
     name: str
 
-    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+    def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
         """Derive the sizes of a ShardLayout, such as sequences_per_row, from the width of each grid."""
         ...
 
-    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+    def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         """Convert packed rows, already checked, to grids of these widths and item types."""
         ...
 
-    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
+    def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
         """Convert grids to packed rows, not yet checked.
 
         The caller finds contradictions within the grids by arranging the rows again and comparing.
@@ -101,10 +101,10 @@ def read_grids(
     kind = find_objective(layout.objective).batch_type
     # Decoding uses only part of the cells. Arranging the result again must give the same grids. This finds
     # every contradiction and every value in the padding, without a separate check for each field.
-    packs = arrangement.sequences(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
+    packs = arrangement.read_rows(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
     widths = {of: grid.shape[1] for of, grid in grids.items()}
-    expected = arrangement.arrange(packs, widths, {of: grid.dtype for of, grid in grids.items()})
+    expected = arrangement.arrange_rows(packs, widths, {of: grid.dtype for of, grid in grids.items()})
     for of, name in names.items():
         record.refuse_cells(name, grids[of], expected[of], RULES[of])
     return PackBatch(examples=narrow(packs.examples), ends=packs.ends.astype(np.uint32))
@@ -114,7 +114,7 @@ def find_grid_layout(
     arrangement: GridLayout, widths: Mapping[str, int], objective: Objective, name: str
 ) -> ShardLayout:
     """Return the ShardLayout for grids of these widths. ShardError if no packed rows can have such widths."""
-    sizes: Any = arrangement.sizes(widths)
+    sizes: Any = arrangement.find_sizes(widths)
     layout = ShardLayout(packing=arrangement.name, objective=objective.name, **sizes)
     check_row_sizes(layout, name)
     return layout

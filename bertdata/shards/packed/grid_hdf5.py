@@ -60,7 +60,7 @@ class GridHdf5Writer:
             self._append(block)
 
     def _append(self, block: PackBatch) -> None:
-        grids = self._arrangement.arrange(block, self._widths, self._types)
+        grids = self._arrangement.arrange_rows(block, self._widths, self._types)
         self._file.append({name: grids[field.of] for name, field in self._fields.items()})
 
     def close(self) -> None:
@@ -107,13 +107,13 @@ class GridHdf5Reader(PackReader):
     def __len__(self) -> int:
         """Return the number of examples. This reads all rows."""
         if self._examples is None:
-            self._examples = sum(len(packs.examples) for packs in self._blocks())
+            self._examples = sum(len(packs.examples) for packs in self._read_blocks())
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(), size)
+        return regroup_packs(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[PackBatch]:
+    def _read_blocks(self) -> Iterator[PackBatch]:
         step = choose_block_rows(self.layout.max_seq_length)
         for start in range(0, self.rows, step):
             record = RecordCheck(name=self._name, first=start)

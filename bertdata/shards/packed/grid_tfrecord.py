@@ -50,7 +50,7 @@ class GridRecordWriter:
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
-            grids = self._arrangement.arrange(block, self._widths, types)
+            grids = self._arrangement.arrange_rows(block, self._widths, types)
             self._sink.write(encode_rows(grids, self._layout, self._engine))
         self._received += len(packs)
 
@@ -111,14 +111,14 @@ class GridRecordReader(PackReader):
         """Return the number of examples. This reads all rows."""
         if self._examples is None:
             before = self._file.tell()
-            self._examples = sum(len(packs.examples) for packs in self._blocks(_BLOCK_ROWS))
+            self._examples = sum(len(packs.examples) for packs in self._read_blocks(_BLOCK_ROWS))
             self._file.seek(before)
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(min(size, _BLOCK_ROWS)), size)
+        return regroup_packs(self._read_blocks(min(size, _BLOCK_ROWS)), size)
 
-    def _blocks(self, size: int) -> Iterator[PackBatch]:
+    def _read_blocks(self, size: int) -> Iterator[PackBatch]:
         first = 0
         for grids in decode_rows(self._file, self._name, self.layout, size, self._engine):
             record = RecordCheck(name=self._name, first=first)

@@ -37,7 +37,7 @@ class HabanaLayout:
 
     name = "habana"
 
-    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+    def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
         sequences = widths["pair_labels"]
         return {
             "max_seq_length": widths["ids"],
@@ -45,7 +45,7 @@ class HabanaLayout:
             "sequences_per_row": sequences,
         }
 
-    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+    def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
         at = SequencePlaces.of(packs)
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
@@ -68,7 +68,7 @@ class HabanaLayout:
             **{of: fill_grid(values, counts, widths[of], types[of]) for of, values in each.items()},
         }
 
-    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
+    def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         # Cells with a sequence number are used. Masks end at the first masked position 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]

@@ -91,7 +91,7 @@ class NvidiaWriter:
             self._append(block)
 
     def _append(self, block: PackBatch) -> None:
-        rows = _arrange(block)
+        rows = _arrange_fields(block)
         for name, field in _FIELDS.items():
             values, ends = rows[field.of]
             append_varlength(self._scratch.file, name, values.astype(field.type), ends)
@@ -130,9 +130,9 @@ class NvidiaReader(PackReader):
         return int(self._columns["pair_labels"].lengths.sum())
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(), size)
+        return regroup_packs(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[PackBatch]:
+    def _read_blocks(self) -> Iterator[PackBatch]:
         for start in range(0, self.rows, CHUNK_ROWS):
             stop = min(start + CHUNK_ROWS, self.rows)
             rows = {of: _VaryingRows(*column.read(start, stop)) for of, column in self._columns.items()}
@@ -154,7 +154,7 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
     return layout
 
 
-def _arrange(packs: PackBatch) -> dict[str, _VaryingRows]:
+def _arrange_fields(packs: PackBatch) -> dict[str, _VaryingRows]:
     """Convert checked rows to the values of each field.
 
     The keys are the quantities that fields store, as ``of`` in ``schemas/packed.json`` names them.

@@ -1,4 +1,4 @@
-"""Batches of packed rows, and the interface of their writers and readers."""
+"""Define batches of packed rows, and the interface of the classes that write and read packed rows."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator

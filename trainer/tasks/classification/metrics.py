@@ -126,7 +126,7 @@ class Guess:
         """Return the mean loss if each label's probability is its share, or each score is the mean."""
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
-        return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
+        return float(Frequencies(self.counts).compute_losses()[gold.astype(int)].mean())
 
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:

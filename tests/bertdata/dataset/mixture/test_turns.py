@@ -95,14 +95,14 @@ def test_a_source_more_leaves_the_order_of_the_others_among_themselves(weights, 
 @settings(max_examples=50)
 def test_any_place_is_found_at_once(weights, start, data):
     turns = Turns(weights)
-    counts = turns.counts(start)
+    counts = turns.count_turns(start)
     assert counts.sum() == start
     sources, numbers = turns.find(np.arange(start, start + 50))
     for place, source, number in zip(range(50), sources.tolist(), numbers.tolist(), strict=True):
         assert number == counts[source]
-        assert turns.place(source, number) == start + place
+        assert turns.find_place(source, number) == start + place
         counts[source] += 1
-    assert (turns.counts(start + 50) == counts).all()
+    assert (turns.count_turns(start + 50) == counts).all()
 
 
 def test_holding_the_shares_is_no_empty_claim():

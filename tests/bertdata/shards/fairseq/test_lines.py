@@ -68,7 +68,7 @@ def test_lines_of_any_type_come_back(tmp_path_factory, kind, rows):
 def test_pieces_are_the_lines_in_order(data_bin):
     with (data_bin / "train.bin").open("rb") as file:
         opened = open_lines(file, str(data_bin / "train.bin"))
-        lines, pieces = opened.whole(), list(opened.pieces(7))
+        lines, pieces = opened.read_all(), list(opened.read_pieces(7))
     assert sum(map(len, pieces)) == 120
     assert np.concatenate([piece.ids for piece in pieces]).tolist() == lines.ids.tolist()
     assert np.concatenate([lengths(piece.ends) for piece in pieces]).tolist() == lengths(lines.ends).tolist()
