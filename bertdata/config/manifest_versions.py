@@ -70,7 +70,10 @@ def _upgrade_version_2(written: dict[str, Any]) -> dict[str, Any]:
     settings = written.get("settings")
     if isinstance(settings, dict):
         value["settings"] = _make_records(written, settings)
-        if value.get("recipe") in ("unverified", settings.get("objective")):  # both meant "none"
+        if value.get("recipe") in (
+            "unverified",
+            settings.get("objective"),
+        ):  # placeholders that meant "no recipe"
             value["recipe"] = None
     return value
 

@@ -73,7 +73,7 @@ class ExampleSettings:
     def files_of_run(self) -> tuple[str, ...]:
         """Names of the files that the examples of all inputs are dealt to, round robin.
 
-        Empty if each input makes its own shard.
+        Empty if each input gets a shard for itself, which is the usual case.
         """
         return ()
 

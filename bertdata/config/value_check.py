@@ -78,7 +78,9 @@ def _format_fault(fault: Fault, item: Mapping[str, Any]) -> str:
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
         expected = "one of " + ", ".join(choices) + suggest_known(str(fault.value), choices, 0.7)
-    elif fault.keyword == "pattern" and "examples" in item:  # a known name, or package.module:NAME
+    elif (
+        fault.keyword == "pattern" and "examples" in item
+    ):  # the pattern allows a known name or package.module:NAME
         names = item["examples"]
         nearest = suggest_known(fault.value, names, 0.7)
         expected = f"one of {', '.join(names)} or package.module:NAME{nearest}"

@@ -64,7 +64,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
             )
     return replace(
         report,
-        findings=tuple(dict.fromkeys(findings)),  # both phases of a recipe share their parts
+        findings=tuple(dict.fromkeys(findings)),  # without duplicates: phases of a recipe share their parts
         links=tuple(link for walk in walks for link in walk.links),
     )
 

@@ -54,7 +54,7 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
     what, expected = ("examples", entry.examples) if entry.rows is None else ("packed rows", entry.rows)
     try:
         found = frames.count if is_framed else _count_rows_or_examples(path, objective)
-    except MissingExtraError:  # without the package, the md5 has to suffice
+    except MissingExtraError:  # the package for this container is missing, so compare only the md5
         return None
     if found == expected:
         return None

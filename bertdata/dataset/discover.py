@@ -238,7 +238,7 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
         return True
-    return found in (manifest.md5sums(), md5sums(manifest.listed))  # with or without the manifest's line
+    return found in (manifest.md5sums(), md5sums(manifest.listed))  # MD5SUMS may list the manifest or not
 
 
 def _read_kind(manifest: bytes, where: str) -> str:

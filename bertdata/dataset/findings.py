@@ -14,7 +14,7 @@ EXTRA = "extra"
 LEFT_OUT = "left out"
 """Status of an input that the manifest lists as skipped."""
 
-_WORKERS = 4  # hashing releases the GIL
+_WORKERS = 4  # threads, which run in parallel because hashing releases the GIL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

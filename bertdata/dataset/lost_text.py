@@ -45,7 +45,9 @@ def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
     settings = manifest["settings"]
-    if isinstance(settings["objective"], dict):  # version 2 has no records
+    if isinstance(
+        settings["objective"], dict
+    ):  # false for a manifest of version 2, which has one flat object
         settings = settings["objective"]
     return make_lost_warnings(directory, lost, tokens, settings["max_seq_length"], remedy)
 

@@ -80,7 +80,7 @@ def mask_dataset(
     """
     if epoch is None:
         epoch = masker.first_epoch
-    elif epoch < masker.first_epoch and masker.first_epoch:  # dynamic masks accept any epoch
+    elif epoch < masker.first_epoch and masker.first_epoch:  # bertdata's own masks accept any epoch
         raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,

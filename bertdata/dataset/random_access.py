@@ -63,9 +63,9 @@ class RandomAccess:
             return self._read_in_pieces(numbers)
 
     def _read_in_pieces(self, numbers: Sequence[int]) -> ExampleBatch:
-        # numbers [7, 2, 3] -> order [1, 2, 0]. Sorted, all examples of a run follow each other, so that each
-        # run is decoded once.
         """Read the examples piece by piece, then restore the caller's order."""
+        # Numbers [7, 2, 3] are read in the order [1, 2, 0]. When sorted, all examples of a piece follow each
+        # other, so that each piece is decoded only once.
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
         places = groupby((self._locate_example(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
@@ -173,8 +173,8 @@ def _open_shard_for_access(
     """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False
-        # Read runs directly from the file if the dataset's examples are the stored ones, or if it can alter a
-        # batch of them. A dataset that overrides only ``batches`` has to be read in order.
+        # Pieces can be read directly if the dataset's examples are the stored examples, or if ``alter_batch``
+        # derives them from these. A dataset that overrides only ``batches`` has to be read in order.
         if kind.batches is OpenedDataset.batches or kind.alter_batch is not OpenedDataset.alter_batch:
             reader = stack.enter_context(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))

@@ -43,7 +43,7 @@ _Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
 Split = Literal["training", "test"]
 """Which files to read from a dataset that has both training and held-out files."""
 
-_THREADS = 8  # they mostly wait for the file system
+_THREADS = 8  # threads that open files; they mostly wait for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
@@ -353,7 +353,7 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
             masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
-        if examples  # length bins may be empty, and an empty TFRecord has no layout
+        if examples  # the file of a length bin may be empty, and an empty TFRecord shows no layout
     )
 
 

@@ -163,7 +163,9 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
             yield DICTIONARY_NAME, None, True
-        if manifest.plan.settings.container["format"] == MDS:  # _check_mds_index compares its contents
+        if (
+            manifest.plan.settings.container["format"] == MDS
+        ):  # its contents are compared later, by _check_mds_index
             yield INDEX_NAME, None, True
         else:
             for name, data in make_companion_files(

@@ -195,7 +195,7 @@ class Dataset:
             return self._read_listed_entry(shard)
         try:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
-        except ManifestError:  # the note has another format
+        except ManifestError:  # another version of bertdata wrote the note in another format
             return self._read_listed_entry(shard)
         return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 

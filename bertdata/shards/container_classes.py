@@ -151,7 +151,7 @@ class Fairseq(Container):
 
     name = "fairseq"
     is_told_by_name = True
-    is_looked_for = False  # bertdata.dataset.discover looks for the .idx
+    is_looked_for = False  # bertdata.dataset.discover finds a .bin by the .idx next to it
 
     def is_name(self, path: str) -> bool:
         return path.endswith(".bin")

@@ -97,7 +97,7 @@ class Hdf5Reader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup
 
-        return regroup(map(self.piece, range(len(self.find_piece_ends()))), size)
+        return regroup(map(self.read_piece, range(len(self.find_piece_ends()))), size)
 
     def find_piece_ends(self) -> Sequence[int]:
         """Return where each piece of rows ends. A piece has as many rows as a chunk of bertdata's files."""

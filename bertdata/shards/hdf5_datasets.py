@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 BLOCK_ROWS = 1024
-BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's default chunk cache is 1 MiB per dataset
+BLOCK_BYTES = 512 * 1024  # size of a chunk of input_ids, to fit into HDF5's default chunk cache of 1 MiB
 GZIP_LEVEL = 4
 _OBJECTIVE = "bertdata.objective"
 """Name of the root attribute that stores the objective of a file's examples."""
@@ -107,7 +107,7 @@ def read_objective(file: IO[bytes]) -> str | None:
     try:
         found = h5py.File(file, "r").attrs.get(_OBJECTIVE)
     except H5PY_ERRORS:
-        return None  # the reader will report the fault
+        return None  # opening the file as a shard reports the fault later
     return found if isinstance(found, str) else None
 
 
@@ -117,7 +117,7 @@ def read_padding_id(file: IO[bytes]) -> int:
     try:
         return int(h5py.File(file, "r").attrs.get(_PADDING, 0))
     except H5PY_ERRORS:
-        return 0  # the reader will report the fault
+        return 0  # opening the file as a shard reports the fault later
 
 
 def read_dataset_names(file: IO[bytes]) -> set[str]:
@@ -164,7 +164,7 @@ class Hdf5Input:
             if shape != expected[field]:
                 raise ShardError(f"{self._name}: {field} has shape {shape}, expected {expected[field]}")
             chunks = self._datasets[field].chunks
-            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 would hang
+            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 hangs on such chunks
                 raise ShardError(
                     f"{self._name}: {field} has chunks {chunks} in shape {shape}, expected as many dimensions"
                 )
@@ -209,7 +209,7 @@ def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
             found = {name: opened[name] for name, link in links.items() if isinstance(link, h5py.HardLink)}
             return {name: str(item.dtype) for name, item in found.items() if isinstance(item, h5py.Dataset)}
     except H5PY_ERRORS:
-        return {}  # the reader will report the fault
+        return {}  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
 

@@ -13,7 +13,7 @@ from bertdata.io.signals import signals_held
 from bertdata.shards.protocol import Sink
 
 COPY_BYTES = 1024 * 1024
-LIBRARY_VERSIONS = ("earliest", "v110")  # oldest possible structures, so that any HDF5 reads them
+LIBRARY_VERSIONS = ("earliest", "v110")  # oldest possible format, so that any HDF5 release reads the files
 
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
 """Exceptions that h5py raises for damaged files. It has no exception class for them."""

@@ -46,8 +46,8 @@ def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
 
 
 def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
-    # A few damaged bytes may describe terabytes. Every bound is checked before HDF5 allocates memory.
     """Raise ShardError if the dataset is too large for a file of ``size`` bytes, or not fully written."""
+    # A few damaged bytes may describe terabytes. Every bound is checked before HDF5 allocates memory.
     needed = prod(dataset.shape) * dataset.dtype.itemsize
     if needed > MAX_EXPANSION * size:
         raise ShardError(

@@ -63,7 +63,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))
         dataset.id.write(h5py.h5s.create_simple((count,)), place, rows, in_memory)
-        dataset.flush()  # see Hdf5Output.append
+        dataset.flush()  # keeps the order of chunks fixed, as Hdf5Output.append explains
 
 
 def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
@@ -179,7 +179,7 @@ class VarlengthColumn:
         if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
-            offset = dataset.id.get_offset() or -1  # None: nothing was written
+            offset = dataset.id.get_offset() or -1  # None if no value was written
             data = self._read_bytes(offset, rows * _REFERENCE.itemsize) if rows else b""
             return self._parse_references(data, rows)
         if filters and (filters, dataset.compression) != (1, "gzip"):

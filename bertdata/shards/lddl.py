@@ -160,7 +160,7 @@ class LddlReader(ShardReader):
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """

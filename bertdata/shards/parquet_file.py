@@ -30,7 +30,7 @@ class ParquetOutput:
             schema,
             compression="zstd",
             compression_level=zstd_level,
-            use_dictionary=False,  # zstd finds text repeated by the dupe factor by itself
+            use_dictionary=False,  # zstd already compresses the text that dupe_factor repeats
             version="2.6",
             data_page_version="1.0",
             store_schema=False,
@@ -184,7 +184,7 @@ def read_metadata(file: IO[bytes], what: str) -> str | None:
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
     except list_pyarrow_errors():
-        return None  # the reader will report the fault
+        return None  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
     found = metadata.get(f"bertdata.{what}".encode())
@@ -197,7 +197,7 @@ def is_lddl_file(file: IO[bytes]) -> bool:
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
     except list_pyarrow_errors():
-        return False  # the reader will report the fault
+        return False  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)

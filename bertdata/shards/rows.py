@@ -15,7 +15,7 @@ from bertdata.examples.columns import Array, lengths
 from bertdata.examples.fields import Field, Fields, columns_by_name, find_places_column
 from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
-LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
+LARGEST_ID = 2**31 - 1  # HDF5 and Parquet shards store ids as int32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +110,7 @@ def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: Reco
 def _check_items(items: Array, ends: Array, column: Column, lowest: int, record: RecordCheck) -> None:
     most = min(column.most, LARGEST_ID)
     if items.dtype.kind == "u" and lowest <= 0 and np.iinfo(items.dtype).max <= most:
-        return  # the type cannot hold a wrong value
+        return  # every value of this integer type is allowed
     record.refuse_items(
         (items < lowest) | (items > most),
         ends,
@@ -140,7 +140,7 @@ def _check_places(
         lambda item: f"{noun} {positions[item]}, expected {lowest} to {limits[item] - 1}",
     )
     falls = np.diff(positions, prepend=-1) <= 0
-    falls[(ends - counts)[counts > 0]] = False  # the first position of an example has no predecessor
+    falls[(ends - counts)[counts > 0]] = False  # an example's first position cannot break the order
     record.refuse_items(
         falls,
         ends,

@@ -70,7 +70,7 @@ def encode_batch(
         )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
-    except ValueError:  # the Python twin finds out which example is at fault
+    except ValueError:  # the Python version below finds the faulty example and names it
         for _ in _make_features(batch, objective, layout, where, first):
             pass
         raise
@@ -160,10 +160,10 @@ class TFRecordReader(ShardReader):
         return found
 
     def _find_pieces(self) -> "tuple[array[int], Sequence[int]]":
-        # record_starts also yields the file's end, so ``read_batches`` ends up as the number of records and
-        # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
-        # 32, 40].
         """Build the index of the pieces from the header of every record. Payloads are skipped."""
+        # find_record_starts also yields the file's end. After the loop ``records`` is therefore the number of
+        # records, and ``place`` the file's size. A file of 40 records gives the offsets of records 0, 16 and
+        # 32 and of the file's end, and the piece ends [16, 32, 40].
         starts, records, place = array("Q"), 0, 0
         for records, place in enumerate(find_record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
@@ -249,7 +249,7 @@ def find_layout_of_features(features: FieldValues, objective: Objective | None =
 
 def _find_padding(features: FieldValues, fields: Fields) -> int:
     """Return the id at all padded positions of a record. 0 if there are none, or if their ids differ."""
-    # The field of ones (input_mask) gives the number of used positions. All later positions are padding.
+    # The number of ones in input_mask is the number of tokens. All later positions are padding.
     used = [
         list(features[name] or ()).count(1)
         for name, field in fields.items()

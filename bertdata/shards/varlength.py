@@ -118,7 +118,7 @@ class VarlengthReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """
@@ -198,7 +198,7 @@ def is_varlength_file(file: IO[bytes]) -> bool:
         found = h5py.File(file, "r").get("input_ids")
         return isinstance(found, h5py.Dataset) and is_varlength(found)
     except H5PY_ERRORS:
-        return False  # the reader will report the fault
+        return False  # opening the file as a shard reports the fault later
 
 
 def _open_datasets(file: IO[bytes], name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from bertdata.records import ExampleBatch
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
 """When an epoch ends: after the first, or after the last source has given all its examples."""
 
-_BLOCK = 4096  # examples
+_BLOCK = 4096  # examples that are mixed at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

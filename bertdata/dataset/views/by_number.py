@@ -56,7 +56,7 @@ class ExamplesByNumber:
             from bertdata.dataset.random_access import RandomAccess
 
             if self._objective is not None:
-                find_objective(self._objective)  # loads it, since this may be a new process
+                find_objective(self._objective)  # imports a user's objective, since this may be a new process
             if isinstance(self._data, MixedExamples):
                 self._access = MixedAccess(self._data)
             else:

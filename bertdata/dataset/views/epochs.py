@@ -11,7 +11,7 @@ class SharedEpoch:
 
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data
-        self._epoch: Any = [-1]  # -1: not set, keep the dataset's epoch
+        self._epoch: Any = [-1]  # -1 if no epoch was set; the dataset's epoch is then kept
         if find_spec("torch") is not None:
             import torch
 

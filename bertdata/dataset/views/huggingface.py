@@ -75,7 +75,7 @@ def iterate_rows(
     if epoch is not None:
         data = epoch.data()
     for share in numbers:
-        for batch in data.run(share):
+        for batch in data.read_range(share):
             found = make_model_rows(batch, data.layout)
             for index in range(len(batch)):
                 yield {name: values[index] for name, values in found.items()}

@@ -20,7 +20,7 @@ from bertdata.shards.rows import pad_examples
 Rows = dict[str, Array]
 """Padded rows [N, S] or [N], int64, by the model's input name."""
 
-_MOST_IDS = (1 << 32) - 1  # the largest end offset of a batch
+_MOST_IDS = (1 << 32) - 1  # most ids in a batch, since its end offsets are uint32
 
 
 def make_model_rows(batch: ExampleBatch, layout: ShardLayout, *, labelled: bool = True) -> Rows:

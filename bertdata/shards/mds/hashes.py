@@ -1,4 +1,4 @@
-"""Hashes of shards by name, from hashlib or the package xxhash."""
+"""Compute hashes of shards, such as sha1 or xxh64, with hashlib or the package xxhash."""
 
 import hashlib
 from collections.abc import Callable, Iterable

@@ -59,7 +59,8 @@ def encode_ids(
     pieces: list[bytes | memoryview] = []
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
-        # sample: size of the name, size of the array, name, array (shape, then ids), optionally the length
+        # A sample is: size of the name, size of the array, name, array (its shape, then the ids), and
+        # optionally the number of ids.
         text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
@@ -209,7 +210,8 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
     for code in np.unique(codes).tolist():
         chosen = codes == code
         found = _gather_bytes(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
-        # Capped, so that multiplying by the width of an id cannot overflow.
+        # A damaged shape may state any length. It is capped, so that its product with the width of an id
+        # cannot overflow.
         counts[chosen] = np.minimum(_convert_to_int64(found), 1 << 40)
     return counts, behind
 

@@ -213,5 +213,5 @@ _PLAIN = {
     "str_float": _make_text_type("str_float", float, str, float),
     "str_decimal": _make_text_type("str_decimal", Decimal, str, Decimal),
     "json": _make_text_type("json", object, _dump_json, partial(parse_json_text, any_number=True)),
-    **{name: _make_bytes_type(name) for name in _IMAGES},  # images are not decoded
+    **{name: _make_bytes_type(name) for name in _IMAGES},  # images stay encoded as PNG, JPEG and so on
 }

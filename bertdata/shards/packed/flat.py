@@ -91,7 +91,7 @@ class FlatReader(PackReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """
@@ -196,7 +196,7 @@ def _rebase_ends_to_batch(
     found = found.astype(np.int64)
     rows, sizes, counts = find_rows(sequence_ends), lengths(row_ends), lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
-    before[(sequence_ends - counts)[counts > 0]] = 0  # the first sequence of a row has no predecessor
+    before[(sequence_ends - counts)[counts > 0]] = 0  # the ends of a row's first sequence count from 0
     record.refuse_items(
         found < before,
         sequence_ends,

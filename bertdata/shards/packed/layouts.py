@@ -186,7 +186,7 @@ def _read_field_names(file: IO[bytes], name: str) -> set[str]:
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
-        return set()  # the reader of examples will report the fault
+        return set()  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
 

@@ -21,7 +21,7 @@ class PackBatch:
     """
 
     examples: ExampleBatch
-    ends: Buffer  # uint32
+    ends: Buffer  # uint32: for each row, the number of examples in the batch up to its end
 
     def __len__(self) -> int:
         return len(self.ends)

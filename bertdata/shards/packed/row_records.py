@@ -23,7 +23,7 @@ from bertdata.shards.packed.fields import RowFields, load_row_fields
 from bertdata.shards.packed.grid import Grids
 from bertdata.shards.tfrecord import decode_columns
 
-_VALUES = 0  # index of "values" in bertdata.examples.fields.SOURCES
+_VALUES = 0  # the kernel's code for the source "values": its index in bertdata.examples.fields.SOURCES
 
 
 def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
