@@ -199,7 +199,7 @@ def test_ids_of_any_form_are_decoded_in_bulk(counts, kinds, kind, before):
     ids, ends = IdDecoder(form).decode(b"".join(data), bounds, refuse)
     assert np.array_equal(ids, np.concatenate(rows))
     assert ends.tolist() == np.cumsum(counts).tolist()
-    assert IdDecoder(form).lengths(b"".join(data), bounds, refuse).tolist() == counts
+    assert IdDecoder(form).count_ids(b"".join(data), bounds, refuse).tolist() == counts
 
 
 @given(sizes=st.lists(st.integers(1, 60), max_size=30), limit=st.integers(74, 200))
