@@ -27,7 +27,7 @@ _PART_OF_RECORDS = re.compile(r"(part|eval)-\d{5}(?:\..*)?")
 
 
 def make_mlperf_part_name(number: int) -> str:
-    """Return the part's name in MLPerf's pattern. The 500 is a fixed label, not the number of parts."""
+    """Return the name of a training part: 3 -> part-00003-of-00500. The 500 never changes."""
     return f"part-{number:05d}-of-00500"
 
 

@@ -264,9 +264,10 @@ def _find_binarised(path: str, names: list[str]) -> list[str]:
 
 
 def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the shards among a directory's file names.
+    """Choose which of a directory's files are shards.
 
-    Also return the names that are left out, by the reason for it.
+    Returns their names, and the names of other files that might be taken for shards, by the reason why they
+    are left out.
     """
     saved, dropped = take_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.base_name(name))]

@@ -149,7 +149,7 @@ class _IdCounter:
         self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
 
     def count_words(self, never_masked: bytes | None) -> Counter[int]:
-        """Return the counts without the ids that are never masked.
+        """Return how often each id occurs, without the ids that are never masked.
 
         never_masked: one byte per id, 1 if the id is never masked. None if unknown. The two most frequent ids
         at the edges of examples, usually [CLS] and [SEP], are then left out.

@@ -46,7 +46,9 @@ class RandomAccess:
     def _reset_caches(self) -> None:
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
-        self._versions: dict[int, tuple[int, ...]] = {}  # file versions whose md5 was checked
+        self._versions: dict[
+            int, tuple[int, ...]
+        ] = {}  # by shard, the version of its file whose md5 was checked
         self._indexes: dict[int, Any] = {}
         self._cache: OrderedDict[tuple[int, int], ExampleBatch] = OrderedDict()
         self._cached_bytes = 0

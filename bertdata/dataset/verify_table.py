@@ -25,7 +25,7 @@ from bertdata.shards.crc32c import compute_masked_checksum
 from bertdata.shards.row_sums import compute_row_sum
 
 _TFRECORDS = "tfrecord"
-"""Directory of TFRecord files in the paths of a table."""
+"""Directory name that stands in a table's paths for any directory of TFRecord files."""
 
 
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
@@ -113,7 +113,7 @@ class _FileTree:
         self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._make_path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
-        """Return the finding for a row."""
+        """Compare the files that a row of the table describes with the row. Return the finding."""
         matches = [
             (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
         ]

@@ -1,6 +1,6 @@
 """Write and read HDF5 datasets whose rows have varying length.
 
-The HDF5 library writes them. This module reads them without the library's help.
+The HDF5 library writes them. This module reads them by itself.
 
 HDF5 can hang on some damaged files of this type. The library is therefore used only to find where a dataset's
 references lie in the file. The references, and the values they point to, are parsed here. On disk::

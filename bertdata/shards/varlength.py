@@ -41,7 +41,7 @@ LARGEST = (1 << 15) - 1
 """Largest id that the item types can hold."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76}
-"""Attributes of the file's root, with the defaults for files that lack them."""
+"""Sizes of examples that are attributes of the file's root, with the values for files without them."""
 _BATCH = 1024
 
 

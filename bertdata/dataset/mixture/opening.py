@@ -53,7 +53,7 @@ def open_sources(
 
 
 def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
-    """Return one dataset with the sources' shards, one source after the other. weights: integers."""
+    """Return one dataset with the sources' shards, source after source. weights: one integer per source."""
     return replace(
         sources[0],
         name=", ".join(source.name for source in sources),

@@ -16,7 +16,7 @@ MAX_WEIGHT_SUM = 1_000_000
 """Largest sum of the integer weights, because the turns of a whole period are kept in memory."""
 
 Weight = int | float | str | Fraction | Decimal
-"""A weight from the user. A float means the decimal number that it is printed as."""
+"""A source's weight from the user. The float 0.7 means exactly seven tenths."""
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE]-?\d{1,2})?|nan|inf"
 _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)

@@ -109,7 +109,8 @@ class MdsReader(ShardReader):
         ids_type: integer type of the ids, if their column has the type bytes.
         """
         entry = find_listed_entry(name) if layout is None else None
-        # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
+        # A shard with a known layout belongs to a dataset, whose manifest has its md5. The sizes that the
+        # shard states can then be trusted up to the format's limit.
         most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
         self._file, self._name = _open_raw(file, name, entry, most), name
         self._head = read_head(self._file, name)

@@ -46,7 +46,7 @@ LARGEST = 2**15 - 1
 """Largest id or position that the item types can hold."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76, "sequences_per_row": 3}
-"""Attributes of the file's root, with the defaults for files that lack them."""
+"""Sizes of a layout that are attributes of the file's root, with the values for files without them."""
 _FIELDS = load_row_fields(NAME, "hdf5")
 _NAMES = {field.of: name for name, field in _FIELDS.items()}
 
