@@ -24,7 +24,7 @@ from bertdata.shards.protocol import Sink
 
 BIN, INDEX = ".bin", ".idx"
 TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
-"""Integer types of ids, by fairseq's code in the ``.idx``. Codes 6 and 7 are float types, which ids never have."""
+"""Integer types of ids, by fairseq's code in the ``.idx``. Codes 6 and 7 are types of floats."""
 SMALL_VOCABULARY = 65_500
 """Vocabularies smaller than this use 16-bit ids, others 32-bit ids."""
 
