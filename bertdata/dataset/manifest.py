@@ -209,8 +209,8 @@ class Manifest:
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
         """Return for each shard name the entry of its input and the entry of the shard.
 
-        A shard of all inputs refers to the entry of all inputs (make_corpus_entry). Shards of converted datasets, whose inputs are
-        unknown, are left out.
+        Shards of all inputs get the entry that make_corpus_entry makes. Shards of converted datasets, whose
+        inputs are unknown, are left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
         if self.plan.settings.is_of_all_inputs:
