@@ -12,7 +12,7 @@ from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.cli.common.dispatch import end
 from bertdata.cli.common.parser import Parser
 from bertdata.cli.common.request_flags import add_flags, request_of
-from bertdata.dataset.manifest import summary
+from bertdata.dataset.manifest import format_summary
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
 from bertdata.io import storage
@@ -81,7 +81,7 @@ def pack(arguments: list[str]) -> int:
     with shown_warnings():
         metrics = make_packed(pipeline, source, settings, flags.output)
     path = storage.join(flags.output, MANIFEST_NAME)
-    say(summary(flags.output, parse_json(storage.read_bytes(path), path)))
+    say(format_summary(flags.output, parse_json(storage.read_bytes(path), path)))
     say_text(table(metrics, "dataset"))
     return 0
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.build.shard_task import Target
-from bertdata.config.held_out_names import held_out
+from bertdata.config.held_out_names import find_held_out
 from bertdata.errors import SettingsError
 from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.values import convert_path
@@ -43,7 +43,7 @@ def plan_part_sets(
     """
     if any(given.files_of_run for given in plan.settings.values()):
         raise SettingsError("--as-original: one process deals the examples to files; use bertdata create")
-    test_parts = held_out(parts) if has_test_shards else []
+    test_parts = find_held_out(parts) if has_test_shards else []
     training_parts = sorted(set(parts) - set(test_parts))
 
     def part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:

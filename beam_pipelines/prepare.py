@@ -36,8 +36,8 @@ from bertdata.build.given_parts import find_parts
 from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import Target
 from bertdata.cli.common.dispatch import end
-from bertdata.dataset.lost_text import lost_warnings
-from bertdata.dataset.manifest import summary
+from bertdata.dataset.lost_text import check_lost_text
+from bertdata.dataset.manifest import format_summary
 from bertdata.dataset.provenance import find_provenance
 from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
@@ -157,9 +157,9 @@ def run(
     for target in list_targets(sets):
         path = storage.join(target.dataset.directory, MANIFEST_NAME)
         manifest = parse_json(storage.read_bytes(path), path)
-        for warning in lost_warnings(target.dataset.directory, manifest):
+        for warning in check_lost_text(target.dataset.directory, manifest):
             say_error(f"{PROGRAM}: warning: {warning}")
-        say(summary(target.dataset.directory, manifest))
+        say(format_summary(target.dataset.directory, manifest))
     say_text(table(metrics, flags.input_kind))
 
 

@@ -15,7 +15,7 @@ from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 from bertdata.shards.arrow import ArrowWriter
-from bertdata.shards.arrow_fields import arrow_fields, dataset_info, dataset_state
+from bertdata.shards.arrow_fields import dump_dataset_info, dump_dataset_state, list_arrow_fields
 from bertdata.shards.fairseq.lines import LinesWriter, open_lines
 from bertdata.sources.saved_datasets import INFO, STATE
 
@@ -41,8 +41,8 @@ def write_ours(blocks: MlmBatch, folder: Path) -> None:
         for start in range(0, BLOCKS, BATCH):
             writer.write(slice_batch(blocks, start, start + BATCH))
         writer.close()
-    (folder / INFO).write_bytes(dataset_info(arrow_fields(find_objective("mlm"), has_masks=False)))
-    (folder / STATE).write_bytes(dataset_state({"data-00000-of-00001.arrow": ""}))
+    (folder / INFO).write_bytes(dump_dataset_info(list_arrow_fields(find_objective("mlm"), has_masks=False)))
+    (folder / STATE).write_bytes(dump_dataset_state({"data-00000-of-00001.arrow": ""}))
 
 
 def write_theirs(blocks: MlmBatch, folder: Path) -> None:
@@ -93,7 +93,7 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
     def read() -> int:
         with path.open("rb") as file:
             lines = open_lines(file, str(path))
-            return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.pieces(4096))
+            return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.read_pieces(4096))
 
     wrote, found = best_cpu(write, REPEATS), best_cpu(read, REPEATS)
     blocks_read = best_cpu(lambda: read_ours(folder), REPEATS)

@@ -65,7 +65,7 @@ def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
 def kernel_rate(directory: str, settings: MaskingSettings) -> float:
     """Masks a CPU second."""
     data = open_dataset(directory)
-    batches = list(data.run(range(data.examples)))
+    batches = list(data.read_range(range(data.examples)))
     ids = np.concatenate([np.asarray(batch.ids, np.int32) for batch in batches])
     ends = [np.diff(np.asarray(batch.ends, np.int32), prepend=0) for batch in batches]
     lengths = np.concatenate(ends).astype(np.int32)
@@ -102,7 +102,7 @@ def main() -> None:
                 "input_ids": one.ids,
                 "token_type_ids": [int(i >= one.first_length) for i in range(len(one.ids))],
             }
-            for batch in unmasked.run(range(unmasked.examples))
+            for batch in unmasked.read_range(range(unmasked.examples))
             for one in batch.examples()
         ]
         collator = DataCollatorForLanguageModeling(BertTokenizerFast(vocabulary), mlm_probability=0.15)

@@ -20,7 +20,7 @@ from bertdata.io import storage
 from bertdata.records import ShardLayout
 from bertdata.shards.mds.container import MdsDirectoryReader, MdsWriter
 from bertdata.shards.mds.directory import write_directory
-from bertdata.shards.mds.ids import id_form
+from bertdata.shards.mds.ids import make_id_form
 
 LENGTHS = (128, 1024)
 IDS = 4_000_000
@@ -106,7 +106,7 @@ def measure() -> None:
             }
             Path(directory).mkdir()
             samples = ({"input_ids": row, "id": f"shard.00000-{n}"} for n, row in enumerate(rows))
-            write_directory(directory, id_form(wide=False, with_len=False, size_limit=1 << 26), samples)
+            write_directory(directory, make_id_form(wide=False, with_len=False, size_limit=1 << 26), samples)
             theirs = {}
             if has_peer:
                 theirs["write"] = seconds(lambda rows=rows, d=directory: write_theirs(rows, d))

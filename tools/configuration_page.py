@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.config.declared import MAX_FLOAT, MAX_INTEGER
-from bertdata.config.value_check import types_of
+from bertdata.config.value_check import list_types
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
 from trainer.config.files import shipped_configs
@@ -194,7 +194,7 @@ def _values(item: Mapping[str, Any]) -> str:
         }.items()
         if keyword in item and item[keyword] not in (MAX_INTEGER, MAX_FLOAT)  # bounds that every key has
     ]
-    kinds = " or ".join(_KINDS[kind] for kind in types_of(item) if kind != "null")
+    kinds = " or ".join(_KINDS[kind] for kind in list_types(item) if kind != "null")
     return f"{kinds} {', '.join(bounds)}".strip()
 
 

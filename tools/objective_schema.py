@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bertdata.config.declared import OBJECTIVE_RECORD, schema_of
+from bertdata.config.declared import OBJECTIVE_RECORD, derive_schemas
 from bertdata.config.settings import LONGEST_SEQUENCE, ExampleSettings
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES
@@ -88,7 +88,7 @@ def _own(objective: Objective, common: Mapping[str, Any]) -> dict[str, Schema]:
 def _declared(kind: type[ExampleSettings]) -> dict[str, Schema]:
     """Return the schemas of the settings that are in the objective's record, except its name."""
     found = {}
-    for name, schema in schema_of(kind).items():
+    for name, schema in derive_schemas(kind).items():
         if kind.__dataclass_fields__[name].metadata["record"] == OBJECTIVE_RECORD and name != "objective":
             found[name] = {key: value for key, value in schema.items() if key != "default"}
     return found

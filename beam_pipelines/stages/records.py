@@ -21,7 +21,7 @@ from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
 from beam_pipelines.stages.text_manifest import tell_counts
 from beam_pipelines.transport.spill_files import StageBytes, cut, read
-from bertdata.config.held_out_names import REMOVED, record_eval_name, record_part_name
+from bertdata.config.held_out_names import REMOVED, make_record_eval_name, make_record_part_name
 from bertdata.io.file_check import FileEntry
 from bertdata.io.file_identity import check_all
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
@@ -219,12 +219,12 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
             numbers[file] += found.numbers
             counts[file].add(found.counts)
             # A piece's text is its training text, then its held-out text, which begins at byte ``size``.
-            ranges = list(_list_ranges(found.training, training, record_part_name, 0))
+            ranges = list(_list_ranges(found.training, training, make_record_part_name, 0))
             size = found.training.ends[-1] if found.training.ends else 0
             yield (
                 key,
                 PieceCut(
-                    before, ranges + list(_list_ranges(found.withheld, withheld, record_eval_name, size))
+                    before, ranges + list(_list_ranges(found.withheld, withheld, make_record_eval_name, size))
                 ),
             )
         if sum(one.articles - one.withheld for one in counts) == 0:

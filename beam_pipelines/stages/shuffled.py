@@ -28,8 +28,8 @@ from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, cut, le
 from bertdata.build.shard_task import TaskPlan, run_task
 from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import sort_part
-from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
-from bertdata.dataset.writer import refuse_nothing
+from bertdata.dataset.manifest import InputEntry, SkippedEntry, make_corpus_entry
+from bertdata.dataset.writer import refuse_only_skipped
 from bertdata.records import Buffer
 
 _LOGGER = logging.getLogger(__name__)
@@ -151,10 +151,10 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
     read = [entry for entry in counts.inputs if isinstance(entry, InputEntry)]
     skipped = [entry for entry in counts.inputs if isinstance(entry, SkippedEntry)]
     if not read:
-        refuse_nothing(skipped)
+        refuse_only_skipped(skipped)
     return ShufflePlan(
         cuts=find_shard_cuts(counts.histogram, shards),
-        corpus=corpus_entry(read, skipped),
+        corpus=make_corpus_entry(read, skipped),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.trajectories.recorded import RecordedRun
 from bertdata.cli.common.programs.choice import read_line
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.errors import InputError
 from trainer.config.files import read_config
 from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION
@@ -212,7 +212,7 @@ def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
         )
     keys = read_config("roberta_base" if run.kind == "roberta" else "modernbert_base")
     others: list[type[Section]] = [MODEL_SECTION, MODERNBERT_SECTION]
-    shape = {name for kind in others for name in schema_of(kind)}
+    shape = {name for kind in others for name in derive_schemas(kind)}
     dropped = {*shape, "precision", "masking", "train_tokens", "warmup_tokens", "batch_warmup_from"}
     dropped |= {"batch_warmup_tokens", "max_seq_length", DEVICE_OPTIONS}
     keys = {name: _of_first_phase(value) for name, value in keys.items() if name not in dropped}

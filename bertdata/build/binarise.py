@@ -28,7 +28,7 @@ from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
 from bertdata.io.foreign_text import universal_newlines
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool
-from bertdata.shards.fairseq.lines import LinesWriter, id_type
+from bertdata.shards.fairseq.lines import LinesWriter, choose_id_type
 from bertdata.text.text_plan import make_relative_names
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME, END, compute_fairseq_ids, make_dictionary
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
@@ -95,7 +95,7 @@ def encode_lines(task: LinesTask) -> EncodedLines:
     before, ends = table[np.asarray(found.ids)], np.asarray(found.ends).astype(np.int64)
     ids = np.insert(before, ends, END)
     return EncodedLines(
-        ids=ids.astype(id_type(len(table))),
+        ids=ids.astype(choose_id_type(len(table))),
         ends=ends + np.arange(1, len(ends) + 1),
         counts=np.bincount(ids, minlength=len(table)),
         bytes=len(data),
@@ -161,7 +161,7 @@ def _write_text(
     counts, inputs = np.zeros(size, np.int64), []
     with commit.open(TRAIN_BIN) as file:
         sink = HashingSink(file.write)
-        writer = LinesWriter(sink=sink, kind=id_type(size))
+        writer = LinesWriter(sink=sink, kind=choose_id_type(size))
         for number, (task, found) in enumerate(pool.in_order(encode_lines, tasks), 1):
             writer.write(found.ids, found.ends)
             counts += found.counts

@@ -103,7 +103,7 @@ class BinarisedPart:
             with storage.open_input(self.path) as file:
                 lines = open_lines(file, self.path)
                 sizes = np.diff(lines.ends, prepend=0)
-                for piece in lines.pieces(_LINES):
+                for piece in lines.read_pieces(_LINES):
                     self._check(piece, sizes[first : first + len(piece)], first, vocabulary)
                     kept = np.ones(len(piece.ids), bool)
                     kept[piece.ends - 1] = False

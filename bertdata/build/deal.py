@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from bertdata.build.documents import LoadedDocuments
 from bertdata.build.shard_task import Target, TaskPlan, warn_of_left_out
 from bertdata.build.shuffle.corpus import Corpus
-from bertdata.dataset.lost_text import count_lost, with_lost
+from bertdata.dataset.lost_text import add_lost_tokens, count_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group
-from bertdata.dataset.writer import refuse_nothing
+from bertdata.dataset.writer import refuse_only_skipped
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -130,13 +130,13 @@ def deal_run(
             examples += len(made)
             tell(task.part, len(made))
         if not found.inputs:
-            refuse_nothing(found.skipped)
+            refuse_only_skipped(found.skipped)
 
     names = settings.files_of_run
     with many_open_files(len(names)):
         entries = write_shard_group(target.dataset, names, layout, writer, write, engine=engine)
     known = [count for count in lost if count is not None]
-    return found, with_lost(entries, sum(known) if len(known) == len(lost) else None)
+    return found, add_lost_tokens(entries, sum(known) if len(known) == len(lost) else None)
 
 
 def deal_examples(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:

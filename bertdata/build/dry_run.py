@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from bertdata.build.shard_task import ShardTask, Target, TaskPlan
 from bertdata.config.dialects import find_dialect
-from bertdata.dataset.manifest import InputEntry, corpus_md5
+from bertdata.dataset.manifest import InputEntry, compute_corpus_md5
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -109,7 +109,7 @@ def _preview_task(
     if all(map(storage.exists, sources)):
         input_md5 = partial(_hash_input, task, md5_of)
         dataset = target.dataset
-        reasons = [dataset.reason_to_remake(name, input_md5, dataset.read_entry(name)) for name in names]
+        reasons = [dataset.find_reason_to_remake(name, input_md5, dataset.read_entry(name)) for name in names]
     # Bins of a part are written together: if one must be, all are.
     if any(reasons):
         others = "the run's other files" if target.settings.files_of_run else "its part's other bins"
@@ -163,7 +163,7 @@ def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
     """Return the md5 that the manifest will record for the task's input."""
     if task.number is None:
         return md5_of(task.inputs[0])
-    return corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
+    return compute_corpus_md5({task.plan.reader(part).name: md5_of(part) for part in task.inputs})
 
 
 def _describe_source(part: str) -> str:

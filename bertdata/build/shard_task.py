@@ -16,7 +16,7 @@ from bertdata.build.part_names import make_shard_stem
 from bertdata.build.shuffle.keys import derive_shard_seed
 from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.lengths import ShardLengths
-from bertdata.dataset.lost_text import count_lost, with_lost
+from bertdata.dataset.lost_text import add_lost_tokens, count_lost
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
@@ -286,7 +286,7 @@ def _make_shards(
         progress(MAKING_SHARE + writing * example)
 
     write = _write_bins if settings.bin_size else _write_shard
-    entries = with_lost(write(task, target, watch or examples, tell), count_lost(examples))
+    entries = add_lost_tokens(write(task, target, watch or examples, tell), count_lost(examples))
     for entry in entries:
         target.dataset.record(loaded.entry, entry)
     return entries, watch.ones if watch else None

@@ -7,7 +7,7 @@ from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.discover import find_shard
-from bertdata.dataset.manifest import summary
+from bertdata.dataset.manifest import format_summary
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.outputs import check_output
@@ -189,7 +189,7 @@ def _convert_dataset(args: argparse.Namespace) -> int:
             workers=args.workers,
             progress=progress,
         )
-    say(summary(made.directory, made.manifest.as_json()))
+    say(format_summary(made.directory, made.manifest.as_json()))
     return 0
 
 

@@ -8,7 +8,7 @@ from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_work
 from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import add_language_settings, add_part_settings
-from bertdata.dataset.manifest import summary
+from bertdata.dataset.manifest import format_summary
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error
 from bertdata.steps.create import check_given_fields, has_records, make_request_parts, plan_run
@@ -82,7 +82,7 @@ def run(arguments: list[str]) -> int:
         for warning in dataset.warnings:
             say_error(f"bertdata: warning: {warning}")
         share = f", {dataset.ones}" if dataset.ones else ""
-        say(summary(dataset.directory, dataset.manifest.as_json()) + share)
+        say(format_summary(dataset.directory, dataset.manifest.as_json()) + share)
     return 0
 
 

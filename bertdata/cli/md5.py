@@ -10,8 +10,8 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.manifest_file import md5sum_line
 from bertdata.io.patterns import expand
 from bertdata.io.terminal import say_error, say_text
-from bertdata.shards.content import content_md5
-from bertdata.shards.row_sums import row_sum
+from bertdata.shards.content import compute_content_md5
+from bertdata.shards.row_sums import compute_row_sum
 
 EXAMPLE = """\
   bertdata md5 shards/*.tfrecord > MD5SUMS
@@ -67,8 +67,8 @@ def run(arguments: list[str]) -> int:
 def _sum(path: str, args: argparse.Namespace) -> str:
     """Return the md5 of a file: of its bytes, or as --content or --nvidia-mlperf say."""
     if args.content:
-        return content_md5(path, args.engine, args.objective)
-    return row_sum(path) if args.nvidia_mlperf else file_md5(path)
+        return compute_content_md5(path, args.engine, args.objective)
+    return compute_row_sum(path) if args.nvidia_mlperf else file_md5(path)
 
 
 def _expand(pattern: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.request_flags import add_flags, request_of
 from bertdata.cli.common.step_progress import ShownProgress
-from bertdata.dataset.manifest import summary
+from bertdata.dataset.manifest import format_summary
 from bertdata.io.terminal import say, say_text
 from bertdata.steps.pack import pack_rows
 from bertdata.steps.pack_request import GivenPackSettings, PackRequest
@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> int:
         say(f"{made.forecast.path}: packed in the layout {made.forecast.layout}")
         say(*(f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in _rows(made.forecast)))
     if made.directory is not None and made.manifest is not None and not args.json:
-        say(summary(made.directory, made.manifest.as_json()))
+        say(format_summary(made.directory, made.manifest.as_json()))
     return 0
 
 

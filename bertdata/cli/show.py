@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, not_negative, positive
 from bertdata.dataset.discover import FoundDataset, find_shard
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import UsageError
 from bertdata.examples.objectives import find_objective
 from bertdata.io.terminal import say_text
@@ -112,5 +112,5 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
 
 def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
     """Return the words by token id, and the id of [MASK]. ([], None) if no vocabulary is known."""
-    vocabulary = known_vocabulary(vocab, dataset)
+    vocabulary = load_dataset_vocabulary(vocab, dataset)
     return (make_words_readable(vocabulary), vocabulary.mask) if vocabulary else ([], None)

@@ -9,9 +9,9 @@ from bertdata.cli.common.objective_flag import add_objective
 from bertdata.cli.common.parser import Parser, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.findings import EXTRA, LEFT_OUT, MISSING, Finding, Report
-from bertdata.dataset.manifest import skipped_note
-from bertdata.dataset.published.sums import sum_table_names
-from bertdata.dataset.published.tables import table_names
+from bertdata.dataset.manifest import format_skipped_note
+from bertdata.dataset.published.sums import list_sum_tables
+from bertdata.dataset.published.tables import list_table_names
 from bertdata.io.terminal import say, say_text
 from bertdata.steps.verify import verify
 
@@ -48,8 +48,8 @@ def make_parser() -> Parser:
         "--table",
         metavar="NAME|FILE",
         help="published table to check the directory against: "
-        f"{', '.join([*table_names(), *sum_table_names()])}, or a .tsv file with the columns label, bytes, "
-        "md5 and paths, or name and sum",
+        f"{', '.join([*list_table_names(), *list_sum_tables()])}, or a .tsv file with the columns "
+        "label, bytes, md5 and paths, or name and sum",
     )
     parser.add_argument(
         "--content",
@@ -116,7 +116,7 @@ def _print(report: Report, *, every: bool) -> None:
     for line in _of_table(report) if every else map(str, report.faults):
         say(line)
     state = "sound" if report.sound else _count(len(report.faults), "fault")
-    right, aside = _count(report.count("right"), "file"), skipped_note(report.count(LEFT_OUT))
+    right, aside = _count(report.count("right"), "file"), format_skipped_note(report.count(LEFT_OUT))
     say(f"{report.path}: {right} right, {state}{aside}")
 
 

@@ -114,7 +114,8 @@ def make_dataset_settings(
 
     SettingsError if an objective's setting has a reserved name.
     """
-    declared = _declared(type(settings)) | _declared(ExampleSettings)  # an objective may redeclare a field
+    # An objective may declare a field of ExampleSettings again. The record of ExampleSettings counts.
+    declared = _find_records(type(settings)) | _find_records(ExampleSettings)
     values = json.loads(json.dumps(settings.as_json()))  # tuples become lists, as JSON has them
     name = values.pop("objective")
     found: dict[str, SettingsRecord] = {
@@ -127,23 +128,23 @@ def make_dataset_settings(
             key not in _RESERVED, f"objective {name}: a setting cannot be called {key}; give it another name"
         )
         found[declared.get(key, OBJECTIVE_RECORD)][key] = value
-    found["tokenizer"]["vocabulary"] = vocabulary_record(vocabulary)
+    found["tokenizer"]["vocabulary"] = make_vocabulary_record(vocabulary)
     if tokenizer is not None:
         found["tokenizer"] = tokenizer
     if vocabulary.padding_id:
         found["container"]["padding_id"] = vocabulary.padding_id
-    found["container"] |= shuffle_settings(num_shards)
+    found["container"] |= make_shuffle_settings(num_shards)
     if settings.files_of_run:
         found["container"]["dealt_files"] = len(settings.files_of_run)
     return DatasetSettings(**found)
 
 
-def _declared(kind: type[ExampleSettings]) -> dict[str, str]:
+def _find_records(kind: type[ExampleSettings]) -> dict[str, str]:
     """Return the record that each setting of this settings class belongs to, by setting name."""
     return {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(kind)}
 
 
-def vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
+def make_vocabulary_record(vocabulary: Vocabulary) -> SettingsRecord:
     """Return the vocabulary's md5 and size as the tokeniser's record stores them."""
     return {"md5": vocabulary.md5, "tokens": vocabulary.tokens}
 
@@ -157,6 +158,6 @@ def drop_file_settings(container: Mapping[str, Any]) -> SettingsRecord:
     return {name: value for name, value in container.items() if name not in ("padding_id", "dealt_files")}
 
 
-def shuffle_settings(num_shards: int | None) -> SettingsRecord:
+def make_shuffle_settings(num_shards: int | None) -> SettingsRecord:
     """Return the container settings of a global shuffle into num_shards shards, or no settings for None."""
     return {} if num_shards is None else {"shuffle": "global", "num_shards": num_shards}

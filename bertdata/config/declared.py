@@ -34,7 +34,7 @@ MAX_FLOAT = 1e38
 """Largest float allowed for a setting without a declared upper bound. It fits into 32 bits."""
 
 OBJECTIVE_RECORD = "objective"
-"""Default record of a setting: the objective's. See ``bertdata.config.dataset_settings``."""
+"""Name of the manifest's record that stores a setting by default. Other records are named explicitly."""
 
 
 def setting(
@@ -58,12 +58,12 @@ def setting(
     keywords: further JSON Schema keywords.
     optional: None only means "not set". It is not accepted as a value.
     record: the manifest's record that holds the setting, see ``bertdata.config.dataset_settings``.
-    marks: extra schema entries for the code that reads these settings.
+    marks: extra entries of the setting's schema, which other code of bertdata reads.
     """
     facts = {
         "help": help,
         "choices": choices,
-        "bounds": _bound_keywords({"least": least, "most": most, "above": above, "below": below}),
+        "bounds": _make_bound_keywords({"least": least, "most": most, "above": above, "below": below}),
         "keywords": keywords or {},
         "optional": optional,
         "record": record,
@@ -72,7 +72,7 @@ def setting(
     return field(default=default, metadata=facts)
 
 
-def _bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
+def _make_bound_keywords(bounds: Mapping[str, float | None]) -> dict[str, float]:
     """Return the JSON Schema keywords for these bounds."""
     found = {keyword: bounds.get(name) for name, keyword in _BOUNDS.items()}
     return {keyword: bound for keyword, bound in found.items() if bound is not None}
@@ -83,24 +83,24 @@ def repeat_setting(kind: Any, name: str, *, help: str = "", default: Any = MISSI
 
     help: text appended to the original help.
     default: replaces the original default.
-    others: new bounds, which replace all original bounds, and further marks.
+    others: new bounds, which replace all original bounds, and further marks, as for ``setting``.
     """
     [item] = (item for item in fields(kind) if item.name == name)
     bounds = {word: others.pop(word) for word in _BOUNDS if word in others}
     marks = {**item.metadata["marks"], **others}
     facts = {**item.metadata, "help": item.metadata["help"] + help, "marks": marks}
     if bounds:
-        facts["bounds"] = _bound_keywords(bounds)
+        facts["bounds"] = _make_bound_keywords(bounds)
     return field(default=item.default if default is MISSING else default, metadata=facts)
 
 
-def schema_of(kind: Any) -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schema of each field that the dataclass declares with ``setting``, by field name."""
-    return _schema_of(kind)
+def derive_schemas(kind: Any) -> Mapping[str, dict[str, Any]]:
+    """Return a JSON Schema for each field of a dataclass that ``setting`` declared, by field name."""
+    return _derive_schemas(kind)
 
 
 @cache
-def _schema_of(kind: Any) -> dict[str, dict[str, Any]]:
+def _derive_schemas(kind: Any) -> dict[str, dict[str, Any]]:
     hints = get_type_hints(kind)
     return {
         item.name: _make_schema(item, hints[item.name]) for item in fields(kind) if "help" in item.metadata
@@ -109,22 +109,22 @@ def _schema_of(kind: Any) -> dict[str, dict[str, Any]]:
 
 def _make_schema(item: Field[Any], hint: Any) -> dict[str, Any]:
     facts = item.metadata
-    kinds = [kind for kind in _kinds(hint) if not (facts["optional"] and kind is NoneType)]
+    kinds = [kind for kind in _list_types(hint) if not (facts["optional"] and kind is NoneType)]
     if facts["choices"]:
         values = {"enum": [*([None] if NoneType in kinds else []), *facts["choices"]]}
     else:
-        values = _values(kinds, facts["bounds"])
+        values = _make_value_schema(kinds, facts["bounds"])
     default = {} if item.default is None else {"default": item.default}
     return {**facts["marks"], "description": facts["help"], **default, **facts["keywords"], **values}
 
 
-def _kinds(hint: Any) -> list[Any]:
+def _list_types(hint: Any) -> list[Any]:
     """List the types that a type hint allows. int is left out next to float, which covers it."""
     kinds = list(get_args(hint)) if isinstance(hint, UnionType) else [hint]
     return [kind for kind in kinds if not (kind is int and float in kinds)]
 
 
-def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]:
+def _make_value_schema(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]:
     """Return the JSON Schema of a value that has any of these types."""
     names = list(dict.fromkeys(_TYPES[get_origin(kind) or kind] for kind in kinds))
     found: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
@@ -134,7 +134,7 @@ def _values(kinds: Sequence[Any], bounds: Mapping[str, float]) -> dict[str, Any]
             found["maximum"] = MAX_FLOAT if "number" in names else MAX_INTEGER
     for kind in kinds:
         if get_origin(kind) is Sequence:
-            found["items"] = _values(_kinds(get_args(kind)[0]), bounds)
+            found["items"] = _make_value_schema(_list_types(get_args(kind)[0]), bounds)
         elif get_origin(kind) is Mapping:
-            found["additionalProperties"] = _values(_kinds(get_args(kind)[1]), bounds)
+            found["additionalProperties"] = _make_value_schema(_list_types(get_args(kind)[1]), bounds)
     return found

@@ -1,4 +1,4 @@
-"""Dialects: how each program that bertdata replaces differs in reading text and vocabulary."""
+"""Dialects: how programs that bertdata can imitate differ in reading text and vocabulary files."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,9 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """Rules by which an original program reads text. Differences in making examples belong to objectives.
+    """Rules by which another program, such as BERT's original code, reads text and vocabularies.
+
+    How programs differ in making examples is up to the objectives instead.
 
     duplicate_tokens: which id a token gets if the vocabulary lists it twice. With "last", ids are line
     numbers.

@@ -26,23 +26,23 @@ _PART_OF_MLPERF = re.compile(r"part-\d{5}-of-\d{5}(?:\..*)?")
 _PART_OF_RECORDS = re.compile(r"(part|eval)-\d{5}(?:\..*)?")
 
 
-def mlperf_part_name(number: int) -> str:
-    """Return the part's name in MLPerf's pattern. The 500 is a fixed label, not the number of parts."""
+def make_mlperf_part_name(number: int) -> str:
+    """Return the name of a training part: 3 -> part-00003-of-00500. The 500 never changes."""
     return f"part-{number:05d}-of-00500"
 
 
-def record_part_name(number: int) -> str:
+def make_record_part_name(number: int) -> str:
     """Return the name of training part ``number`` of record files, counted from 0."""
     return f"part-{number:05d}.txt"
 
 
-def record_eval_name(number: int) -> str:
+def make_record_eval_name(number: int) -> str:
     """Return the name of held-out part ``number`` of record files, counted from 0."""
     return f"eval-{number:05d}.txt"
 
 
-def held_out(names: Sequence[str]) -> list[str]:
-    """Return the names of held-out files that are listed together with training files of the same corpus.
+def find_held_out(names: Sequence[str]) -> list[str]:
+    """Return the names that are held-out files, if the list also has training files of the same corpus.
 
     Held-out files alone are not returned: a caller that lists only them wants an evaluation set.
     """
@@ -63,13 +63,13 @@ def held_out(names: Sequence[str]) -> list[str]:
     ]
 
 
-def pattern_of_test_shards(names: Sequence[str]) -> str | None:
+def make_test_pattern(names: Sequence[str]) -> str | None:
     """Return a glob pattern for NVIDIA's test files among the names, or None if there are none."""
     found = [match[1] for match in map(_SHARD_OF_NVIDIA.fullmatch, names) if match and match[2] == "test"]
     return f"{found[0]}_test_*.txt" if found else None
 
 
-def is_list(name: str) -> bool:
+def is_companion_list(name: str) -> bool:
     """Return True for ``eval.md5`` and ``removed.jsonl``, which lie next to the text but hold no text."""
     return storage.base_name(name) in (EVAL_MD5, REMOVED)
 

@@ -19,7 +19,7 @@ _BEFORE = 2
 _REMADE = {
     1: "remove the directory and make it again: its shards get the same bytes",
 }
-"""What the user should do about a version that can no longer be read, by version."""
+"""Advice for the user by manifest version, for old versions that can no longer be read."""
 
 _TOKENIZER = ("dialect", "lower_case")
 _CONTAINER = (
@@ -56,7 +56,7 @@ def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
     return DatasetJson(value, written if version == _BEFORE else None)
 
 
-def settings_digest(settings: Mapping[str, Any]) -> str:
+def compute_settings_digest(settings: Mapping[str, Any]) -> str:
     """Return the BLAKE2b digest of the settings' canonical JSON as 32 hexadecimal digits."""
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -70,56 +70,64 @@ def _upgrade_version_2(written: dict[str, Any]) -> dict[str, Any]:
     settings = written.get("settings")
     if isinstance(settings, dict):
         value["settings"] = _make_records(written, settings)
-        if value.get("recipe") in ("unverified", settings.get("objective")):  # both meant "none"
+        if value.get("recipe") in (
+            "unverified",
+            settings.get("objective"),
+        ):  # placeholders that meant "no recipe"
             value["recipe"] = None
     return value
 
 
 def _make_records(written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the four settings records of a version 2 manifest."""
+    """Divide the settings of a version 2 manifest into the four records of version 3."""
     others = ("objective", *_TOKENIZER, *_CONTAINER)
     own = {name: value for name, value in settings.items() if name not in others}
     name = {"name": settings["objective"]} if "objective" in settings else {}
-    vocabulary = _select(written, ("vocabulary",))
+    vocabulary = _select_settings(written, ("vocabulary",))
     return {
-        "text": _select(written, ("punkt",)),
-        "tokenizer": {"kind": WORDPIECE, **_select(settings, _TOKENIZER), **vocabulary},
+        "text": _select_settings(written, ("punkt",)),
+        "tokenizer": {"kind": WORDPIECE, **_select_settings(settings, _TOKENIZER), **vocabulary},
         "objective": {**name, **own, **name},
-        "container": {**_select(settings, _CONTAINER), **_select(written, ("shuffle", "num_shards"))},
+        "container": {
+            **_select_settings(settings, _CONTAINER),
+            **_select_settings(written, ("shuffle", "num_shards")),
+        },
     }
 
 
-def _select(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _select_settings(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: values[name] for name in names if name in values}
 
 
-def as_version_2(value: dict[str, Any], recipe: str | None, settings: dict[str, Any]) -> dict[str, Any]:
+def convert_to_version_2(
+    value: dict[str, Any], recipe: str | None, settings: dict[str, Any]
+) -> dict[str, Any]:
     """Return a version 3 manifest in version 2 form.
 
-    recipe, settings: as the version 2 manifest stored them, since the conversion loses their form.
+    recipe, settings: as the original version 2 file stored them. They cannot be derived from version 3.
     """
     records = value["settings"]
     head = {
         "format_version": _BEFORE,
-        **_select(value, ("kind",)),
+        **_select_settings(value, ("kind",)),
         "recipe": recipe,
         "phase": value["phase"],
         "settings": settings,
-        "settings_digest": settings_digest(settings),
+        "settings_digest": compute_settings_digest(settings),
         "unicode_version": value["unicode_version"],
         "vocabulary": records["tokenizer"]["vocabulary"],
-        **_select(records["container"], ("shuffle", "num_shards")),
-        **_select(value, ("dataset_manifest",)),
+        **_select_settings(records["container"], ("shuffle", "num_shards")),
+        **_select_settings(value, ("dataset_manifest",)),
         "punkt": records["text"]["punkt"],
     }
     rest = {name: item for name, item in value.items() if name not in head}
     if "totals" in rest:
-        rest["totals"] = _without_new(rest["totals"])
+        rest["totals"] = _drop_new_counts(rest["totals"])
     if "shards" in rest:
-        rest["shards"] = [_without_new(shard) for shard in rest["shards"]]
+        rest["shards"] = [_drop_new_counts(shard) for shard in rest["shards"]]
     return head | rest
 
 
-def _without_new(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_new_counts(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without the counts that version 2 did not have."""
     return {name: value for name, value in values.items() if name != "lost_tokens"}

@@ -1,4 +1,4 @@
-"""Named recipes: the settings of published data sets, as data."""
+"""Recipes: the settings of published data sets under names such as mlperf, for one or two phases."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +16,7 @@ class Recipe:
 
     phases: the settings that differ from the objective's defaults, one dictionary per phase.
     objective: name of the objective that the settings belong to.
-    extractor: version of the Wikipedia extractor that the original program pins, else the newest.
+    extractor: version of the Wikipedia extractor that the original program uses. The newest if it names none.
 
     For encoders published after BERT, three texts say how close the data comes to the original:
     exact: what is identical.
@@ -34,14 +34,13 @@ class Recipe:
     paper: str = ""
 
     def select(self, phase: int | None) -> dict[str, Settings]:
-        """Return the settings by output sub-directory.
+        """Return the settings of one phase or of all phases, by the sub-directory to write to.
 
-        phase: number of the only phase wanted, from 1. None selects all phases. A single phase is written to
-        the output directory itself (key ""), two phases to phase1 and phase2. SettingsError for an unknown
-        phase.
+        phase: number from 1, or None for all phases. A single phase is written to the output directory itself
+        (key ""), and two phases to phase1 and phase2. SettingsError for an unknown phase.
         """
         if phase is not None:
-            require(1 <= phase <= len(self.phases), self._without_phase(phase))
+            require(1 <= phase <= len(self.phases), self._make_phase_message(phase))
             return {"": self.phases[phase - 1]}
         if len(self.phases) == 1:
             return {"": self.phases[0]}
@@ -49,7 +48,7 @@ class Recipe:
 
     @property
     def fidelity(self) -> dict[str, str]:
-        """The texts exact, distribution and paper by name, without empty ones."""
+        """The texts exact, distribution and paper by name. Empty texts are left out."""
         found = {name: getattr(self, name) for name in ("exact", "distribution", "paper")}
         return {name: words for name, words in found.items() if words}
 
@@ -59,7 +58,7 @@ class Recipe:
         names = {name for phase in self.phases for name in phase}
         return {name for name in names if any(p.get(name) != self.phases[0].get(name) for p in self.phases)}
 
-    def _without_phase(self, phase: int) -> str:
+    def _make_phase_message(self, phase: int) -> str:
         """Return the error message for a phase that this recipe does not have."""
         if len(self.phases) > 1:
             return f"recipe {self.name} has phases 1 and 2; phase {phase} was asked for"
@@ -67,17 +66,17 @@ class Recipe:
         return f"recipe {self.name} has one phase, phase {phase} was asked for; {others} have two"
 
 
-def _two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
-    """Return the settings ``first``, and the same with a longer example and more masks."""
+def _make_two_phases(first: Settings, length: int, predictions: int) -> tuple[Settings, ...]:
+    """Return the settings of two phases: ``first``, then the same with another length and number of masks."""
     return first, {**first, "max_seq_length": length, "max_predictions_per_seq": predictions}
 
 
-def _two_lengths(first: Settings, *lengths: int) -> tuple[Settings, ...]:
-    """Return the settings ``first`` once for each length."""
+def _make_phases(first: Settings, *lengths: int) -> tuple[Settings, ...]:
+    """Return the settings of one phase per length. They differ only in max_seq_length."""
     return tuple({**first, "max_seq_length": length} for length in lengths)
 
 
-_NVIDIA_PHASES = _two_phases(
+_NVIDIA_PHASES = _make_two_phases(
     {
         "dialect": "nvidia",
         "max_seq_length": 128,
@@ -107,7 +106,7 @@ ENCODERS = (
         name="modernbert",
         summary="ModernBERT: text of a document, 1,024 then 8,192 ids, 30 % to be masked at load, TFRecord",
         objective="mlm",
-        phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 8192),
+        phases=_make_phases({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 8192),
         exact="order, packing and masks of given sequences, with --masking modernbert at load",
         distribution="the sequences: blocks of whole sentences of a document, a [SEP] behind each, where the "
         "original cuts documents at the length; masks with --masking dynamic at load",
@@ -117,7 +116,7 @@ ENCODERS = (
         name="ettin",
         summary="Ettin: text of a document, 1,024 then 7,999 ids, 30 % to be masked at load, TFRecord",
         objective="mlm",
-        phases=_two_lengths({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 7999),
+        phases=_make_phases({**_UNMASKED, "masked_lm_prob": 0.3}, 1024, 7999),
         exact=_NOTHING,
         distribution="blocks of whole sentences of a document, a [SEP] behind each, where the original cuts "
         "documents into pieces and fills the short last ones; masks drawn at load, of the last 50 billion "
@@ -138,7 +137,7 @@ ENCODERS = (
         name="neobert",
         summary="NeoBERT: joined text, 1,024 then 4,096 ids, 20 % to become [MASK] at load, TFRecord",
         objective="mlm",
-        phases=_two_lengths(
+        phases=_make_phases(
             {
                 **_UNMASKED,
                 "blocks": "none",
@@ -200,7 +199,7 @@ RECIPES = {
         Recipe(
             name="graphcore",
             summary="Graphcore's BERT on IPU: 128/20 then 384/58, dupe factor 5, seed 1984, TFRecord",
-            phases=_two_phases(
+            phases=_make_two_phases(
                 {
                     "dialect": "graphcore",
                     "max_seq_length": 128,

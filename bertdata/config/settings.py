@@ -20,8 +20,8 @@ SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
 class ExampleSettings:
     """Everything that decides a shard's bytes except the text and the vocabulary.
 
-    ``setting(record=...)`` names the manifest's record that stores the setting, see
-    ``bertdata.config.dataset_settings``.
+    The manifest stores settings in several records. ``setting(record=...)`` names the record of a setting if
+    it is not the objective's, see ``bertdata.config.dataset_settings``.
     """
 
     objective: str = setting("bert", "training objective of the examples; your own is package.module:NAME")
@@ -73,7 +73,7 @@ class ExampleSettings:
     def files_of_run(self) -> tuple[str, ...]:
         """Names of the files that the examples of all inputs are dealt to, round robin.
 
-        Empty if each input makes its own shard.
+        Empty if each input gets a shard for itself, which is the usual case.
         """
         return ()
 
@@ -123,9 +123,9 @@ _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a t
 
 
 def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings converted to the field types of the settings class ``kind``.
+    """Convert integers to floats for the float fields of the settings class ``kind``. Return all settings.
 
-    Only an integer for a float field is converted. SettingsError names any other value of the wrong type.
+    SettingsError for any other value that does not have its field's type.
     """
     hints, values = get_type_hints(kind), dict(given)
     for name, value in given.items():

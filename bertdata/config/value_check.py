@@ -1,4 +1,4 @@
-"""Check names and values from a user against a JSON Schema. Each error is a single line."""
+"""Check names and values of settings from a user against a JSON Schema. Each error is a single line."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -64,7 +64,7 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
     )
     if found is not None:
         item = properties.get(str(found.path[0]), {}) if found.path else {}
-        raise SettingsError(where + _fault_message(found, item))
+        raise SettingsError(where + _format_fault(found, item))
     for name, value in values.items():
         if isinstance(value, float) and not isfinite(value):
             raise SettingsError(f"{where}{name} is {value}, expected a finite number")
@@ -72,13 +72,15 @@ def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where
             raise SettingsError(f"{where}{name} has more than {MOST_DIGITS} digits, expected fewer")
 
 
-def _fault_message(fault: Fault, item: Mapping[str, Any]) -> str:
-    """Return the error message for a fault. item: schema of the faulty property."""
+def _format_fault(fault: Fault, item: Mapping[str, Any]) -> str:
+    """Return the error message for a value that violates its property's schema ``item``."""
     name, rule = ".".join(map(str, fault.path)), fault.rule
     if fault.keyword == "enum":
         choices = [value or "none" for value in rule]
         expected = "one of " + ", ".join(choices) + suggest_known(str(fault.value), choices, 0.7)
-    elif fault.keyword == "pattern" and "examples" in item:  # a known name, or package.module:NAME
+    elif (
+        fault.keyword == "pattern" and "examples" in item
+    ):  # the pattern allows a known name or package.module:NAME
         names = item["examples"]
         nearest = suggest_known(fault.value, names, 0.7)
         expected = f"one of {', '.join(names)} or package.module:NAME{nearest}"
@@ -89,16 +91,16 @@ def _fault_message(fault: Fault, item: Mapping[str, Any]) -> str:
         expected = _BOUNDS[fault.keyword].format(rule)
     else:
         return f"{name}: {fault.message[:_MOST_WORDS]}"
-    return f"{name} is {_shorten(fault.value)}, expected {expected}"
+    return f"{name} is {_shorten_value(fault.value)}, expected {expected}"
 
 
-def _shorten(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     """Return the value's repr, cut to a readable length."""
     words = repr(value)
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
-def types_of(schema: Mapping[str, Any]) -> list[str]:
+def list_types(schema: Mapping[str, Any]) -> list[str]:
     """Return the JSON types that the property's schema allows."""
     kinds = schema.get("type", ["string", "null"] if None in schema.get("enum", ()) else "string")
     return [kinds] if isinstance(kinds, str) else kinds
@@ -118,7 +120,7 @@ def read_value(text: str, kinds: list[str], name: str) -> Any:
         except (ValueError, KeyError):
             continue
     wanted = " or ".join(kind for kind in kinds if kind != "null")
-    raise SettingsError(f"{name} is {_shorten(text)}, expected the type {wanted}")
+    raise SettingsError(f"{name} is {_shorten_value(text)}, expected the type {wanted}")
 
 
 def _parse_number(text: str) -> int | float:

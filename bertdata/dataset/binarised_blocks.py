@@ -1,4 +1,4 @@
-"""Read fairseq's ``.bin`` as the blocks that fairseq's trainer makes of it, in the order of the text.
+"""Read fairseq's ``.bin`` and divide its lines into blocks as fairseq's trainer does, in the text's order.
 
 This module imports NumPy.
 """
@@ -23,7 +23,7 @@ _OBJECTIVE = "mlm"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedBlocks(OpenedDataset):
-    """Unmasked blocks of binarised lines, numbered as in fairseq.
+    """The unmasked blocks of a ``.bin`` as a dataset. Blocks have the same numbers as in fairseq.
 
     All ids are held in memory while reading.
     """
@@ -37,7 +37,7 @@ class BinarisedBlocks(OpenedDataset):
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield all blocks, a few thousand at a time."""
-        blocks = _read(shard.path, self.breaks, self.tokens_per_sample)
+        blocks = _read_blocks(shard.path, self.breaks, self.tokens_per_sample)
         for start in range(0, len(blocks), _PIECE):
             yield columns.shrink_ids(columns.slice_batch(blocks, start, start + _PIECE))
 
@@ -49,7 +49,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     A line longer than a block becomes a block of its full length, as in fairseq, and the layout has room for
     it. ShardError or SettingsError says what is wrong.
     """
-    blocks = _read(path, breaks, tokens_per_sample)
+    blocks = _read_blocks(path, breaks, tokens_per_sample)
     if not len(blocks):
         raise ShardError(f"{path}: holds no blocks")
     longest = int(columns.compute_lengths(blocks.ends).max())
@@ -67,7 +67,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     )
 
 
-def _read(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
+def _read_blocks(path: str, breaks: str, tokens_per_sample: int) -> MlmBatch:
     with storage.open_input(path) as file:
         lines = read_lines(file, path)
         return make_fairseq_blocks(lines.ids, lines.ends, breaks, tokens_per_sample)

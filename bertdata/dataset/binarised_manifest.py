@@ -1,4 +1,4 @@
-"""The manifest of binarised lines: text that bertdata converted to fairseq's binary format.
+"""Read and write the manifest of a directory of text in fairseq's binary format (binarised lines).
 
 Its format is defined in ``schemas/binarised_manifest.json``. It holds no time, host name or path.
 """
@@ -14,7 +14,7 @@ BINARISED_KIND = "binarised lines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedInput:
-    """A text file that was binarised. tokens: ids of its lines, end tokens included."""
+    """A text file that was converted to ids. tokens: number of ids of its lines, end tokens included."""
 
     name: str
     bytes: int
@@ -25,7 +25,7 @@ class BinarisedInput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedManifest:
-    """A finished directory of binarised lines.
+    """Manifest of a finished directory of text in fairseq's binary format.
 
     tokenizer: kind, md5 of the tokeniser's file (``vocabulary``) and the token of each role.
     inputs: in the order of their lines in the binary file.
@@ -44,7 +44,10 @@ class BinarisedManifest:
         return sum(one.tokens for one in self.inputs)
 
     def terms(self) -> dict[str, Any]:
-        """Return the plan that the commit protocol compares with another plan."""
+        """Return the plan of the directory: everything its output depends on except the inputs' contents.
+
+        A later run may only continue the directory if it has the same plan.
+        """
         return plan_terms(self.tokenizer, [one.name for one in self.inputs])
 
     def dump(self) -> bytes:
@@ -65,7 +68,7 @@ class BinarisedManifest:
 
 
 def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
-    """Return everything that the bytes depend on except the contents of the inputs."""
+    """Return everything that the output depends on except the contents of the inputs."""
     return {
         "tokenizer": tokenizer["kind"],
         "vocabulary": tokenizer["vocabulary"],

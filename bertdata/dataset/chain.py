@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.binarised_manifest import BinarisedManifest
 from bertdata.dataset.discover import find_manifest_directories
-from bertdata.dataset.findings import ChainLink, Finding, Report, compare, of_misfit
+from bertdata.dataset.findings import ChainLink, Finding, Report, compare_values, make_misfit_finding
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.dataset.verify import verify_files
@@ -33,7 +33,7 @@ from bertdata.text.punkt.variants import find_variant
 from bertdata.wiki.articles.manifest import ArticlesManifest
 
 
-class _File(Protocol):
+class _ListedFile(Protocol):
     @property
     def name(self) -> str: ...
     @property
@@ -43,13 +43,15 @@ class _File(Protocol):
 
 
 def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
-    """Verify a directory as verify_files does, then each link from it back to the dump.
+    """Verify a directory's files, then follow its chain of manifests back to the Wikipedia dump.
 
-    sources: directories of parts or articles, or the dump itself, to be verified too. A chain that ends early
-    is no fault. A digest, an input or a source that does not match is a fault.
+    content: compare only the content md5s of shards, so that files in another container pass.
+    sources: directories of parts or articles, or the dump itself, to be verified too.
+    A chain that ends before the dump is no fault. An md5 or an input that does not match is a fault, and so
+    is a source that does not belong to the chain.
     """
     report = verify_files(path, content=content)
-    walks = [_Walk(directory, sources) for directory in _find_directories(path)]
+    walks = [_ChainWalk(directory, sources) for directory in _find_directories(path)]
     for walk in walks:
         walk.run()
     findings = [*report.findings, *(finding for walk in walks for finding in walk.findings)]
@@ -62,7 +64,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
             )
     return replace(
         report,
-        findings=tuple(dict.fromkeys(findings)),  # both phases of a recipe share their parts
+        findings=tuple(dict.fromkeys(findings)),  # without duplicates: phases of a recipe share their parts
         links=tuple(link for walk in walks for link in walk.links),
     )
 
@@ -80,8 +82,11 @@ def _find_directories(path: str) -> list[str]:
     return [storage.join(path, name) for name in inner]
 
 
-class _Walk:
-    """The chain of a directory: its links, the findings, and the named sources that it reached."""
+class _ChainWalk:
+    """Walk from a directory's manifest back to the dump.
+
+    links: the steps found. findings: the faults. used: the user's sources that belong to the chain.
+    """
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
         self.links: list[ChainLink] = []
@@ -92,29 +97,34 @@ class _Walk:
         self._manifests = _read_manifests(sources)
 
     def run(self) -> None:
-        """Follow the chain as far as it goes.
+        """Follow the chain until the dump, or until an upstream manifest is not available.
 
-        Each step replaces ``manifest`` by the manifest it was made from.
+        Each step replaces ``manifest`` by the manifest of the data it was made from.
         """
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
-        step, md5 = _describe(manifest).partition(",")[0], md5_of(data)
+        step, md5 = _describe_manifest(manifest).partition(",")[0], md5_of(data)
         self.links.append(
-            ChainLink(directory=self._directory, step=step, description=_describe(manifest), manifest_md5=md5)
+            ChainLink(
+                directory=self._directory,
+                step=step,
+                description=_describe_manifest(manifest),
+                manifest_md5=md5,
+            )
         )
         if isinstance(manifest, BinarisedManifest):
             self._end_chain("the lines were made of files of text")
             return
         if isinstance(manifest, Manifest) and manifest.plan.packed_from is not None:
             packed = manifest
-            source = self._follow(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
+            source = self._follow_citation(packed.plan.packed_from, DATASET_COPY, "dataset", Manifest)
             if not isinstance(source, Manifest):
                 return
             self._check_packed(packed, source, path)
             manifest = source
         if isinstance(manifest, Manifest):
-            parts = self._follow(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
+            parts = self._follow_citation(manifest.parts_manifest, PARTS_COPY, "parts", TextManifest)
             if not isinstance(parts, TextManifest):
                 return
             self._check_inputs([*manifest.inputs, *manifest.skipped], parts.files, "parts", PARTS_COPY)
@@ -126,16 +136,18 @@ class _Walk:
                 records = manifest.settings["recipe"] == RECORDS
                 self._end_chain(f"the parts were made of {'files of records' if records else 'plain text'}")
                 return
-            articles = self._follow(manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest)
+            articles = self._follow_citation(
+                manifest.articles_manifest, ARTICLES_COPY, "articles", ArticlesManifest
+            )
             if not isinstance(articles, ArticlesManifest):
                 return
             self._check_inputs(extracted, articles.files, "articles", ARTICLES_COPY)
             manifest = articles
         if isinstance(manifest, ArticlesManifest):
-            self._reach_dump(manifest)
+            self._check_dump(manifest)
 
     def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
-        """Report a fault unless the packed rows hold all examples of the dataset and list the same inputs."""
+        """Report a fault if a packed dataset and its source differ in their inputs or number of examples."""
         for name in ("inputs", "skipped", "parts_manifest", "punkt"):
             found, expected = getattr(packed, name), getattr(source, name)
             if found != expected:
@@ -145,10 +157,14 @@ class _Walk:
             if found != expected:
                 self._add_fault(path, f"wrong number of {name}", str(found), str(expected))
 
-    def _follow(self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]) -> AnyManifest | None:
-        """Return the cited manifest, from the copy in this directory or from a named source.
+    def _follow_citation(
+        self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]
+    ) -> AnyManifest | None:
+        """Return the next manifest of the chain, from a copy in the directory or from a source.
 
-        cited: md5 of the manifest. copy: name of the copy. None if the chain ends here.
+        cited: md5 of this manifest. None if there was no manifest.
+        copy: file name of the copy. step: what the manifest describes, such as "parts".
+        None is returned if the manifest is not available or does not have this md5. The chain then ends.
         """
         if cited is None:
             self._end_chain(f"no manifest was beside the {step} when they were read")
@@ -166,18 +182,18 @@ class _Walk:
                 return None
             path, data = source
         if md5_of(data) != cited:
-            self.findings.append(compare(path, "wrong md5", md5_of(data), cited))
+            self.findings.append(compare_values(path, "wrong md5", md5_of(data), cited))
             self._end_chain(f"{copy} is not the manifest that is cited")
             return None
         manifest = parse_any_manifest(data, path)
         if not isinstance(manifest, kind):
             self._add_fault(path, "wrong kind", type(manifest).__name__, kind.__name__)
             return None
-        self.links.append(ChainLink(step=step, description=_describe(manifest), manifest_md5=cited))
+        self.links.append(ChainLink(step=step, description=_describe_manifest(manifest), manifest_md5=cited))
         return manifest
 
     def _check_inputs(
-        self, inputs: Sequence[_File], files: Sequence[FileEntry], step: str, copy: str
+        self, inputs: Sequence[_ListedFile], files: Sequence[FileEntry], step: str, copy: str
     ) -> None:
         """Report each input that the upstream manifest does not list with the same size and md5."""
         listed = {entry.name: entry for entry in files}
@@ -198,12 +214,12 @@ class _Walk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """Report a fault if the dataset names another sentence splitter than its parts do."""
+        """Report a fault unless the manifests of dataset and parts name the same sentence splitter."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
 
-    def _reach_dump(self, articles: ArticlesManifest) -> None:
+    def _check_dump(self, articles: ArticlesManifest) -> None:
         dump = articles.source
         told = f"{dump.name}, {dump.bytes} bytes, md5 {dump.md5}, date {articles.report.date}"
         self.links.append(ChainLink(step="dump", description=told))
@@ -211,7 +227,9 @@ class _Walk:
             if not storage.is_directory(source):
                 self.used.add(source)
                 if misfit := check_file(source, dump.bytes, dump.md5):
-                    self.findings.append(of_misfit(source, misfit, "it is not the dump of the articles"))
+                    self.findings.append(
+                        make_misfit_finding(source, misfit, "it is not the dump of the articles")
+                    )
 
     def _end_chain(self, reason: str) -> None:
         self.links.append(ChainLink(step="", description=reason))
@@ -221,7 +239,7 @@ class _Walk:
 
 
 def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-    """Return the path and bytes of each named directory's manifest, by md5."""
+    """Return (path, bytes) of the manifest in each source directory, by the manifest's md5."""
     found = {}
     for source in sources:
         if not storage.exists(source):
@@ -233,7 +251,7 @@ def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
     return found
 
 
-def _describe(manifest: AnyManifest) -> str:
+def _describe_manifest(manifest: AnyManifest) -> str:
     if isinstance(manifest, Manifest):
         return f"dataset, {manifest.plan.title}, {_count_things(len(manifest.shards), 'shard')}"
     files = _count_things(len(manifest.files), "file")

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Literal
 
-from bertdata.dataset.manifest import ShardEntry, index_entry
+from bertdata.dataset.manifest import ShardEntry, make_index_entry
 from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, file_md5
 from bertdata.shards.containers import find_container_by_name, open_reader
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
@@ -37,14 +37,14 @@ def check_shard(
         return check_file(path, entry.bytes, entry.md5, size_only=depth == "size")
     if not storage.exists(path):
         return Misfit(status="missing")
-    found = content_md5(path, None, objective)
+    found = compute_content_md5(path, None, objective)
     if found == entry.content_md5:
         return None
     return Misfit(status="wrong content md5", found=found, expected=entry.content_md5)
 
 
 def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfit | None:
-    """Return the difference in md5 or in the number of examples. The file is read only once for both."""
+    """Compare a shard's md5 and number of examples with its entry. The file is read only once for both."""
     frames = FrameCounter()
     container = find_container_by_name(path)
     is_framed = container is None or container.is_canonical
@@ -53,26 +53,26 @@ def _check_counted(path: str, entry: ShardEntry, objective: str | None) -> Misfi
         return misfit
     what, expected = ("examples", entry.examples) if entry.rows is None else ("packed rows", entry.rows)
     try:
-        found = frames.count if is_framed else _count(path, objective)
-    except MissingExtraError:  # without the package, the md5 has to suffice
+        found = frames.count if is_framed else _count_rows_or_examples(path, objective)
+    except MissingExtraError:  # the package for this container is missing, so compare only the md5
         return None
     if found == expected:
         return None
     return Misfit(status=f"wrong number of {what}", found=f"{found} {what}", expected=f"{expected} {what}")
 
 
-def _count(path: str, objective: str | None) -> int:
+def _count_rows_or_examples(path: str, objective: str | None) -> int:
     """Return the number of packed rows of a packed shard, or of examples of any other shard."""
     with open_reader(path, objective=objective) as reader:
         return reader.rows if isinstance(reader, PackReader) else len(reader)
 
 
 def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
-    """Return the difference between a shard's index file and its entry.
+    """Compare a shard's index file with its entry and return the difference.
 
-    None if it matches or there is no index.
+    The index lists the records of a packed TFRecord file. None if it matches, or if the shard needs none.
     """
-    if (index := index_entry(entry)) is None:
+    if (index := make_index_entry(entry)) is None:
         return None
     path = storage.join(directory, index.name)
     if not storage.exists(path):
@@ -82,17 +82,20 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
 
 
 def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Misfit | None]:
-    """Compare the sizes of many shards in parallel. Return the difference or None for each."""
+    """Compare the file sizes of many shards with their entries, in parallel threads.
+
+    Returns for each entry the difference, or None if the size is right.
+    """
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
     return storage.each(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))
 
 
 @contextmanager
 def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
-    """Make sure that a shard is not written to while it is open. ShardError if it was.
+    """Raise ShardError at the end of the block if the shard was written to while it was open.
 
-    This error replaces an error raised in the block, because a file that was cut while it was read looks
-    damaged. If another file takes over the path there is no error, because the open file stays unchanged.
+    This error replaces any error of the block, because a file that is truncated while it is read looks
+    damaged. Replacing the path by another file is allowed, because the open file stays unchanged.
     """
     before = os.fstat(file.fileno())
     try:
@@ -113,9 +116,9 @@ def _refuse_written(file: BinaryIO, path: str, before: os.stat_result) -> None:
 
 
 def refuse_changed(path: str, found: str, expected: str | None) -> None:
-    """Raise ShardError if the md5 that was computed differs from the entry's.
+    """Raise ShardError if a file's md5 differs from the expected md5.
 
-    expected: None without an entry.
+    expected: md5 in the manifest. None if there is no manifest, and nothing is checked then.
     """
     if expected and found != expected:
         raise ShardError(

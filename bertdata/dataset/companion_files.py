@@ -8,7 +8,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.manifest_file import dump_json
-from bertdata.shards.arrow_fields import arrow_fields, dataset_info, dataset_state
+from bertdata.shards.arrow_fields import dump_dataset_info, dump_dataset_state, list_arrow_fields
 from bertdata.shards.containers import ARROW, LDDL, MDS
 from bertdata.shards.mds.names import INDEX_NAME, load_numpy
 from bertdata.sources.saved_datasets import INFO, STATE
@@ -38,50 +38,56 @@ Other libraries take the shards by their pattern, `*.parquet`.
 """
 
 
-def companion_files(
+def make_companion_files(
     directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
 ) -> dict[str, bytes]:
-    """Return the contents of the companion files by name. They depend only on the settings and the shards."""
+    """Return the contents of a dataset's companion files by file name, for its container."""
     make = _FILES.get(settings.container["format"])
     return {} if make is None else make(directory, settings, shards)
 
 
-def _lddl_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
-    return {NUM_SAMPLES: num_samples(shards)}
+def _make_lddl_files(
+    directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
+) -> dict[str, bytes]:
+    return {NUM_SAMPLES: dump_sample_counts(shards)}
 
 
-def _arrow_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
+def _make_arrow_files(
+    directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
+) -> dict[str, bytes]:
     objective = find_objective(settings.objective["name"])
-    fields = arrow_fields(objective, has_masks=settings.objective.get("masks", True))
+    fields = list_arrow_fields(objective, has_masks=settings.objective.get("masks", True))
     contents = {shard.name: shard.content_md5 for shard in sorted(shards, key=lambda shard: shard.name)}
-    return {STATE: dataset_state(contents), INFO: dataset_info(fields)}
+    return {STATE: dump_dataset_state(contents), INFO: dump_dataset_info(fields)}
 
 
-def _mds_files(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> dict[str, bytes]:
-    return {INDEX_NAME: mds_index(directory, settings, shards)}
+def _make_mds_files(
+    directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]
+) -> dict[str, bytes]:
+    return {INDEX_NAME: make_mds_index(directory, settings, shards)}
 
 
-_FILES = {LDDL: _lddl_files, ARROW: _arrow_files, MDS: _mds_files}
-"""Function that makes the companion files of a container. Other containers have none."""
+_FILES = {LDDL: _make_lddl_files, ARROW: _make_arrow_files, MDS: _make_mds_files}
+"""Functions that make the companion files, by container. Other containers have no such files."""
 
 
-def num_samples(shards: Iterable[ShardEntry]) -> bytes:
-    """Return the file with the number of examples of each shard, which LDDL's loader needs."""
+def dump_sample_counts(shards: Iterable[ShardEntry]) -> bytes:
+    """Return the contents of the file that tells LDDL's loader the number of examples of each shard."""
     counts = {shard.name: shard.examples for shard in shards}
     return dump_json({name: counts[name] for name in sorted(counts)})
 
 
-def mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> bytes:
+def make_mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardEntry]) -> bytes:
     """Return ``index.json``, which Mosaic's loader reads first.
 
-    Shards with hashes or compression are read for it. Empty shards are left out, because loaders expect at
-    least one example in each.
+    If the index needs hashes or compressed sizes, the shards are read for it. Empty shards are left out,
+    because loaders expect at least one example in each.
     """
     load_numpy()
     from bertdata.shards.mds.directory import describe_shard
     from bertdata.shards.mds.index import IndexEntry, StoredFile, dump_index
 
-    form = form_of(settings)
+    form = make_shard_form(settings)
     used = sorted((shard for shard in shards if shard.examples), key=lambda shard: shard.name)
     if form.hashes or form.compression:
         paths = {storage.join(directory, shard.name): shard for shard in used}
@@ -98,12 +104,15 @@ def mds_index(directory: str, settings: DatasetSettings, shards: Iterable[ShardE
     return dump_index(entries)
 
 
-def form_of(settings: DatasetSettings) -> "ShardForm":
-    """Return the form of MDS shards for these settings, with ids as wide as the vocabulary needs."""
-    from bertdata.shards.mds.ids import id_form
+def make_shard_form(settings: DatasetSettings) -> "ShardForm":
+    """Return the columns, compression and hashes of a dataset's MDS shards.
+
+    Ids have 16 bits if the vocabulary allows it, otherwise 32.
+    """
+    from bertdata.shards.mds.ids import make_id_form
 
     container, vocabulary = settings.container, settings.vocabulary
-    return id_form(
+    return make_id_form(
         wide=vocabulary.get("size", vocabulary["tokens"]) > 1 << 16,
         with_len=container.get("len", False),
         compression=container.get("compression"),
@@ -112,7 +121,7 @@ def form_of(settings: DatasetSettings) -> "ShardForm":
     )
 
 
-def dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
+def make_dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
     """Return README.md, which tells ``datasets.load_dataset(DIR)`` which files are shards.
 
     Without the card, ``datasets`` would take every file of the directory for data. The card names the shards

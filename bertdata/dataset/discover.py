@@ -16,7 +16,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, pars
 from bertdata.io.patterns import expand
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.containers import FORMATS, is_shard_name
-from bertdata.shards.mds.listing import mds_shards
+from bertdata.shards.mds.listing import list_mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
 from bertdata.sources.saved_datasets import NOT_LISTED, take_data_files
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
@@ -24,21 +24,21 @@ from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples with its manifest entry, if any. Picklable, so that it can be sent to a worker."""
+    """A file of examples, with its entry if a manifest lists it. Picklable, so workers can receive it."""
 
     path: str
     name: str
     bytes: int
     entry: ShardEntry | None = None
-    objective: str | None = None  # named by the manifest or the caller
+    objective: str | None = None  # from the manifest, or else from the caller
     padding_id: int | None = None  # None if no manifest records it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDataset:
-    """Shards that belong together. manifest is None for files of another program.
+    """Shards that form a dataset. manifest is None for files of another program, which have none.
 
-    notes: one line for each reason why files below the path are left out.
+    notes: one line per reason why files below the path were left out, to be shown to the user.
     """
 
     path: str
@@ -48,7 +48,7 @@ class FoundDataset:
 
     @property
     def title(self) -> str:
-        """Recipe and phase in words, from the manifest."""
+        """Title of the dataset from its manifest: recipe and phase in words."""
         return self.manifest.plan.title if self.manifest else "no manifest"
 
 
@@ -91,7 +91,11 @@ def find_datasets(
 
 
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
-    """Find a single file of examples. Return its dataset and the file. objective: see check_objective."""
+    """Find the single shard at a path. Return the dataset that it belongs to, and the shard.
+
+    objective: name of the examples' objective from the user, or None. SettingsError if the manifest records
+    another objective.
+    """
     if storage.is_directory(path):
         return _find_mds(path, objective)
     [dataset] = find_datasets(path, objective=objective)
@@ -143,11 +147,11 @@ def find_shards(path: str) -> list[FoundShard]:
 
 
 def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
-    """Find the shards as find_shards does. Also return lines about the files left out."""
+    """Return the shards that find_shards returns, and a line for each reason why files were left out."""
     notes: list[str] = []
     if storage.is_directory(path):
         listing = list_inputs(path, hidden=True)
-        names = mds_shards(path, listing.names)
+        names = list_mds_shards(path, listing.names)
         left_out = dict(listing.left_out)
         if not names:
             names, others = _choose_shards(path, listing.names)
@@ -190,9 +194,11 @@ def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
 
 
 def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
-    """Return the manifest's dataset, restricted to the chosen shards if there are any.
+    """Read the dataset of a manifest, restricted to the chosen shards if there are any.
 
-    An empty list if the manifest does not list all chosen shards. exact, damaged: see find_datasets.
+    Returns an empty list if the manifest does not list all chosen shards.
+    exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
+    damaged: leave missing shards out instead of raising an error.
     """
     data = storage.read_bytes(where)
     if (kind := _read_kind(data, where)) != DATASET_KIND:
@@ -203,7 +209,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
         )
     manifest = parse_manifest(data, where)
     directory = storage.parent(where)
-    if exact and not (manifest.dump() == data and _agrees_with_md5sums(manifest, directory)):
+    if exact and not (manifest.dump() == data and _matches_md5sums(manifest, directory)):
         raise ManifestError(f"{where}: was edited: it is not what its own entries, or {MD5SUMS_NAME}, say")
     entries = {storage.join(directory, entry.name): entry for entry in manifest.shards}
     if not entries.keys() >= set(chosen):
@@ -216,7 +222,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
         files = [file for file in files if file not in missing]
     elif wrong:
         more = f" (and {len(wrong) - 1} more files at fault)" if wrong[1:] else ""
-        raise ShardError(_misfit_message(*wrong[0], entries[wrong[0][0]]) + more)
+        raise ShardError(_format_misfit(*wrong[0], entries[wrong[0][0]]) + more)
     shards = [
         FoundShard(
             path=file,
@@ -231,20 +237,20 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
     return [FoundDataset(path=directory, manifest=manifest, shards=tuple(shards))]
 
 
-def _agrees_with_md5sums(manifest: Manifest, directory: str) -> bool:
+def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
     """Return False if MD5SUMS contradicts the manifest. True if there is no MD5SUMS."""
     try:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
         return True
-    return found in (manifest.md5sums(), md5sums(manifest.listed))  # with or without the manifest's line
+    return found in (manifest.md5sums(), md5sums(manifest.listed))  # MD5SUMS may list the manifest or not
 
 
 def _read_kind(manifest: bytes, where: str) -> str:
     return str(parse_json(manifest, where).get("kind", DATASET_KIND))
 
 
-def _misfit_message(path: str, misfit: Misfit, entry: ShardEntry) -> str:
+def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
     if misfit.status == "missing":
         listed = f"{MANIFEST_NAME} lists it with {entry.bytes} bytes and {entry.examples} examples"
         return f"{path}: is missing, {listed}"
@@ -252,7 +258,7 @@ def _misfit_message(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _find_binarised(path: str, names: list[str]) -> list[str]:
-    """Return the .bin files in a directory of fairseq's: those named train* if there are any, else all.
+    """Return the .bin files in a directory of fairseq's. If some are named train*, only these.
 
     DatasetError if there are none.
     """
@@ -263,9 +269,10 @@ def _find_binarised(path: str, names: list[str]) -> list[str]:
 
 
 def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the shards among a directory's file names.
+    """Choose which of a directory's files are shards.
 
-    Also return the names that are left out, by the reason for it.
+    Returns their names, and the names of other files that might be taken for shards, by the reason why they
+    are left out.
     """
     saved, dropped = take_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.base_name(name))]

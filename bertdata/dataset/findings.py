@@ -8,13 +8,13 @@ from typing import Any
 from bertdata.io.file_check import Misfit
 
 MISSING = "missing"
-"""Status of a listed file that does not exist."""
+"""Status of a file that a manifest or md5 list names but that does not exist."""
 EXTRA = "extra"
-"""Status of a file that exists but is not listed."""
+"""Status of a file that exists but that the manifest does not list."""
 LEFT_OUT = "left out"
 """Status of an input that the manifest lists as skipped."""
 
-_WORKERS = 4  # hashing releases the GIL
+_WORKERS = 4  # threads, which run in parallel because hashing releases the GIL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,9 +37,9 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainLink:
-    """A step on the way from a dataset back to its dump.
+    """A step in the chain of manifests from a dataset back to the Wikipedia dump.
 
-    directory: only for the first step.
+    directory: the verified directory, for the first step of its chain. Empty for later steps.
     step: "dataset", "parts", "articles", "dump" and so on. Empty if the chain ends early.
     description: what the step made, or why the chain ends.
     manifest_md5: None if there is no manifest.
@@ -60,9 +60,9 @@ class ChainLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All findings of a verification.
+    """The result of a verification: a finding for each file.
 
-    links: the chains from each directory back to its dump, one after another.
+    links: for each verified directory, the steps from it back to its dump.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Report:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The links as lines of text."""
+        """Each step of the chains as a line of text."""
         return tuple(map(str, self.links))
 
     @property
@@ -95,22 +95,22 @@ class Report:
         }
 
 
-def right(file: str, detail: str | None = None) -> Finding:
+def make_right_finding(file: str, detail: str | None = None) -> Finding:
     """Return the finding for a file without a fault."""
     return Finding(file=file, status="right", detail=detail, is_fault=False)
 
 
-def of_misfit(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
-    """Return the finding for a file that does not match its entry."""
+def make_misfit_finding(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
+    """Return the finding for a file that differs from its manifest entry. misfit: the difference."""
     return Finding(
         file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
     )
 
 
-def compare(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
+def compare_values(file: str, wrong: str, found: str, expected: str, detail: str | None = None) -> Finding:
     """Return the finding "right" if both values are equal, else a fault with the status ``wrong``."""
     if found == expected:
-        return right(file)
+        return make_right_finding(file)
     return Finding(file=file, status=wrong, found=found, expected=expected, detail=detail)
 
 

@@ -30,7 +30,7 @@ def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
     try:
         entries = list(_parse_entries(text, where))
     except ManifestError:
-        if not _holds_other_bytes(text):
+        if not _has_invalid_utf8(text):
             raise
         raise ManifestError(
             f"{where}: is not text; expected a dataset directory, a manifest.json or an md5sum file"
@@ -40,7 +40,7 @@ def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
     return entries
 
 
-def _holds_other_bytes(text: str) -> bool:
+def _has_invalid_utf8(text: str) -> bool:
     """Return True if the text was decoded from bytes that are not UTF-8."""
     return any("\udc80" <= character <= "\udcff" for character in text)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import BertDataError
 from bertdata.examples.groups import MASKS, PAIR_LABEL, get_masks, get_pair_labels, has_group
 from bertdata.examples.masking.prepared_settings import prepare_masking_rules
@@ -25,7 +25,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """Label counts. counts: number of occurrences of each label, from label 0 on."""
+    """How often each label occurs. counts[i]: number of occurrences of label i."""
 
     counts: Sequence[int]
 
@@ -39,20 +39,23 @@ class Frequencies(NamedTuple):
         """The share of the most frequent label, from 0 to 1."""
         return max(self.counts) / max(sum(self.counts), 1)
 
-    def losses(self) -> npt.NDArray[np.float64]:
-        """Return -log of each label's share. Adding 1 to every count keeps a label without counts finite."""
+    def compute_losses(self) -> npt.NDArray[np.float64]:
+        """Return each label's cross-entropy loss if labels are guessed with their observed frequencies.
+
+        It is -log of the label's share. Each count is increased by 1, so that no loss is infinite.
+        """
         counts = np.array(self.counts, np.float64) + 1
         found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
         return found
 
     @property
     def loss(self) -> float:
-        """The mean of ``losses()`` over the counted labels."""
-        return float(self.losses() @ np.array(self.counts, np.float64) / sum(self.counts))
+        """The mean loss over all counted labels, which is the loss of a model that ignores the text."""
+        return float(self.compute_losses() @ np.array(self.counts, np.float64) / sum(self.counts))
 
 
 class LabelSurvey(NamedTuple):
-    """Label counts of a dataset's first 20,000 examples.
+    """Counts of the labels in a dataset's first 20,000 examples, and words to describe them.
 
     words: counts of masked words.
     word: spelling of the most frequent masked word, or ``token 17`` if the vocabulary is not available.
@@ -68,7 +71,7 @@ class LabelSurvey(NamedTuple):
     @property
     def pair_word(self) -> str:
         """The most frequent pair label in words."""
-        return quoted(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
+        return quote_guess(self.pair_words[self.pairs.most_frequent]) if self.pairs else ""
 
     @property
     def guess(self) -> str:
@@ -100,8 +103,8 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
     objective = find_objective(data.layout.objective)
     has_pairs = has_group(objective.batch_type, PAIR_LABEL)
     has_masks = has_group(objective.batch_type, MASKS)
-    words, pairs, texts = Counter[int](), Counter[int](), _TextIds()
-    for batch in data.run(range(min(data.examples, _SURVEYED_EXAMPLES))):
+    words, pairs, texts = Counter[int](), Counter[int](), _IdCounter()
+    for batch in data.read_range(range(min(data.examples, _SURVEYED_EXAMPLES))):
         if has_masks:
             words.update(get_masks(batch).originals.tolist())
             if not words:
@@ -109,19 +112,19 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
         if has_pairs:
             pairs.update(get_pair_labels(batch).tolist())
     vocabulary = _find_vocabulary(data)
-    words = words or texts.words(_find_never_masked(data, vocabulary))
-    size = data.vocabulary_size or max(words, default=0) + 2  # at least one label without counts
+    words = words or texts.count_words(_find_never_masked(data, vocabulary))
+    size = data.vocabulary_size or max(words, default=0) + 2  # room for at least one label that never occurs
     counts = Frequencies([words[token] for token in range(size)])
     return LabelSurvey(
         words=counts,
-        word=_spell(vocabulary, counts.most_frequent),
+        word=_format_token(vocabulary, counts.most_frequent),
         pairs=Frequencies([pairs[label] for label in range(_PAIR_LABELS)]) if has_pairs else None,
         pair_words=objective.pair_words,
     )
 
 
 def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
-    """Report the accuracy of a guess that ignores the text, if the objective has labels to guess.
+    """Report the accuracy of guessing labels without reading the text, if the objective has labels.
 
     tell: called with the line. Files that cannot be read are silently skipped, since this is only a hint.
     """
@@ -132,8 +135,8 @@ def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
             tell(f"a guess that reads nothing: {guess}")
 
 
-class _TextIds:
-    """Id counts of examples without masks."""
+class _IdCounter:
+    """Counter of the token ids in unmasked examples, from which masks may be drawn later."""
 
     def __init__(self) -> None:
         self._ids, self._edges = Counter[int](), Counter[int]()
@@ -145,8 +148,8 @@ class _TextIds:
         self._ids.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         self._edges.update(ids[np.concatenate([np.append(0, ends[:-1]), ends - 1])].tolist())
 
-    def words(self, never_masked: bytes | None) -> Counter[int]:
-        """Return the counts without the ids that are never masked.
+    def count_words(self, never_masked: bytes | None) -> Counter[int]:
+        """Return how often each id occurs, without the ids that are never masked.
 
         never_masked: one byte per id, 1 if the id is never masked. None if unknown. The two most frequent ids
         at the edges of examples, usually [CLS] and [SEP], are then left out.
@@ -158,7 +161,7 @@ class _TextIds:
         return Counter({token: n for token, n in self._ids.items() if token not in special})
 
 
-def quoted(guess: str) -> str:
+def quote_guess(guess: str) -> str:
     return f'"{guess}"'
 
 
@@ -173,7 +176,7 @@ def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
     with suppress(BertDataError):
         dataset = next(iter(find_datasets(storage.parent(path))), None)
         if dataset and dataset.manifest and any(shard.path == path for shard in dataset.shards):
-            return known_vocabulary(None, dataset)
+            return load_dataset_vocabulary(None, dataset)
     return None
 
 
@@ -187,8 +190,8 @@ def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> by
     return prepare_masking_rules(vocabulary, MaskingSettings(), masks=False).never_masked
 
 
-def _spell(vocabulary: Vocabulary | None, token: int) -> str:
+def _format_token(vocabulary: Vocabulary | None, token: int) -> str:
     """Return the token's readable spelling in quotes, or ``token 17`` without a vocabulary."""
     if vocabulary is None:
         return f"token {token}"
-    return quoted(make_words_readable(vocabulary)[token].strip())
+    return quote_guess(make_words_readable(vocabulary)[token].strip())

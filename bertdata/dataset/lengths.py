@@ -10,7 +10,7 @@ from array import array
 from itertools import chain
 from operator import sub
 
-from bertdata.dataset.manifest import ShardEntry, lengths_name
+from bertdata.dataset.manifest import ShardEntry, make_lengths_name
 from bertdata.errors import ShardError
 from bertdata.io import storage
 from bertdata.io.file_check import Misfit, check_file, md5_of
@@ -31,22 +31,22 @@ class ShardLengths:
 
     def dump(self) -> bytes:
         """Return the bytes of the lengths file."""
-        return _little_endian(self._lengths).tobytes()
+        return _convert_byte_order(self._lengths).tobytes()
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
-    """Return the first difference between a shard's lengths file and its entry.
+    """Compare a shard's lengths file with its manifest entry and return the first difference.
 
     None if they match, or if the entry lists no lengths file.
     """
     if entry.lengths_md5 is None:
         return None
-    path = storage.join(directory, lengths_name(entry.name))
+    path = storage.join(directory, make_lengths_name(entry.name))
     found = bytearray()
     misfit = check_file(path, ITEM_BYTES * entry.examples, entry.lengths_md5, also=found.extend)
     if misfit is not None:
         return misfit
-    tokens = sum(_parse(found))
+    tokens = sum(_parse_lengths(found))
     if tokens == entry.tokens:
         return None
     return Misfit(status="wrong lengths", found=f"{tokens} tokens", expected=f"{entry.tokens} tokens")
@@ -62,14 +62,14 @@ def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
         raise ShardError(f"{path}: found {len(data)} bytes, expected {ITEM_BYTES * examples} bytes")
     if md5_of(data) != md5:
         raise ShardError(f"{path}: found md5 {md5_of(data)}, expected {md5}")
-    return _parse(data)
+    return _parse_lengths(data)
 
 
-def _parse(data: bytes | bytearray) -> "array[int]":
-    return _little_endian(array("H", bytes(data)))
+def _parse_lengths(data: bytes | bytearray) -> "array[int]":
+    return _convert_byte_order(array("H", bytes(data)))
 
 
-def _little_endian(items: "array[int]") -> "array[int]":
+def _convert_byte_order(items: "array[int]") -> "array[int]":
     """Convert between the machine's byte order and the file's."""
     if sys.byteorder == "big":
         items = array("H", items)

@@ -12,7 +12,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.records import MadeExamples
 
 _MOST_LOST = 1 / 3
-"""Share above which a warning is given.
+"""Share of lost tokens above which a warning is printed.
 
 For comparison: of the sentences of an encyclopedia, BERT's program loses 31 % with 64 ids in a single pass
 and 10 % with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
@@ -28,25 +28,33 @@ def count_lost(examples: MadeExamples) -> int | None:
     return lost
 
 
-def with_lost(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
-    """Return the entries of the shards of a text with its lost tokens, all counted in the first entry."""
+def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
+    """Return the entries with the number of lost tokens of their common text.
+
+    shards: all shards made from one text. lost: tokens of this text that no example holds. The first entry
+    gets the whole number and the others 0, so that a sum over shards is right.
+    """
     if lost is None:
         return tuple(shards)
     first, *others = shards
     return replace(first, lost_tokens=lost), *(replace(shard, lost_tokens=0) for shard in others)
 
 
-def lost_warnings(directory: str, manifest: Mapping[str, Any]) -> list[str]:
+def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
     """Return a warning if a large share of a dataset's text is in no example. manifest: its JSON."""
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
     settings = manifest["settings"]
-    if isinstance(settings["objective"], dict):  # version 2 has no records
+    if isinstance(
+        settings["objective"], dict
+    ):  # false for a manifest of version 2, which has one flat object
         settings = settings["objective"]
-    return warn_of_lost(directory, lost, tokens, settings["max_seq_length"], remedy)
+    return make_lost_warnings(directory, lost, tokens, settings["max_seq_length"], remedy)
 
 
-def warn_of_lost(name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str) -> list[str]:
+def make_lost_warnings(
+    name: str, lost: int | None, tokens: int, max_seq_length: int, remedy: str
+) -> list[str]:
     """Return a warning if a large share of the text is in no example.
 
     name: name of the text or dataset. remedy: advice for text that already has one sentence per line.

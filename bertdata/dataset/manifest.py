@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from bertdata.config.dataset_settings import DatasetSettings
 from bertdata.config.manifest_versions import (
     DATASET_VERSION,
-    as_version_2,
+    compute_settings_digest,
+    convert_to_version_2,
     parse_dataset_json,
-    settings_digest,
 )
 from bertdata.errors import ManifestError
 from bertdata.io.file_check import FileEntry, check_safe_names, md5_of
@@ -27,7 +27,7 @@ UNICODE_VERSION = "11.0.0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputEntry:
-    """An input part: its bytes, and what the tokeniser counted in it.
+    """A text file that a dataset was made from: its size, md5, and counts of its sentences and tokens.
 
     unknown_tokens: number of [UNK] tokens. None if the tokeniser has no such token, or in manifests of
     versions that did not count them.
@@ -48,7 +48,7 @@ class InputEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardEntry:
-    """A shard as the manifest lists it.
+    """A shard's entry in the manifest: name, size, md5 and counts.
 
     input: name of the input part, empty for a shard of all inputs.
     content_md5: md5 of the shard's examples in canonical TFRecord form, which is equal for all containers.
@@ -120,9 +120,10 @@ class DatasetPlan:
         return unverified or self.objective or "no recipe"
 
     def terms(self) -> dict[str, Any]:
-        """Return the plan as flat, readable terms, which the commit protocol compares with another plan's.
+        """Return the plan as a flat dictionary, to be compared with the plan of an unfinished directory.
 
-        The terms are still those of manifest version 2, so that a run can continue a directory begun with it.
+        Its keys are those of manifest version 2, so that a run can continue a directory that an older
+        version of bertdata began.
         """
         shards = self.settings.num_shards
         return {
@@ -162,11 +163,11 @@ class Manifest:
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest in the format version in which it was read."""
-        value = self._head() | self._contents()
-        return value if self.version_2 is None else as_version_2(value, **self.version_2)
+        value = self._make_head() | self._make_contents()
+        return value if self.version_2 is None else convert_to_version_2(value, **self.version_2)
 
-    def _head(self) -> dict[str, Any]:
-        """Return the plan's part of the manifest."""
+    def _make_head(self) -> dict[str, Any]:
+        """Return the first part of the manifest's JSON: version, recipe, settings and cited manifests."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {
@@ -175,14 +176,14 @@ class Manifest:
             "recipe": plan.recipe,
             "phase": plan.phase,
             "settings": settings,
-            "settings_digest": settings_digest(settings),
+            "settings_digest": compute_settings_digest(settings),
             "unicode_version": UNICODE_VERSION,
             **cited,
             "parts_manifest": self.parts_manifest,
         }
 
-    def _contents(self) -> dict[str, Any]:
-        """Return the part of the manifest that lists inputs, shards and totals."""
+    def _make_contents(self) -> dict[str, Any]:
+        """Return the second part of the manifest's JSON: inputs, shards and totals."""
         skipped = {"skipped": [asdict(entry) for entry in self.skipped]} if self.skipped else {}
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         lost = {} if self.lost_tokens is None else {"lost_tokens": self.lost_tokens}
@@ -208,18 +209,18 @@ class Manifest:
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
         """Return for each shard name the entry of its input and the entry of the shard.
 
-        A shard of all inputs has corpus_entry as its input. Shards of converted datasets, whose inputs are
-        unknown, are left out.
+        Shards of all inputs get the entry that make_corpus_entry makes. Shards of converted datasets, whose
+        inputs are unknown, are left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
         if self.plan.settings.is_of_all_inputs:
-            inputs[""] = corpus_entry(self.inputs, self.skipped)
+            inputs[""] = make_corpus_entry(self.inputs, self.skipped)
         return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 
     @property
     def listed(self) -> tuple[Listed, ...]:
         """The files in MD5SUMS except the manifest: all shards, then lengths files, then indexes."""
-        beside = (lengths_entry, index_entry)
+        beside = (make_lengths_entry, make_index_entry)
         found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
         return (*self.shards, *found)
 
@@ -231,59 +232,60 @@ class Manifest:
         return md5sums(self.listed, self.dump())
 
 
-def lengths_name(shard: str) -> str:
+def make_lengths_name(shard: str) -> str:
     """Return the name of the lengths file of a shard. See ``bertdata.dataset.lengths``."""
     return f"lengths/{shard}{LENGTHS_ENDING}"
 
 
-def lengths_entry(shard: ShardEntry) -> FileEntry | None:
+def make_lengths_entry(shard: ShardEntry) -> FileEntry | None:
     """Return the entry of the shard's lengths file, or None if it has none."""
     if shard.lengths_md5 is None:
         return None
-    return FileEntry(name=lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
+    return FileEntry(name=make_lengths_name(shard.name), bytes=2 * shard.examples, md5=shard.lengths_md5)
 
 
-class _Unsized(NamedTuple):
-    """A listed file whose size the manifest does not store."""
+class _UnsizedFile(NamedTuple):
+    """Name and md5 of a file whose size the manifest does not store."""
 
     name: str
     md5: str
 
 
-def index_entry(shard: ShardEntry) -> Listed | None:
+def make_index_entry(shard: ShardEntry) -> Listed | None:
     """Return the name and md5 of the shard's index file, or None if it has none."""
-    return None if shard.index_md5 is None else _Unsized(index_name(shard.name), shard.index_md5)
+    return None if shard.index_md5 is None else _UnsizedFile(index_name(shard.name), shard.index_md5)
 
 
-def corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
-    """Summarise all inputs as a single entry without a name.
+def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
+    """Summarise all inputs of a dataset in a single entry without a name.
 
-    Its counts are sums over the inputs that were read. Its md5 also covers the skipped inputs.
+    Shards with examples of all inputs refer to it. Its counts are sums over the inputs that were read. Its
+    md5 also covers the skipped inputs.
     """
     read = tuple(inputs)
     counts: dict[str, Any] = {
         name: sum(getattr(entry, name) for entry in read)
         for name in ("bytes", "documents", "sentences", "tokens")
     }
-    counts["unknown_tokens"] = unknown_tokens(read)
+    counts["unknown_tokens"] = count_unknown_tokens(read)
     md5s = {entry.name: entry.md5 for entry in read} | {entry.name: entry.md5 for entry in skipped}
-    return InputEntry(name="", md5=corpus_md5(md5s), **counts)
+    return InputEntry(name="", md5=compute_corpus_md5(md5s), **counts)
 
 
-def unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
+def count_unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
     """Return the number of [UNK] tokens in all inputs. None unless every entry has this count."""
     counts = [entry.unknown_tokens for entry in inputs]
     known = [count for count in counts if count is not None]
     return sum(known) if counts and len(known) == len(counts) else None
 
 
-def corpus_md5(md5s: Mapping[str, str]) -> str:
+def compute_corpus_md5(md5s: Mapping[str, str]) -> str:
     """Return the md5 of the list of the inputs' md5s, in md5sum's format and sorted by name."""
     lines = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
     return md5_of(lines.encode())
 
 
-def summary(directory: str, manifest: dict[str, Any]) -> str:
+def format_summary(directory: str, manifest: dict[str, Any]) -> str:
     """Return a one-line summary of a finished dataset from its manifest's JSON."""
     totals = manifest["totals"]
     line = (
@@ -298,11 +300,11 @@ def summary(directory: str, manifest: dict[str, Any]) -> str:
             if share >= 0.001
             else ", under 0.1% of the text in no example"
         )
-    return line + skipped_note(len(manifest.get("skipped", ())))
+    return line + format_skipped_note(len(manifest.get("skipped", ())))
 
 
-def skipped_note(inputs: int) -> str:
-    """Return the end of a summary that counts the skipped inputs, empty for none."""
+def format_skipped_note(inputs: int) -> str:
+    """Return text about skipped inputs for the end of a summary line. Empty if there are none."""
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 

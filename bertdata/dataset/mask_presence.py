@@ -13,8 +13,8 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 
 
-def without_masks(data: OpenedDataset) -> list[str]:
-    """Return the directories whose examples have no masks although their objective predicts masked words.
+def find_unmasked_directories(data: OpenedDataset) -> list[str]:
+    """Return the directories whose examples have no masks, although the objective predicts masked words.
 
     Datasets that draw masks while they are read have masks. If no manifest counts the masks, the first
     examples are decoded.
@@ -22,15 +22,15 @@ def without_masks(data: OpenedDataset) -> list[str]:
     if isinstance(data, MaskedData) or not has_group(find_objective(data.layout.objective).batch_type, MASKS):
         return []
     if isinstance(data, MixedExamples):
-        return [name for part in data.parts for name in without_masks(part)]
+        return [name for part in data.parts for name in find_unmasked_directories(part)]
     directories: dict[str, list[Shard]] = {}
     for shard in data.shards:
         if shard.examples:
             directories.setdefault(storage.parent(shard.path), []).append(shard)
-    return [name for name, shards in directories.items() if not _have_masks(data, shards)]
+    return [name for name, shards in directories.items() if not _has_masks(data, shards)]
 
 
-def _have_masks(data: OpenedDataset, shards: Sequence[Shard]) -> bool:
+def _has_masks(data: OpenedDataset, shards: Sequence[Shard]) -> bool:
     listed = [shard.masked_tokens for shard in shards if shard.masked_tokens is not None]
     if listed:
         return sum(listed) > 0

@@ -1,4 +1,4 @@
-"""A dataset that draws the masks of its examples while they are read.
+"""Draw the masks of a dataset's examples while they are read (dynamic masking).
 
 This module imports NumPy.
 """
@@ -24,7 +24,7 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 class MaskedData(OpenedDataset):
     """The examples of ``source`` with newly drawn masks. Masks stored in the examples are ignored.
 
-    seed, epoch: decide the masks, together with the example's number.
+    seed, epoch: the masks of an example depend only on these two and on the example's number.
     rate: share of tokens to mask.
     """
 
@@ -54,9 +54,9 @@ class MaskedData(OpenedDataset):
         """The examples with the masks that are stored in the files."""
         return self.source.stored
 
-    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return the stored examples with drawn masks."""
-        return self._mask(self.source.altered(batch, shard, first), shard, first)
+    def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Return the examples of a batch with newly drawn masks. first: number of the first in its shard."""
+        return self._mask(self.source.alter_batch(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
         """Return the same examples with the masks of this epoch, counted from 0."""
@@ -74,17 +74,17 @@ class MaskedData(OpenedDataset):
 def mask_dataset(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
-    """Return the dataset with masks of an epoch, by default the first. rate: None for the masker's rate.
+    """Return the dataset with newly drawn masks. epoch: None for the first. rate: None for the masker's rate.
 
     SettingsError for an epoch before the first, if the masker imitates a program that counts epochs from 1.
     """
     if epoch is None:
         epoch = masker.first_epoch
-    elif epoch < masker.first_epoch and masker.first_epoch:  # dynamic masks accept any epoch
+    elif epoch < masker.first_epoch and masker.first_epoch:  # bertdata's own masks accept any epoch
         raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,
-        layout=masked_layout(source, masker),
+        layout=make_masked_layout(source, masker),
         shards=source.shards,
         vocabulary_size=source.vocabulary_size,
         left_out=source.left_out,
@@ -104,12 +104,12 @@ def make_masker(
     settings: MaskingSettings,
     masking: str = MASKINGS[0],
 ) -> Masker:
-    """Return the masker for a dataset's examples, from its objective and the settings in its manifest.
+    """Make the object that draws masks for a dataset's examples.
 
-    dataset: the source as it was found, or a part of it.
-    settings: a max_predictions_per_seq of 0 stands for the dataset's limit. If the rate is above the
-    dataset's, the limit is raised to what that rate asks of a full example.
-    masking: name in MASKINGS: our dynamic masks or another program's.
+    source: the opened dataset. dataset: the same dataset as find_datasets returned it, for its manifest.
+    settings: if max_predictions_per_seq is 0, the dataset's limit is used. If the rate is above the
+    dataset's rate, the limit is raised to the number of masks that the new rate gives a full example.
+    masking: a name in MASKINGS, which selects bertdata's dynamic masks or another program's.
     SettingsError if masks cannot be drawn.
     """
     if masking not in MASKINGS:
@@ -119,25 +119,28 @@ def make_masker(
 
         return make_fairseq_masker(vocabulary, settings, source.layout, masking)
     of_data = dataset.manifest.plan.settings.objective if dataset.manifest else {}
-    most = settings.max_predictions_per_seq or _max_masks(source.layout, of_data, settings.masked_lm_prob)
+    most = settings.max_predictions_per_seq or _find_max_masks(
+        source.layout, of_data, settings.masked_lm_prob
+    )
     settings = replace(settings, max_predictions_per_seq=most)
     return find_objective(source.layout.objective).masker(vocabulary, settings, of_data)
 
 
-def _max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
-    """Return the most masks of an example if the user gave no limit.
+def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
+    """Return the largest number of masks per example, for a user who set no limit.
 
-    of_data: the manifest's objective settings.
+    of_data: the objective's settings in the dataset's manifest. rate: share of tokens to mask.
     """
     limit = layout.max_predictions_per_seq
     made_for = of_data.get("masked_lm_prob", MaskingSettings().masked_lm_prob)
     return max(limit, round(layout.max_seq_length * rate)) if rate > made_for else limit
 
 
-def masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
-    """Return the dataset's layout with room for the masks.
+def make_masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
+    """Return the dataset's layout with enough room for the masks that the masker draws.
 
-    SettingsError as from check_masks, and if the masker needs whole words that the shards do not mark.
+    SettingsError if the dataset's masks cannot be drawn again, or if the masker masks whole words and the
+    shards do not mark where words start.
     """
     check_masks(source)
     if masker.needs_starts and not has_group(find_objective(source.layout.objective).batch_type, WORD_STARTS):

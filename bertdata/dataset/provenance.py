@@ -1,6 +1,8 @@
-"""The upstream manifests that a dataset cites: those of its parts, of their articles and of a packed dataset.
+"""Find and keep the upstream manifests that a dataset cites.
 
-A dataset keeps copies of these manifests in ``sources/``, so that it can be traced back without them.
+These are the manifests of the text parts it was made from, of the articles these were made from, and of the
+dataset that was packed. A dataset keeps copies of them in ``sources/``. It can then be traced back when the
+other directories are gone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
 PARTS_COPY = "sources/parts.json"
-"""Name of a dataset's copy of its parts' manifest. ARTICLES_COPY is the copy of the articles' manifest."""
+"""Path in a dataset of the copy of its parts' manifest. ARTICLES_COPY: copy of the articles' manifest."""
 
 DATASET_COPY = "sources/dataset.json"
 """Name of a packed dataset's copy of the manifest of the dataset that was packed."""
@@ -36,21 +38,21 @@ class Provenance:
 
     @property
     def parts_md5(self) -> str | None:
-        """The md5 of the parts' manifest, which a dataset cites."""
+        """The md5 of the parts' manifest, which the dataset's manifest stores. None without a manifest."""
         return None if self.parts is None else md5_of(self.parts)
 
     @property
     def text(self) -> dict[str, Any]:
-        """The sentence splitter of the parts, in the form of the dataset's settings record ``text``."""
+        """The sentence splitter of the parts, as the dataset's manifest stores it under ``text``."""
         return {"punkt": None} if self.parts is None else self._parse_listing().splitting()
 
     @property
     def between(self) -> str | None:
-        """The text between two sentences of a paragraph. None for parts without a manifest."""
+        """The text that separates two sentences of a paragraph, such as a space. None without a manifest."""
         return None if self.parts is None else self._parse_listing().between
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the copies that a dataset keeps, by file name."""
+        """Return the manifests that are available, by the path of their copies in a dataset."""
         found = {DATASET_COPY: self.dataset, PARTS_COPY: self.parts, ARTICLES_COPY: self.articles}
         return {name: data for name, data in found.items() if data is not None}
 
@@ -81,7 +83,9 @@ NO_PROVENANCE = Provenance()
 
 
 def find_provenance(parts: Sequence[str]) -> Provenance:
-    """Return the manifest next to the parts, if they all lie in its directory and it lists all of them.
+    """Return the provenance of text parts, from the manifest next to them.
+
+    It is empty unless all parts lie in one directory whose manifest lists all of them.
 
     InputError for a part whose size differs from the manifest.
     """
@@ -106,12 +110,11 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
     return Provenance(parts=data, articles=_read_if_present(storage.join(directory, ARTICLES_COPY)))
 
 
-def provenance_of_packed(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
-    """Return the provenance of a packed dataset.
+def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
+    """Return the provenance of a packed dataset: the original dataset's manifest and what that cites.
 
-    It is the manifest of the dataset that was packed, and the manifests that this dataset cites.
-    directory, manifest: path and manifest of the dataset that was packed.
-    parts_md5: md5 of the parts' manifest that it cites.
+    directory, manifest: path and manifest of the original dataset.
+    parts_md5: md5 of the parts' manifest that the original dataset cites.
     """
     parts = None if parts_md5 is None else _read_if_present(storage.join(directory, PARTS_COPY))
     if parts is None or md5_of(parts) != parts_md5:

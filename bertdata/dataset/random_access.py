@@ -32,22 +32,23 @@ class RandomAccess:
     """Random access to examples, numbered over all shards in order.
 
     Picklable, and safe for threads and forks. Decoded examples (up to 64 MiB) and open shards (up to 64) are
-    cached. A container decodes a run of examples
-    at a time: 16 of TFRecord, a block of HDF5, a row group of Parquet. A file that can only be read in order,
-    such as packed rows or another program's layout, is decoded once into a temporary file. A shard's md5 is
-    checked when it is opened, but not again while the file stays unchanged. A remote shard is downloaded when
-    it is opened.
+    cached. Examples are decoded a piece at a time: 16 examples of TFRecord, a block of HDF5, a row group of
+    Parquet. A file that can only be read in order, such as packed rows, is decoded once into a temporary
+    file. A shard's md5 is checked when it is opened, but not again while the file stays unchanged. A remote
+    shard is downloaded when it is opened.
     """
 
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data
         self._ends = list(accumulate(shard.examples for shard in data.shards))
-        self._start()
+        self._reset_caches()
 
-    def _start(self) -> None:
+    def _reset_caches(self) -> None:
         self._process, self._lock = os.getpid(), Lock()
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
-        self._versions: dict[int, tuple[int, ...]] = {}  # file versions whose md5 was checked
+        self._versions: dict[
+            int, tuple[int, ...]
+        ] = {}  # by shard, the version of its file whose md5 was checked
         self._indexes: dict[int, Any] = {}
         self._cache: OrderedDict[tuple[int, int], ExampleBatch] = OrderedDict()
         self._cached_bytes = 0
@@ -55,20 +56,20 @@ class RandomAccess:
     def __reduce__(self) -> tuple[type["RandomAccess"], tuple[OpenedDataset]]:
         return RandomAccess, (self._data,)
 
-    def batch(self, numbers: Sequence[int]) -> ExampleBatch:
+    def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
         """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
         # After a fork, parent and child share the position of every open file. The child must open its own.
         if os.getpid() != self._process:
-            self._start()
+            self._reset_caches()
         with self._lock:
-            return self._batch(numbers)
+            return self._read_in_pieces(numbers)
 
-    def _batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        # numbers [7, 2, 3] -> order [1, 2, 0]. Sorted, all examples of a run follow each other, so that each
-        # run is decoded once.
-        """Read the examples run by run, then restore the caller's order."""
+    def _read_in_pieces(self, numbers: Sequence[int]) -> ExampleBatch:
+        """Read the examples piece by piece, then restore the caller's order."""
+        # Numbers [7, 2, 3] are read in the order [1, 2, 0]. When sorted, all examples of a piece follow each
+        # other, so that each piece is decoded only once.
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        places = groupby((self._locate(numbers[at]) for at in order), key=lambda place: place[:2])
+        places = groupby((self._locate_example(numbers[at]) for at in order), key=lambda place: place[:2])
         found = [
             self._take_examples(shard, piece, [place for *_, place in group])
             for (shard, piece), group in places
@@ -76,10 +77,10 @@ class RandomAccess:
         batch = found[0] if len(found) == 1 else columns.join_batches(found)
         return batch if order == list(range(len(order))) else columns.take_examples(batch, np.argsort(order))
 
-    def _locate(self, number: int) -> tuple[int, int, int]:
-        """Return the example's shard, its run in the shard, and its place in the run."""
+    def _locate_example(self, number: int) -> tuple[int, int, int]:
+        """Return the index of the example's shard, the piece of the shard, and the place in the piece."""
         shard = bisect_right(self._ends, number)
-        return shard, *self._open_shard(shard).place(number - (self._ends[shard - 1] if shard else 0))
+        return shard, *self._open_shard(shard).find_place(number - (self._ends[shard - 1] if shard else 0))
 
     def _take_examples(self, shard: int, piece: int, places: list[int]) -> ExampleBatch:
         batch = self._read_piece(shard, piece)
@@ -88,12 +89,12 @@ class RandomAccess:
         return columns.take_examples(batch, np.array(places))
 
     def _read_piece(self, shard: int, piece: int) -> ExampleBatch:
-        """Return a decoded run of examples, from the cache if possible."""
+        """Return the examples of a shard's piece, from the cache or by decoding them."""
         key = shard, piece
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        batch = self._open_shard(shard).piece(piece)
+        batch = self._open_shard(shard).read_piece(piece)
         self._cache[key] = batch
         self._cached_bytes += _count_bytes(batch)
         while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
@@ -101,7 +102,7 @@ class RandomAccess:
         return batch
 
     def _open_shard(self, number: int) -> "_OpenShard":
-        """Return an open shard, from the cache if possible."""
+        """Return a shard from the cache, or open it."""
         if number in self._open:
             self._open.move_to_end(number)
             return self._open[number]
@@ -111,78 +112,81 @@ class RandomAccess:
         version = storage.version(shard.path)
         # Remote files have no version and are always checked again.
         if self._versions.get(number) == version != ():
-            opened = _open(self._data, shard, version, self._indexes[number])
+            opened = _open_shard_for_access(self._data, shard, version, self._indexes[number])
         else:
-            opened = _open(self._data, shard)
+            opened = _open_shard_for_access(self._data, shard)
         self._versions[number], self._indexes[number] = version, opened.index
         self._open[number] = opened
         return opened
 
 
-class _Pieces(Protocol):
-    """Stored examples in runs, each of which can be decoded alone."""
+class _PieceReader(Protocol):
+    """Interface of an object that decodes one piece (a run of examples) of a shard at a time."""
 
-    def piece(self, number: int) -> ExampleBatch: ...
+    def read_piece(self, number: int) -> ExampleBatch: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _OpenShard:
-    """A shard that is kept open.
+    """A shard that is kept open for random access.
 
-    ends: number of examples up to the end of each run.
+    ends: number of examples up to the end of each piece.
     index: the reader's index, which makes opening the file again cheap.
     is_altered: True if ``pieces`` already holds the examples as the dataset returns them.
     """
 
     data: OpenedDataset
     shard: Shard
-    pieces: _Pieces
+    pieces: _PieceReader
     ends: Sequence[int]
     files: ExitStack
     index: Any
     is_altered: bool
 
-    def place(self, number: int) -> tuple[int, int]:
-        """Return the run that holds this example of the shard, and the example's place in the run."""
+    def find_place(self, number: int) -> tuple[int, int]:
+        """Return the piece that holds example ``number`` of the shard, and the example's place in it."""
         piece = bisect_right(self.ends, number)
-        return piece, number - self._first_example(piece)
+        return piece, number - self._find_first_example(piece)
 
-    def piece(self, number: int) -> ExampleBatch:
-        """Return the examples of a run, altered as the dataset alters them."""
-        batch = self.pieces.piece(number)
+    def read_piece(self, number: int) -> ExampleBatch:
+        """Return the examples of a piece as the dataset returns them, for example with newly drawn masks."""
+        batch = self.pieces.read_piece(number)
         if self.is_altered:
             return batch
-        first = self._first_example(number)
-        return self.data.altered(self.data.stored.checked(batch, self.shard, first), self.shard, first)
+        first = self._find_first_example(number)
+        return self.data.alter_batch(
+            self.data.stored.convert_batch(batch, self.shard, first), self.shard, first
+        )
 
-    def _first_example(self, piece: int) -> int:
+    def _find_first_example(self, piece: int) -> int:
         return self.ends[piece - 1] if piece else 0
 
     def close(self) -> None:
         self.files.close()
 
 
-def _open(
+def _open_shard_for_access(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
-    """Open a shard for random access. Errors as for reading.
+    """Open a shard for random access. ShardError if it does not match its manifest entry or is damaged.
 
-    checked, index: the file's version and the reader's index from an earlier opening, if any.
+    checked: version of the file whose md5 an earlier opening checked, or None.
+    index: the reader's index of pieces from an earlier opening, or None.
     """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False
-        # Read runs directly from the file if the dataset's examples are the stored ones, or if it can alter a
-        # batch of them. A dataset that overrides only ``batches`` has to be read in order.
-        if kind.batches is OpenedDataset.batches or kind.altered is not OpenedDataset.altered:
+        # Pieces can be read directly if the dataset's examples are the stored examples, or if ``alter_batch``
+        # derives them from these. A dataset that overrides only ``batches`` has to be read in order.
+        if kind.batches is OpenedDataset.batches or kind.alter_batch is not OpenedDataset.alter_batch:
             reader = stack.enter_context(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))
             )
             reader.index = index
-            pieces: _Pieces = reader
-            ends, index = reader.piece_ends(), reader.index
+            pieces: _PieceReader = reader
+            ends, index = reader.find_piece_ends(), reader.index
         if ends is None:
             spool = cast(IO[bytes], TemporaryFile())  # noqa: SIM115
-            spooled = _Spooled(stack.enter_context(spool), data, shard)
+            spooled = _SpooledShard(stack.enter_context(spool), data, shard)
             pieces, ends, is_altered = spooled, spooled.ends, True
         if (found := ends[-1] if ends else 0) != shard.examples:
             raise ShardError(f"{shard.path}: holds {found} examples, expected {shard.examples}")
@@ -192,7 +196,7 @@ def _open(
     )
 
 
-class _Spooled:
+class _SpooledShard:
     """Examples of a shard that can only be read in order, stored in a temporary file."""
 
     def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:
@@ -203,7 +207,7 @@ class _Spooled:
             sizes.append(len(batch))
         self.ends = list(accumulate(sizes))
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         start, stop = self._starts[number : number + 2]
         self._file.seek(start)
         batch: ExampleBatch = pickle.loads(self._file.read(stop - start))

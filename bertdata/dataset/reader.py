@@ -15,11 +15,11 @@ from itertools import accumulate, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from bertdata.config.held_out_names import held_out
+from bertdata.config.held_out_names import find_held_out
 from bertdata.dataset.check import refuse_changed, refuse_writes
 from bertdata.dataset.discover import FoundShard, check_objective, find_datasets, find_shards
 from bertdata.dataset.lengths import read_lengths
-from bertdata.dataset.manifest import DatasetPlan, lengths_name
+from bertdata.dataset.manifest import DatasetPlan, make_lengths_name
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.io import storage
@@ -27,7 +27,7 @@ from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.real_paths import find_repeated, real_path, real_paths
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
-from bertdata.shards.measured_sizes import with_largest_sizes
+from bertdata.shards.measured_sizes import share_largest_sizes
 from bertdata.shards.packed.packs import PackBatch, PackReader
 from bertdata.shards.protocol import ShardReader
 
@@ -41,9 +41,9 @@ _Files = list[tuple[FoundShard, int, int | None]]
 _Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
 
 Split = Literal["training", "test"]
-"""Which files to take from a dataset that has both training files and held-out files."""
+"""Which files to read from a dataset that has both training and held-out files."""
 
-_THREADS = 8  # they mostly wait for the file system
+_THREADS = 8  # threads that open files; they mostly wait for the file system
 _ROWS = 4096
 _BLOCK_BYTES = 1 << 20
 
@@ -71,7 +71,7 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceShare:
-    """A source of a mixture: its path as the user gave it, its integer weight, and its number of shards."""
+    """A source of a mixture: its path from the user, its integer weight, and its number of shards."""
 
     name: str
     weight: int
@@ -108,9 +108,9 @@ class OpenedDataset:
 
     @property
     def examples_before(self) -> tuple[int, ...]:
-        """For each shard, the number of examples in earlier shards.
+        """For each shard, the number of examples in all shards before it.
 
-        In a mixture, in earlier shards of its source.
+        In a mixture only the shards of the same source count.
         """
         ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
         sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
@@ -118,9 +118,9 @@ class OpenedDataset:
 
     @property
     def digest(self) -> str:
-        """A digest of the shards' names, sizes and md5s and of the weights.
+        """A digest of the shards' names, sizes and md5s and of the sources' weights.
 
-        A copy elsewhere has the same digest.
+        A copy of the dataset in another directory has the same digest.
         """
         found = [f"{shard.name} {shard.examples} {shard.md5}\n" for shard in self.shards]
         found += [f"{source.weight} parts of {source.shards}\n" for source in self.sources]
@@ -147,7 +147,7 @@ class OpenedDataset:
         found = 0
         with self.open_shard(shard) as reader:
             for batch in reader.batches(_ROWS):
-                yield self.checked(batch, shard, found)
+                yield self.convert_batch(batch, shard, found)
                 found += len(batch)
         _check_number(shard.path, found, shard.examples, "examples")
 
@@ -159,10 +159,10 @@ class OpenedDataset:
         """
         return self
 
-    def altered(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Alter stored examples as this dataset does. The base class leaves them unchanged.
+    def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+        """Return stored examples as this dataset presents them. A subclass may draw new masks here.
 
-        batch: examples of the shard, from number ``first`` on.
+        The base class returns them unchanged. batch: examples of the shard, from number ``first`` on.
         """
         return batch
 
@@ -173,7 +173,7 @@ class OpenedDataset:
         """
         return self
 
-    def checked(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
+    def convert_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
         """Convert a reader's batch to NumPy columns and check its ids. first: number of its first example."""
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
@@ -183,7 +183,10 @@ class OpenedDataset:
         return columns.shrink_ids(batch)
 
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
-        """Yield the packed rows of a packed shard in order. Checks and errors as for batches."""
+        """Yield the rows of a packed shard in order, in batches.
+
+        ShardError if the file does not match the manifest or the layout.
+        """
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -219,7 +222,7 @@ class OpenedDataset:
             check_same_layout(shard.path, reader.layout, self.layout)
             yield reader
 
-    def run(self, numbers: range) -> Iterator[ExampleBatch]:
+    def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
         """Yield the examples with these numbers, counted over all shards in order."""
         from bertdata.examples import columns
 
@@ -236,16 +239,16 @@ class OpenedDataset:
                         break
             start += shard.examples
 
-    def changed(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
-        """Return the dataset with the change applied. In a mixture it is applied to each source."""
+    def change_sources(self, change: "Callable[[OpenedDataset], OpenedDataset]") -> "OpenedDataset":
+        """Apply a function to the dataset, or in a mixture to each of its sources. Return the result."""
         return change(self)
 
     @contextmanager
     def _open_file(self, shard: Shard) -> Iterator[BinaryIO]:
-        """Open the shard's file after checking its md5.
+        """Check the md5 of the shard's file and open it.
 
-        A remote file is first downloaded to a temporary file. ShardError at the end if a local file was
-        written to while it was open, since the check was then of other bytes.
+        A remote file is first downloaded to a temporary file. ShardError at the end of the block if a local
+        file was written to while it was open, since the checked bytes may then differ from the bytes read.
         """
         remote = storage.is_remote(shard.path)
         # The md5 of this version of the file was checked before, so reading the whole file again can be
@@ -344,18 +347,18 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
             path=file.path,
             examples=examples,
             md5=file.entry.md5 if file.entry else None,
-            lengths_path=file.path.removesuffix(file.name) + lengths_name(file.name),
+            lengths_path=file.path.removesuffix(file.name) + make_lengths_name(file.name),
             lengths_md5=file.entry.lengths_md5 if file.entry else None,
             rows=rows,
             masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
-        if examples  # length bins may be empty, and an empty TFRecord has no layout
+        if examples  # the file of a length bin may be empty, and an empty TFRecord shows no layout
     )
 
 
 def _open_verified(paths: list[str], split: Split | None) -> _Contents:
-    """Return the contents of datasets with manifests. DatasetError if they have different vocabularies."""
+    """Open datasets that have manifests. DatasetError if their vocabularies differ."""
     opened = [(path, *_find_listed(path, split)) for path in paths]
     vocabulary = opened[0][1].settings.vocabulary
     for path, plan, *_ in opened:
@@ -387,7 +390,7 @@ def _make_layout(path: str, plan: DatasetPlan) -> ShardLayout:
 
 
 def _find_listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, int]:
-    """Return the plan of the only dataset at the path, its files, and the number of files left out."""
+    """Find the only dataset at a path. Return its plan, its files, and how many files the split left out."""
     found = find_datasets(path, exact=True)
     if found[0].path.startswith(storage.join(path, "")):
         inner = ", ".join(dataset.path for dataset in found)
@@ -398,7 +401,7 @@ def _find_listed(path: str, split: Split | None) -> tuple[DatasetPlan, _Files, i
             f"{path}: no {MANIFEST_NAME} lists it, so its examples cannot be verified; "
             "unverified takes files as they are"
         )
-    chosen = _select_split(path, shards, held_out([shard.name for shard in shards]), split)
+    chosen = _select_split(path, shards, find_held_out([shard.name for shard in shards]), split)
     files = [(shard, shard.entry.examples, shard.entry.rows) for shard in chosen if shard.entry]
     return manifest.plan, files, len(shards) - len(chosen)
 
@@ -416,7 +419,7 @@ def _select_split(
 
 
 def _open_unverified(paths: list[str], objective: str | None, split: Split | None) -> _Contents:
-    """Return the contents of files without a manifest, whose examples are counted by opening each file."""
+    """Open files that have no manifest. Their examples are counted by opening each file."""
     found = [_find_split_shards(path, split) for path in paths]
     kept = {
         real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_dealt_file(file)
@@ -424,7 +427,7 @@ def _open_unverified(paths: list[str], objective: str | None, split: Split | Non
     files = {file.path: file for file in kept.values()}  # two patterns may match the same file
     with ThreadPoolExecutor(_THREADS) as pool:
         counted = list(pool.map(partial(_count_examples, objective), sorted(files)))
-    layouts = with_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
+    layouts = share_largest_sizes((path, layout, measured) for path, layout, _, _, measured in counted)
     left_out = sum(number for _, number in found)
     return layouts, [(files[path], examples, rows) for path, _, examples, rows, _ in counted], None, left_out
 
@@ -438,14 +441,14 @@ def _is_empty_dealt_file(file: FoundShard) -> bool:
 
 
 def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
-    """Return the shards of the split and the number left out.
+    """Return the training or test shards, as ``split`` asks, and the number of shards left out.
 
     DatasetError if a directory holds training and test files and no split was asked for. As in NVIDIA's
     trainer, "training" anywhere in a file's name marks a training file.
     """
     shards = find_shards(path)
     names = {shard.name: storage.base_name(shard.path) for shard in shards}
-    tests = held_out(list(names))
+    tests = find_held_out(list(names))
     if all(any(word in name for name in names.values()) for word in ("training", "test")):
         tests = [name for name, base in names.items() if "training" not in base]
     if tests and split is None and storage.is_directory(path):
@@ -456,9 +459,10 @@ def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundSh
 
 
 def _count_examples(objective: str | None, path: str) -> tuple[str, ShardLayout, int, int | None, bool]:
-    """Open a file.
+    """Open a shard and count its examples.
 
-    Return its path, layout, number of examples, packed rows, and whether its sizes are measured.
+    Returns its path, layout, number of examples, number of packed rows (None if it is not packed), and
+    whether the layout's sizes were measured because the file does not record them.
     """
     with open_reader(path, objective=objective) as reader:
         rows = reader.rows if isinstance(reader, PackReader) else None

@@ -23,11 +23,11 @@ def write_shard_group(
     source: str = "",
     engine: Engine | None = None,
 ) -> tuple[ShardEntry, ...]:
-    """Write the shards with these names. Return their entries, which the caller still has to record.
+    """Write several shards at the same time. Return their entries, which the caller still has to record.
 
-    make_writer: returns the writer of a shard from the shard's number and its file.
-    write: writes the examples to the shards' writers.
-    source: name of the input in the entries.
+    make_writer: called with a shard's number and its open file, returns the writer of the shard.
+    write: called once with all writers, writes the examples to them.
+    source: name of the input that the shards were made from, for their entries.
     """
     lengths = [ShardLengths() for _ in names]
     with ExitStack() as files:

@@ -13,11 +13,11 @@ from bertdata.io.file_check import file_md5
 from bertdata.io.real_paths import real_path
 
 
-def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
+def count_shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
     """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
     paths = {real_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
-    by_size = _group_by_size(training, held_out)
+    by_size = _group_shards_by_size(training, held_out)
     md5_of = cache(file_md5)
 
     def is_shared(shard: Shard) -> bool:
@@ -29,25 +29,30 @@ def shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
     return sum(map(is_shared, held_out.shards))
 
 
-def shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
+def make_shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> list[str]:
     """Return a warning if evaluation data is also in the training data."""
-    if training.shards and held_out.shards and (found := shared_shards(training, held_out)):
-        return [same_data(held_out.name, training.name, f"{found} of its {len(held_out.shards)} files are")]
+    if training.shards and held_out.shards and (found := count_shared_shards(training, held_out)):
+        return [
+            format_shared_warning(
+                held_out.name, training.name, f"{found} of its {len(held_out.shards)} files are"
+            )
+        ]
     return []
 
 
-def same_data(held_out: str, training: str, what: str) -> str:
-    """Return the warning's text. what: which part of the data is shared, with its verb."""
+def format_shared_warning(held_out: str, training: str, what: str) -> str:
+    """Return the text of the warning. what: subject and verb, such as "2 of its 5 files are"."""
     return (
         f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "
         "learned by heart; evaluate on data that were held out"
     )
 
 
-def _group_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
-    """Return the training shards by size in bytes. Empty if manifests list the md5s of all shards.
+def _group_shards_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
+    """Group the training shards by size in bytes. Empty if manifests list the md5s of all shards.
 
-    A file without a manifest has to be read for its md5. The sizes limit this to files that could be equal.
+    The md5 of a file without a manifest is unknown until the whole file is read. Files of different size
+    cannot be equal, so grouping by size avoids reading most of them.
     """
     found: defaultdict[int, list[Shard]] = defaultdict(list)
     if any(shard.md5 is None for shard in (*training.shards, *held_out.shards)):

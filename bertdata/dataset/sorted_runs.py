@@ -27,12 +27,15 @@ RUN_TOKENS = 1 << 23
 """Tokens of a run, which is sorted in memory. A token takes about three bytes, held a few times over."""
 
 Placed = tuple[ExampleBatch, Array, Array]
-"""A batch of examples, the group of each example, and its sort key within the group (uint64)."""
+"""A batch of examples, each example's group number, and its sort key within the group (uint64)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedExamples:
-    """The run files of consecutive shards, and their number of examples. name: the shards, for messages."""
+    """The run files that hold the examples of consecutive shards.
+
+    name: the shards in words, for messages. is_kept: True if an earlier run of the program wrote the files.
+    """
 
     files: tuple[str, ...]
     examples: int
@@ -41,27 +44,30 @@ class SortedExamples:
 
     @classmethod
     def of(cls, source: OpenedDataset, files: tuple[str, ...], is_kept: bool) -> "SortedExamples":
-        """Return the run files of the source's shards."""
+        """Describe run files that hold all examples of a source."""
         first, last = source.shards[0].name, source.shards[-1].name
         name = first if first == last else f"{first} to {last}"
         return cls(files=files, examples=source.examples, name=name, is_kept=is_kept)
 
     @property
     def line(self) -> str:
-        """The progress line for these shards."""
+        """The line that reports these shards as sorted."""
         return f"kept {self.name}, sorted before" if self.is_kept else f"sorted {self.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedGroup:
-    """The examples of a group, each with its sort key."""
+    """The examples of a group, with the sort key of each."""
 
     keys: Array
     examples: ExampleBatch
 
 
 def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
-    """Write the examples to run files and note that they are complete. Return their paths."""
+    """Sort the examples into run files and note that the files are complete. Return their paths.
+
+    groups: number of groups. placed: batches of examples with their groups and sort keys.
+    """
     paths: list[str] = []
     entries: list[ScratchEntry] = []
     held: list[Placed] = []
@@ -89,7 +95,7 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
 
 
 def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
-    """Write the held examples to a run file, sorted by group, and release their memory."""
+    """Write the collected batches to a run file, sorted by group, and empty the list ``held``."""
     batch = join_batches([examples for examples, _, _ in held])
     which = np.concatenate([found for _, found, _ in held])
     keys = np.concatenate([found for _, _, found in held])
@@ -112,10 +118,10 @@ def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
 
 
 def _list_columns(keys: Array, examples: ExampleBatch) -> list[Array]:
-    """Return the arrays of a piece in file order."""
+    """Return the arrays of a piece in the order in which the file stores them."""
     width = next(getattr(examples, item.name).itemsize for item in examples.columns() if item.item == "id")
     values = [getattr(examples, item.name) for item in _sort_columns(type(examples))]
-    types = [_item_type(item, width) for item in _sort_columns(type(examples))]
+    types = [_find_item_type(item, width) for item in _sort_columns(type(examples))]
     head = np.array([len(keys), width], "<u4")
     found = [value.astype(kind, copy=False) for value, kind in zip(values, types, strict=True)]
     return [head, keys.astype("<u8", copy=False), *map(np.ascontiguousarray, found)]
@@ -127,7 +133,7 @@ def _sort_columns(batch_type: type[ExampleBatch]) -> list[Column]:
     return sorted(batch_type.columns(), key=lambda item: item.name not in ends)
 
 
-def _item_type(item: Column, id_bytes: int) -> str:
+def _find_item_type(item: Column, id_bytes: int) -> str:
     return f"<u{id_bytes}" if item.item == "id" else _TYPES[item.item]
 
 
@@ -159,7 +165,7 @@ def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
     values: dict[str, Any] = {}
     for item in _sort_columns(batch_type):
         items = count if item.ends is None else int(values[item.ends][-1])
-        column = np.frombuffer(data, _item_type(item, width), items, place)
+        column = np.frombuffer(data, _find_item_type(item, width), items, place)
         place += column.nbytes
         values[item.name] = column
     assert place == len(data), (place, len(data))
@@ -167,7 +173,7 @@ def _parse_piece(data: bytes, batch_type: type[ExampleBatch]) -> SortedGroup:
 
 
 def _join_pieces(pieces: Sequence[SortedGroup]) -> SortedGroup:
-    """Join the examples of several pieces."""
+    """Concatenate the examples of one group from several run files."""
     return SortedGroup(
         np.concatenate([piece.keys for piece in pieces]), join_batches([piece.examples for piece in pieces])
     )

@@ -10,7 +10,12 @@ from typing import Any
 
 from bertdata.dataset.any_manifest import AnyManifest, parse_any_manifest
 from bertdata.dataset.check import check_index, check_shard
-from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card, mds_index
+from bertdata.dataset.companion_files import (
+    CARD_NAME,
+    make_companion_files,
+    make_dataset_card,
+    make_mds_index,
+)
 from bertdata.dataset.discover import find_manifest_directories, refuse_unfinished
 from bertdata.dataset.findings import (
     EXTRA,
@@ -19,9 +24,9 @@ from bertdata.dataset.findings import (
     Finding,
     Report,
     check_in_parallel,
-    compare,
-    of_misfit,
-    right,
+    compare_values,
+    make_misfit_finding,
+    make_right_finding,
 )
 from bertdata.dataset.foreign_md5_lists import parse_md5_list
 from bertdata.dataset.lengths import check_lengths
@@ -29,7 +34,7 @@ from bertdata.dataset.manifest import (
     LENGTHS_ENDING,
     Manifest,
     ShardEntry,
-    lengths_name,
+    make_lengths_name,
 )
 from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
@@ -39,7 +44,7 @@ from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, m
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ, is_shard_name
-from bertdata.shards.content import content_md5, count_readable
+from bertdata.shards.content import compute_content_md5, count_readable
 from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
@@ -104,7 +109,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
         finding = (
             _check_shard(directory, entry, content, objective)
             if isinstance(entry, ShardEntry)
-            else _check_plain(directory, entry)
+            else _check_plain_file(directory, entry)
         )
         on_file()
         return finding
@@ -113,7 +118,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     files: tuple[Any, ...] = manifest.shards if isinstance(manifest, Manifest) else manifest.files
     findings = [*_check_manifest_itself(manifest, data, path), *check_in_parallel(check, files)]
     listed = _list_md5sums_files(manifest)
-    findings += _check_md5sums_of(manifest, listed, directory)
+    findings += _check_md5sums_file(manifest, listed, directory)
     # 2. Small files that the manifest implies: vocabulary, copies of upstream manifests, lengths, indexes.
     companions = list(_list_companions(manifest, directory))
     for name, md5, must_be_there in companions:
@@ -141,7 +146,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
 def _verify_vocabulary(data: bytes, path: str, directory: str) -> Report:
     """Verify the only file that the manifest of a trained vocabulary lists."""
     manifest = parse_vocabulary_manifest(data, path)
-    findings = [*_check_unedited(manifest.dump(), data, path), _check_plain(directory, manifest.file)]
+    findings = [*_check_unedited(manifest.dump(), data, path), _check_plain_file(directory, manifest.file)]
     return Report(path=path, findings=tuple(findings))
 
 
@@ -158,12 +163,16 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
             yield DATASET_COPY, manifest.plan.packed_from, True
         if manifest.plan.settings.container["format"] == FAIRSEQ:
             yield DICTIONARY_NAME, None, True
-        if manifest.plan.settings.container["format"] == MDS:  # _check_mds_index compares its contents
+        if (
+            manifest.plan.settings.container["format"] == MDS
+        ):  # its contents are compared later, by _check_mds_index
             yield INDEX_NAME, None, True
         else:
-            for name, data in companion_files(directory, manifest.plan.settings, manifest.shards).items():
+            for name, data in make_companion_files(
+                directory, manifest.plan.settings, manifest.shards
+            ).items():
                 yield name, md5_of(data), True
-        if dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
+        if make_dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
             yield CARD_NAME, None, False
         if manifest.parts_manifest is not None:
             yield PARTS_COPY, manifest.parts_manifest, True
@@ -176,18 +185,18 @@ def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Fi
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)] if must_be_there else []
     found = file_md5(path)
-    return [] if md5 in (None, found) else [compare(path, "wrong md5", found, str(md5))]
+    return [] if md5 in (None, found) else [compare_values(path, "wrong md5", found, str(md5))]
 
 
 def _list_files(directory: str) -> list[str]:
-    """Return the files of the directory, without the files of bertdata directories inside it."""
+    """List the files below the directory. Sub-directories that bertdata wrote are left out."""
     names = storage.list_files(directory)
     inner = tuple(f"{name}/" for name in find_nested_directories(names))
     return [name for name in names if not name.startswith(inner)] if inner else names
 
 
 def _check_manifest_itself(manifest: AnyManifest, data: bytes, path: str) -> list[Finding]:
-    """Return the fault of a manifest that was edited by hand, so that it contradicts its own entries."""
+    """Return a fault if the manifest was edited by hand so that it contradicts its entries, else nothing."""
     if isinstance(manifest, Manifest):
         recorded = str(parse_json(data, path)["settings_digest"])
         digest = str(manifest.as_json()["settings_digest"])
@@ -209,7 +218,7 @@ def _list_md5sums_files(manifest: AnyManifest) -> Sequence[Listed]:
     return manifest.listed if isinstance(manifest, Manifest) else manifest.files
 
 
-def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory: str) -> list[Finding]:
+def _check_md5sums_file(manifest: AnyManifest, listed: Sequence[Listed], directory: str) -> list[Finding]:
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)]
@@ -221,27 +230,27 @@ def _check_md5sums_of(manifest: AnyManifest, listed: Sequence[Listed], directory
 
 def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
     """Return the fault of the shard's lengths file, if any."""
-    path = storage.join(directory, lengths_name(shard.name))
+    path = storage.join(directory, make_lengths_name(shard.name))
     try:
         misfit = check_lengths(directory, shard)
     except BertDataError as error:
         return [Finding(file=path, status="unreadable", detail=_strip_path(path, error))]
-    return [of_misfit(path, misfit)] if misfit else []
+    return [make_misfit_finding(path, misfit)] if misfit else []
 
 
 def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
     """Return the fault of the shard's index file, if any."""
     misfit = check_index(directory, shard)
-    return [of_misfit(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
+    return [make_misfit_finding(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
 
 
 def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
-    """Return the fault of the MDS index, if any. The shards must be sound."""
+    """Return a fault if the MDS index differs from the index made from the shards, which must be sound."""
     if manifest.plan.settings.container["format"] != MDS:
         return []
     path = storage.join(directory, INDEX_NAME)
     try:
-        expected = mds_index(directory, manifest.plan.settings, manifest.shards)
+        expected = make_mds_index(directory, manifest.plan.settings, manifest.shards)
     except BertDataError as error:
         return [Finding(file=path, status="unreadable", detail=_strip_path(path, error))]
     if storage.read_bytes(path) == expected:
@@ -253,14 +262,14 @@ def _check_mds_index(directory: str, manifest: Manifest) -> list[Finding]:
     ]
 
 
-def _check_plain(directory: str, entry: FileEntry) -> Finding:
+def _check_plain_file(directory: str, entry: FileEntry) -> Finding:
     """Return the finding for a file that is compared by size and md5 only."""
     path = storage.join(directory, entry.name)
     try:
         misfit = check_file(path, entry.bytes, entry.md5)
     except BertDataError as error:
         return Finding(file=path, status="unreadable", detail=_strip_path(path, error))
-    return of_misfit(path, misfit) if misfit else right(path)
+    return make_misfit_finding(path, misfit) if misfit else make_right_finding(path)
 
 
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
@@ -269,9 +278,9 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
     try:
         misfit = check_shard(directory, shard, "examples" if content else "counted", objective)
         if misfit is None:
-            return right(path)
+            return make_right_finding(path)
         damage = None if content or misfit.status == MISSING else _describe_damage(path, objective)
-        return of_misfit(path, misfit, damage)
+        return make_misfit_finding(path, misfit, damage)
     except ShardError as error:
         return Finding(file=path, status="damaged", detail=_strip_path(path, error))
     except BertDataError as error:
@@ -279,7 +288,7 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
 
 
 def _describe_damage(path: str, objective: str | None = None) -> str:
-    """Return a description of the damaged record, to help the user find it."""
+    """Say why a shard has a wrong md5, by reading it: the first damaged record, or that all are readable."""
     if not storage.size(path):
         return "it is empty"
     try:
@@ -317,10 +326,10 @@ def _verify_md5sums(
                 and storage.base_name(name) != MANIFEST_NAME
                 and not name.endswith((LENGTHS_ENDING, INDEX_ENDING))
             ):
-                return compare(file, "wrong content md5", content_md5(file), md5)
+                return compare_values(file, "wrong content md5", compute_content_md5(file), md5)
             found = file_md5(file)
             damage = _describe_damage(file) if found != md5 and is_shard_name(file) else None
-            return compare(file, "wrong md5", found, md5, damage)
+            return compare_values(file, "wrong md5", found, md5, damage)
         except ShardError as error:
             return Finding(file=file, status="damaged", detail=_strip_path(file, error))
         except BertDataError as error:

@@ -5,7 +5,15 @@ import re
 from fnmatch import fnmatch
 from functools import cache
 
-from bertdata.dataset.findings import EXTRA, MISSING, Finding, Report, check_in_parallel, compare, right
+from bertdata.dataset.findings import (
+    EXTRA,
+    MISSING,
+    Finding,
+    Report,
+    check_in_parallel,
+    compare_values,
+    make_right_finding,
+)
 from bertdata.dataset.published.sums import find_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
@@ -13,11 +21,11 @@ from bertdata.io import storage
 from bertdata.io.file_check import file_md5
 from bertdata.io.listing import list_inputs
 from bertdata.io.process_pool import run_all
-from bertdata.shards.crc32c import masked_checksum
-from bertdata.shards.row_sums import row_sum
+from bertdata.shards.crc32c import compute_masked_checksum
+from bertdata.shards.row_sums import compute_row_sum
 
 _TFRECORDS = "tfrecord"
-"""Directory of TFRecord files in the paths of a table."""
+"""Directory name that stands in a table's paths for any directory of TFRecord files."""
 
 
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
@@ -32,9 +40,10 @@ def verify_table(directory: str, table: str, workers: int = 1) -> Report:
 
 
 def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int) -> Report:
-    """Verify a directory of shards against their sums: right, wrong sum, damaged, missing or extra.
+    """Verify a directory of shards against published checksums.
 
-    Everything except right is a fault, because the table lists a complete data set.
+    The status of each file is right, wrong sum, damaged, missing or extra. Everything except right is a
+    fault, because the table lists a complete data set.
     """
     _refuse_file(directory, table)
     names = [name for name in list_inputs(directory, hidden=True).names if name.endswith(".hdf5")]
@@ -57,7 +66,7 @@ def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int)
 def _check_sum(work: tuple[str, str, str]) -> tuple[str, Finding]:
     name, path, expected = work
     try:
-        return name, compare(path, "wrong sum", row_sum(path), expected)
+        return name, compare_values(path, "wrong sum", compute_row_sum(path), expected)
     except (ShardError, MissingInputError) as error:
         return name, Finding(file=path, status="damaged", detail=str(error).removeprefix(f"{path}: "))
 
@@ -70,23 +79,29 @@ def _refuse_file(directory: str, table: str) -> None:
 
 
 def _verify_files(directory: str, table: str) -> Report:
-    """Verify a directory tree against a table. Each row is right, missing or has a wrong size or md5.
+    """Verify a directory tree against a table of sizes and md5s.
+
+    The status of each row is right, missing, wrong size or wrong md5.
 
     A missing file is reported but is no fault, so that the directory of any stage can be verified. A tree
     that holds none of the table's files is a fault.
     """
     rows = load_table(table)
     _refuse_file(directory, table)
-    tree = _Tree(directory, rows)
+    tree = _FileTree(directory, rows)
     findings = check_in_parallel(tree.check, rows)
     if all(finding.status == MISSING for finding in findings):
         findings.append(
-            Finding(file=directory, status=f"holds no file of the table {table}", detail=tree.elsewhere())
+            Finding(
+                file=directory,
+                status=f"holds no file of the table {table}",
+                detail=tree.find_misplaced_file(),
+            )
         )
     return Report(path=directory, findings=tuple(findings))
 
 
-class _Tree:
+class _FileTree:
     """The files of a directory tree, compared with the rows of a table."""
 
     def __init__(self, directory: str, rows: list[PublishedFile]) -> None:
@@ -95,10 +110,10 @@ class _Tree:
         self._names = list_inputs(directory, hidden=True).names
         self._above = _split_path(directory)
         self._md5 = cache(file_md5)
-        self._is_tfrecord = cache(lambda name: _begins_with_a_record(self._path(name)))
+        self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._make_path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
-        """Return the finding for a row."""
+        """Compare the files that a row of the table describes with the row. Return the finding."""
         matches = [
             (name, pattern) for pattern in row.paths for name in self._names if self._is_at(name, pattern)
         ]
@@ -111,22 +126,22 @@ class _Tree:
         return next((finding for finding in findings if not finding.is_fault), findings[0])
 
     def _check_total(self, matches: list[tuple[str, str]], row: PublishedFile) -> Finding:
-        """Return the finding for a row that gives the total size of several files in a directory.
+        """Return the finding for a row whose size is the total of several files in a directory.
 
         If the files match in several directories, the directory with the most files is taken. If some of its
         files are missing, the total cannot be checked, which is no fault.
         """
         sizes: dict[str, dict[str, int]] = {}
         for name, _ in matches:
-            sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._path(name))
+            sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._make_path(name))
         fullest = max(sizes.values(), key=len)
-        total, wanted = sum(fullest.values()), _expected_files(matches[0][1])
+        total, wanted = sum(fullest.values()), _parse_file_count(matches[0][1])
         if total != row.bytes and wanted is not None and len(fullest) < wanted:
             said = f"{len(fullest)} of {wanted} files are here"
             return Finding(file=row.label, status=MISSING, is_fault=False, detail=said)
-        return compare(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
+        return compare_values(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
-    def elsewhere(self) -> str | None:
+    def find_misplaced_file(self) -> str | None:
         """Return a hint about a file that has a name from the table but lies in another directory."""
         for row in self._rows:
             for pattern in row.paths:
@@ -136,21 +151,21 @@ class _Tree:
         return None
 
     def _check_file(self, name: str, row: PublishedFile) -> Finding:
-        path = self._path(name)
+        path = self._make_path(name)
         size = storage.size(path)
         if size != row.bytes:
             expected = " or ".join(f"{one.bytes} bytes" for one in self._find_rows(name))
-            return compare(path, "wrong size", f"{size} bytes", expected)
+            return compare_values(path, "wrong size", f"{size} bytes", expected)
         if row.md5 is None:
-            return right(path, "only its size was published")
-        return compare(path, "wrong md5", self._md5(path), row.md5)
+            return make_right_finding(path, "only its size was published")
+        return compare_values(path, "wrong md5", self._md5(path), row.md5)
 
     def _match_row(self, name: str) -> PublishedFile:
-        """Return the row that the file should be compared with.
+        """Return the table's row that the file should be compared with.
 
-        Of several rows with its path, the best match.
+        If several rows have its path, return the row whose size or md5 fits.
         """
-        rows, path = self._find_rows(name), self._path(name)
+        rows, path = self._find_rows(name), self._make_path(name)
         if len(rows) == 1:
             return rows[0]
         size = storage.size(path)
@@ -164,7 +179,7 @@ class _Tree:
         return [row for row in self._rows if any(self._is_at(name, p) for p in row.paths if "*" not in p)]
 
     def _is_at(self, name: str, pattern: str) -> bool:
-        """Return True if the file's path ends in the pattern's components.
+        """Return True if the file's path ends with the pattern's path.
 
         The path includes the directories above the tree. The directory ``tfrecord`` of a pattern matches any
         directory whose file is a TFRecord, because MLPerf does not name that directory.
@@ -175,21 +190,21 @@ class _Tree:
         is_named = wanted[0] == _TFRECORDS and len(wanted) == 2 and fnmatch(parts[-1], wanted[1])
         return is_named and self._is_tfrecord(name)
 
-    def _path(self, name: str) -> str:
+    def _make_path(self, name: str) -> str:
         return storage.join(self._directory, name)
 
 
-def _expected_files(pattern: str) -> int | None:
+def _parse_file_count(pattern: str) -> int | None:
     """Return the number of files that the pattern's name states, such as 500 in part-*-of-00500, or None."""
     told = re.search(r"-of-([0-9]{1,9})", pattern)
     return int(told[1]) if told else None
 
 
-def _begins_with_a_record(path: str) -> bool:
+def _has_tfrecord_header(path: str) -> bool:
     """Return True if the file begins with a TFRecord header: a length and its correct checksum."""
     with storage.open_input(path) as file:
         head = file.read(12)
-    return len(head) == 12 and masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
+    return len(head) == 12 and compute_masked_checksum(head[:8]) == int.from_bytes(head[8:], "little")
 
 
 def _split_path(directory: str) -> list[str]:

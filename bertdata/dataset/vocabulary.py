@@ -1,7 +1,7 @@
 """Find the vocabulary that a dataset's shards were made with."""
 
 from bertdata.dataset.discover import FoundDataset
-from bertdata.dataset.manifest import DatasetPlan, unknown_tokens
+from bertdata.dataset.manifest import DatasetPlan, count_unknown_tokens
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from bertdata.io.assets import cached_vocabulary, find_vocabulary
@@ -17,20 +17,20 @@ _CASING_REMEDIES = (
 )
 
 
-def known_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
-    """Return the vocabulary of a dataset, or None if it is not available.
+def load_dataset_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> Vocabulary | None:
+    """Load the vocabulary that a dataset was made with, or return None if it is not available.
 
     path_or_name: the user's choice. Without it, the dataset's copy or a cached named vocabulary is taken if
     its md5 matches the manifest. UsageError if the user's vocabulary has another md5.
     """
-    file = known_tokenizer(path_or_name, dataset)
+    file = load_dataset_tokenizer(path_or_name, dataset)
     return None if file is None else vocabulary_of(file)
 
 
-def known_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> TokenizerFile | None:
-    """Return the tokeniser's file for known_vocabulary, read as the manifest's tokenizer record says."""
+def load_dataset_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> TokenizerFile | None:
+    """Return the tokeniser's file that load_dataset_vocabulary loads, or None if it is not available."""
     plan = dataset.manifest.plan if dataset.manifest else None
-    path = known_vocabulary_path(path_or_name, dataset)
+    path = find_dataset_vocabulary_path(path_or_name, dataset)
     if path is None:
         return None
     if plan and storage.is_directory(path):
@@ -60,19 +60,22 @@ def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
     )
 
 
-def known_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
-    """Return the path of the file for known_vocabulary. The md5 of the user's choice is not checked."""
+def find_dataset_vocabulary_path(path_or_name: str | None, dataset: FoundDataset) -> str | None:
+    """Return the path of the vocabulary file that load_dataset_vocabulary loads, or None.
+
+    The md5 of a file that the user chose is not checked.
+    """
     if path_or_name is not None:
         return find_vocabulary(path_or_name)
     return _find_available(dataset, dataset.manifest.plan if dataset.manifest else None)
 
 
-def fit_warnings(dataset: FoundDataset) -> list[str]:
-    """Return warnings if the vocabulary does not suit the casing, or knows too little of the text.
+def check_vocabulary_fit(dataset: FoundDataset) -> list[str]:
+    """Return warnings if the vocabulary does not suit the text, in letter case or in unknown words.
 
     The counts of unknown tokens come from the manifest.
     """
-    vocabulary = known_vocabulary(None, dataset) if dataset.manifest else None
+    vocabulary = load_dataset_vocabulary(None, dataset) if dataset.manifest else None
     if vocabulary is None or dataset.manifest is None:
         return []
     inputs, tokenizer = dataset.manifest.inputs, dataset.manifest.plan.settings.tokenizer
@@ -80,7 +83,7 @@ def fit_warnings(dataset: FoundDataset) -> list[str]:
     casing = tokenizer.get("lower_case")
     return [
         *([] if casing is None else warn_of_casing(vocabulary, casing, remedies=_CASING_REMEDIES)),
-        *warn_of_unknown_tokens(unknown_tokens(inputs), tokens, dataset.path),
+        *warn_of_unknown_tokens(count_unknown_tokens(inputs), tokens, dataset.path),
     ]
 
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, BinaryIO
 
 from bertdata.dataset.check import check_index, check_shard
-from bertdata.dataset.companion_files import CARD_NAME, companion_files, dataset_card
+from bertdata.dataset.companion_files import CARD_NAME, make_companion_files, make_dataset_card
 from bertdata.dataset.lengths import ShardLengths, check_lengths
 from bertdata.dataset.manifest import (
     DATASET_KIND,
@@ -23,7 +23,7 @@ from bertdata.dataset.manifest import (
     Manifest,
     ShardEntry,
     SkippedEntry,
-    lengths_name,
+    make_lengths_name,
     parse_manifest,
 )
 from bertdata.dataset.provenance import COPY_NAMES, NO_PROVENANCE, Provenance
@@ -45,16 +45,16 @@ _PHASE = re.compile(r"phase\d+")
 
 
 class Dataset:
-    """A dataset directory that is made according to a plan. Picklable, so that all workers share it.
+    """A dataset directory that is being written, with its plan. Picklable, so that all workers share it.
 
-    within: the directory given to a run of several phases, which holds this directory as a sub-directory.
+    within: the parent directory, if a run writes several phases into sub-directories. Otherwise None.
     """
 
     def __init__(self, directory: str, plan: DatasetPlan, *, within: str | None = None) -> None:
         self.directory = directory
         self.plan = plan
         self._within = within
-        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _manifest_terms)
+        self.commit = Commit(directory, DATASET_KIND, plan.terms(), _read_manifest_terms)
 
     @property
     def unfinished(self) -> str:
@@ -63,9 +63,9 @@ class Dataset:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Lock and claim the directory for a run.
+        """Lock the directory and claim it with the plan while a run writes to it.
 
-        If the run fails before a shard is finished, give the claim up.
+        If the run fails before any shard is finished, the claim is released.
         """
         self.refuse_others()
         with self.commit.run():
@@ -73,7 +73,7 @@ class Dataset:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs from writing to the directory, without claiming it."""
+        """Lock the directory against other runs, without storing a plan in it."""
         self.refuse_others()
         with self.commit.locked():
             yield
@@ -105,7 +105,7 @@ class Dataset:
         above = _read_terms(self._within)
         if above is not None:
             raise DatasetError(
-                f"{self._within}: holds {_describe(above)} in the directory itself, which would hide "
+                f"{self._within}: holds {_describe_terms(above)} in the directory itself, which would hide "
                 f"{self.plan.title} below it; choose another directory or remove this one"
             )
 
@@ -117,7 +117,7 @@ class Dataset:
             below = _read_terms(storage.join(self.directory, name))
             if below is not None:
                 raise DatasetError(
-                    f"{self.directory}: holds {_describe(below)} in {name}, which {self.plan.title} in "
+                    f"{self.directory}: holds {_describe_terms(below)} in {name}, which {self.plan.title} in "
                     "the directory itself would hide; choose another directory or remove this one"
                 )
 
@@ -137,7 +137,7 @@ class Dataset:
     def write_lengths(self, shard: str, lengths: ShardLengths) -> str:
         """Write the file with the lengths of a shard's examples. Return its md5."""
         data = lengths.dump()
-        self.commit.write(lengths_name(shard), data)
+        self.commit.write(make_lengths_name(shard), data)
         return md5_of(data)
 
     def write_index(self, shard: str, index: bytes) -> str:
@@ -147,10 +147,10 @@ class Dataset:
 
     def read_manifest(self) -> Manifest | None:
         """Return the manifest that the directory already holds, or None."""
-        found = self._parsed_manifest()
+        found = self._parse_current_manifest()
         return found[0] if found else None
 
-    def _parsed_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
+    def _parse_current_manifest(self) -> tuple[Manifest, dict[str, Entries]] | None:
         data = self.commit.manifest()
         return None if data is None else _parse_manifest(data, self.commit.path(MANIFEST_NAME))
 
@@ -160,16 +160,17 @@ class Dataset:
         None if there is no such shard, or if the file on disk no longer matches.
         """
         entries = self.read_entry(shard)
-        return entries if self.reason_to_remake(shard, lambda: input_md5, entries) is None else None
+        return entries if self.find_reason_to_remake(shard, lambda: input_md5, entries) is None else None
 
-    def reason_to_remake(
+    def find_reason_to_remake(
         self, shard: str, input_md5: Callable[[], str], entries: Entries | None
     ) -> str | None:
         """Return why a shard has to be made again, or None if it can be kept.
 
         input_md5: called only if the entries do not already decide, because it reads the whole input.
         """
-        # Compare the input, the shard's file, its lengths file and its index with what was noted.
+        # The entries say what an earlier run wrote. Compare with them the input, the shard's file, its
+        # lengths file and its index.
         if entries is None:
             return "not known to be whole" if storage.exists(self.commit.path(shard)) else "missing"
         if entries[0].md5 != input_md5():
@@ -188,18 +189,18 @@ class Dataset:
         return [name for name in self.commit.noted() if "/" not in name]
 
     def read_entry(self, shard: str) -> Entries | None:
-        """Return a finished shard's entries from its note, else from the manifest if it has the same plan."""
+        """Return a finished shard's entries from its note, or from the manifest if that has the same plan."""
         note = self.commit.read_note(shard)
         if note is None:
             return self._read_listed_entry(shard)
         try:
             entries = parse_entry(InputEntry, note.get("input")), parse_entry(ShardEntry, note.get("shard"))
-        except ManifestError:  # the note has another format
+        except ManifestError:  # another version of bertdata wrote the note in another format
             return self._read_listed_entry(shard)
         return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 
     def _is_complete_note(self, shard: str, entry: ShardEntry) -> bool:
-        """Return True if the note has what this version writes: lengths, and rows if the shard is packed."""
+        """Return False for a note of an older version, which lacks lengths or the number of packed rows."""
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
         rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
@@ -207,15 +208,15 @@ class Dataset:
 
     def _read_listed_entry(self, shard: str) -> Entries | None:
         """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
-        found = self._parsed_manifest()
+        found = self._parse_current_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():
             return None
         return found[1].get(shard)
 
     def record(self, input_entry: InputEntry, shard_entry: ShardEntry) -> None:
-        """Note that a shard is finished.
+        """Write the note that says that a shard is finished.
 
-        input_entry: the input that the shard was made from. For a shard of all inputs, their corpus_entry.
+        input_entry: entry of the input that the shard was made from, or of all inputs (make_corpus_entry).
         The note is removed again if the manifest already lists the shard.
         """
         self.commit.note(shard_entry.name, {"input": asdict(input_entry), "shard": asdict(shard_entry)})
@@ -229,7 +230,7 @@ class Dataset:
     def discard(self, shard: str) -> None:
         """Remove the shard, if any, that an earlier run made from an input that is now left out."""
         self.commit.forget(shard)
-        for name in (shard, lengths_name(shard)):
+        for name in (shard, make_lengths_name(shard)):
             storage.remove(self.commit.path(name), missing_ok=True)
 
     def finish(
@@ -265,7 +266,7 @@ class Dataset:
         )
         # Check the inputs before anything in the directory changes.
         if not manifest.shards:
-            refuse_nothing(manifest.skipped)
+            refuse_only_skipped(manifest.skipped)
         provenance.check_inputs([*read, *left_out])
         cited = provenance.files()
         for name in COPY_NAMES:
@@ -276,9 +277,9 @@ class Dataset:
         if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
             raise changed(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
-        others |= companion_files(self.directory, settings, manifest.shards)
+        others |= make_companion_files(self.directory, settings, manifest.shards)
         # A card that is already there is kept, since the user may have edited it.
-        card = dataset_card(self.plan.title, settings)
+        card = make_dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):
             others[CARD_NAME] = card
         # The manifest is written last. A directory with a manifest is therefore always complete, and a crash
@@ -289,11 +290,11 @@ class Dataset:
 
 def _read_terms(directory: str) -> Mapping[str, Any] | None:
     """Return the plan of the bertdata directory at this path as flat terms, or None if there is none."""
-    return Commit(directory, DATASET_KIND, {}, _manifest_terms).found_terms()
+    return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).found_terms()
 
 
-def _describe(terms: Mapping[str, Any]) -> str:
-    """Return words for error messages that say what a bertdata directory is."""
+def _describe_terms(terms: Mapping[str, Any]) -> str:
+    """Describe a bertdata directory's contents in a few words, from its plan, for error messages."""
     return (
         f"the dataset {terms['recipe']}"
         if terms["kind"] == DATASET_KIND
@@ -301,8 +302,8 @@ def _describe(terms: Mapping[str, Any]) -> str:
     )
 
 
-def refuse_nothing(skipped: Sequence[SkippedEntry]) -> None:
-    """Raise InputError if inputs were skipped. For callers that have no shard left."""
+def refuse_only_skipped(skipped: Sequence[SkippedEntry]) -> None:
+    """Raise InputError if inputs were skipped. Callers use this if no shard is left to write."""
     if skipped:
         first = min(skipped, key=attrgetter("name"))
         raise InputError(f"{first.name}: {first.reason}; every input was skipped, nothing is left")
@@ -318,5 +319,5 @@ def _parse_manifest(data: bytes, path: str) -> tuple[Manifest, dict[str, Entries
     return manifest, manifest.entries()
 
 
-def _manifest_terms(data: bytes, path: str) -> dict[str, Any]:
+def _read_manifest_terms(data: bytes, path: str) -> dict[str, Any]:
     return _parse_manifest(data, path)[0].plan.terms()

@@ -6,13 +6,18 @@ from functools import partial
 
 import numpy as np
 
-from bertdata.config.dataset_settings import WORDPIECE, DatasetSettings, SettingsRecord, vocabulary_record
+from bertdata.config.dataset_settings import (
+    WORDPIECE,
+    DatasetSettings,
+    SettingsRecord,
+    make_vocabulary_record,
+)
 from bertdata.dataset import reader
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.manifest import InputEntry, Manifest, SkippedEntry
-from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, provenance_of_packed
+from bertdata.dataset.provenance import NO_PROVENANCE, Provenance, read_packed_provenance
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.dataset.vocabulary import known_vocabulary_path
+from bertdata.dataset.vocabulary import find_dataset_vocabulary_path
 from bertdata.errors import AssetError, DatasetError, SettingsError
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import MASKS, get_masks, has_group
@@ -108,7 +113,7 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
     if len(dataset.shards) != len(manifest.shards):
         raise DatasetError(f"{path}: names some shards of a dataset, expected its directory")
     plan = manifest.plan
-    vocabulary = known_vocabulary_path(given, dataset)
+    vocabulary = find_dataset_vocabulary_path(given, dataset)
     if given is not None and vocabulary is not None:
         found = vocabulary_of(read_file_record(plan.settings.tokenizer, vocabulary)).md5
         if found != (md5 := plan.settings.vocabulary["md5"]):
@@ -122,7 +127,7 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
         vocabulary=vocabulary,
         inputs=manifest.inputs,
         skipped=manifest.skipped,
-        provenance=provenance_of_packed(dataset.path, data, manifest.parts_manifest),
+        provenance=read_packed_provenance(dataset.path, data, manifest.parts_manifest),
         lost_tokens=manifest.lost_tokens,
     )
 
@@ -173,7 +178,7 @@ def _make_tokenizer_record(file: TokenizerFile, vocabulary: Vocabulary) -> Setti
         "kind": WORDPIECE,
         "dialect": "mlperf",
         "lower_case": not warn_of_casing(vocabulary, True),
-        "vocabulary": vocabulary_record(vocabulary),
+        "vocabulary": make_vocabulary_record(vocabulary),
     }
 
 

@@ -5,9 +5,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, shuffle_settings
+from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, make_shuffle_settings
 from bertdata.config.settings import require
-from bertdata.dataset.manifest import DatasetPlan, InputEntry, corpus_entry
+from bertdata.dataset.manifest import DatasetPlan, InputEntry, make_corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import md5_of
 from bertdata.packing.gather import PackedShardTask
@@ -70,7 +70,7 @@ class PlannedPack:
             "packing_method": self.settings.method,
             "packing_seed": self.settings.seed,
             "packing_plan": compute_plan_md5(self.plan),
-            **shuffle_settings(len(self.cuts.starts) - 1),
+            **make_shuffle_settings(len(self.cuts.starts) - 1),
         }
         return replace(self.source.settings, container=container)
 
@@ -101,7 +101,7 @@ class PlannedPack:
             names=tuple(
                 format_packed_shard_names(self.settings.layout, self.settings.container, len(cuts.starts) - 1)
             ),
-            corpus=corpus_entry(self.inputs, self.source.skipped),
+            corpus=make_corpus_entry(self.inputs, self.source.skipped),
             folder=folder,
         )
 

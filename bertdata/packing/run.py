@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
-from bertdata.dataset.lost_text import with_lost
+from bertdata.dataset.lost_text import add_lost_tokens
 from bertdata.dataset.manifest import Manifest, ShardEntry
 from bertdata.dataset.sorted_runs import SortedExamples
 from bertdata.errors import DataError, UsageError
@@ -84,7 +84,7 @@ def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vo
     """Write the manifest and, for Habana's layout, the metadata file next to the directory."""
     manifest = job.dataset.finish(
         planned.inputs,
-        with_lost(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
+        add_lost_tokens(sorted(shards, key=attrgetter("name")), planned.source.lost_tokens),
         planned.source.skipped,
         vocabulary=vocabulary,
         provenance=planned.source.provenance,

@@ -8,9 +8,9 @@ from bertdata.dataset.chain import verify_chain
 from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.findings import Report
 from bertdata.dataset.lengths import read_lengths
-from bertdata.dataset.manifest import ShardEntry, lengths_name
+from bertdata.dataset.manifest import ShardEntry, make_lengths_name
 from bertdata.dataset.verify import verify_files
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import BertDataError, ManifestError
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
@@ -93,7 +93,7 @@ def collect_numbers(
     verification, not_verified = None, "it was not asked for"
     if with_verification:
         verification, not_verified = _verified(dataset)
-    vocabulary = known_vocabulary(vocab, dataset)
+    vocabulary = load_dataset_vocabulary(vocab, dataset)
     sample = read_sample(dataset, most, vocab, vocabulary)
     statistics = None
     if sample.examples:
@@ -139,7 +139,7 @@ def _stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
         if entry is None or entry.lengths_md5 is None:
             return None
         try:
-            path = storage.join(shard.path.removesuffix(shard.name), lengths_name(entry.name))
+            path = storage.join(shard.path.removesuffix(shard.name), make_lengths_name(entry.name))
             found.update(read_lengths(path, entry.examples, entry.lengths_md5))
         except BertDataError:  # verification reports it
             return None

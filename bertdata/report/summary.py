@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertdata.dataset.discover import FoundDataset, FoundShard
-from bertdata.dataset.manifest import unknown_tokens
+from bertdata.dataset.manifest import count_unknown_tokens
 from bertdata.errors import ShardError, UsageError
 from bertdata.examples.counting import compute_ratio, describe_distribution, round_decimals, sum_weighted
 from bertdata.examples.objective import Findings, Totals
@@ -18,7 +18,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
 from bertdata.report.shard_counts import ShardCounts, count_shard, merged
-from bertdata.shards.measured_sizes import with_largest_sizes
+from bertdata.shards.measured_sizes import share_largest_sizes
 
 _BINS = 64
 
@@ -206,12 +206,12 @@ def count(shard: FoundShard) -> ShardCounts:
 def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
     """Return the number of input tokens and of [UNK] among them, from the manifest. None: it does not say."""
     inputs = dataset.manifest.inputs if dataset.manifest else ()
-    return sum(entry.tokens for entry in inputs) if inputs else None, unknown_tokens(inputs)
+    return sum(entry.tokens for entry in inputs) if inputs else None, count_unknown_tokens(inputs)
 
 
 def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
     """Return the layout of all shards. UsageError if the shards differ, ShardError if there is no example."""
-    layouts = with_largest_sizes(
+    layouts = share_largest_sizes(
         (shard.name, shard.layout, shard.is_measured)
         for shard in shards
         if shard.examples and shard.layout is not None

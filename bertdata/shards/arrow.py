@@ -13,7 +13,7 @@ from bertdata.examples.fields import Field, map_columns_by_name
 from bertdata.examples.groups import find_mask_columns
 from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, Column, ExampleBatch, ShardLayout
-from bertdata.shards.arrow_fields import FEATURES, OBJECTIVE, arrow_fields, features_metadata
+from bertdata.shards.arrow_fields import FEATURES, OBJECTIVE, dump_features, list_arrow_fields
 from bertdata.shards.parquet_file import SinkFile, load_pyarrow
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch, check_writable
@@ -27,18 +27,18 @@ class ArrowWriter:
 
     The file's bytes do not depend on the size of the batches that it receives.
 
-    has_masks: write mask labels. False stores the original text only.
+    has_masks: False leaves out the columns of mask labels, so that only the original text is stored.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, *, has_masks: bool = True) -> None:
         pyarrow = load_pyarrow()
         check_writable(layout, "arrow")
         objective = find_objective(layout.objective)
-        self._fields = arrow_fields(objective, has_masks=has_masks)
+        self._fields = list_arrow_fields(objective, has_masks=has_masks)
         self._columns = map_columns_by_name(objective.batch_type)
         self._layout, self._received = layout, 0
         self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(ROWS)
-        metadata = {FEATURES: features_metadata(self._fields), OBJECTIVE: layout.objective}
+        metadata = {FEATURES: dump_features(self._fields), OBJECTIVE: layout.objective}
         sizes = {f"bertdata.{what}": str(layout.size(what)) for what in objective.batch_type.sizes()}
         if layout.padding_id:
             sizes["bertdata.padding_id"] = str(layout.padding_id)
@@ -84,9 +84,9 @@ def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
 
 
 def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
-    """Return the items of a list column. ends: end of each example's list.
+    """Return the concatenated items of a list column. ends: end of each example's list in them.
 
-    ``bertdata.examples.fields`` explains the sources of fields.
+    A field's ``source`` says how its items are derived, see ``bertdata.examples.fields``.
     """
     total = int(ends[-1]) if len(ends) else 0
     if field.source == "values":

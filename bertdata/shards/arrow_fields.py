@@ -16,24 +16,26 @@ from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.examples.objective import Objective
 
 FEATURES = "huggingface"
-"""Key of the features in the metadata of a file's schema."""
+"""Metadata key in a file's Arrow schema under which ``datasets`` stores the column types as JSON."""
 
 OBJECTIVE = "bertdata.objective"
-"""Key of the objective's name in the same metadata."""
+"""Metadata key in a file's Arrow schema under which bertdata stores the objective's name."""
 
 _TYPES = {"ones": "bool", "after": "int8"}
 
 
-def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
-    """Return the columns of the objective's examples by name.
+def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
+    """Return the Arrow columns for examples of this objective, by column name.
 
-    Their shape is ``*`` (list) or ``1`` (single value). SettingsError if the columns cannot represent
-    everything in an example.
+    The shape of each column is ``*`` (a list per row) or ``1`` (a single value per row). SettingsError if
+    some part of an example has no column.
     """
     kind = objective.batch_type
     columns = map_columns_by_name(kind)
-    unused = {name for name, column in columns.items() if not has_masks and _is_of_masks(objective, column)}
-    found = {name: _without_padding(field) for name, field in objective.model_fields.items()}
+    unused = {
+        name for name, column in columns.items() if not has_masks and _has_item_per_mask(objective, column)
+    }
+    found = {name: _make_list_field(field) for name, field in objective.model_fields.items()}
     held = {field.of for field in found.values() if field.source in ("values", "after", "placed")}
     held |= {str(find_places_column(field.of, kind)) for field in found.values() if field.source == "placed"}
     held |= set(kind.ragged())
@@ -49,23 +51,23 @@ def arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Field]:
     return {name: field for name, field in found.items() if field.of not in unused}
 
 
-def _is_of_masks(objective: Objective, column: Any) -> bool:
-    """Return True for a column with one item per mask."""
+def _has_item_per_mask(objective: Objective, column: Any) -> bool:
+    """Return True if the batch column has one item per masked position, or holds the ends of these."""
     kind = objective.batch_type
     if not has_group(kind, MASKS):
         return False
     return find_mask_columns(kind).ends.name in (column.ends, column.name)
 
 
-def _without_padding(field: Field) -> Field:
-    """Return the model's field as a list of any length, with a narrow item type."""
+def _make_list_field(field: Field) -> Field:
+    """Return the field as a list of any length with a narrow item type, instead of a padded row."""
     if field.shape == "1":
         return field
     return replace(field, shape="*", type=_TYPES.get(field.source, "int32"))
 
 
-def datasets_features(fields: Fields) -> dict[str, Any]:
-    """Return the features of the columns as ``datasets`` 4 and newer write them in JSON."""
+def describe_features(fields: Fields) -> dict[str, Any]:
+    """Return the columns' types (``features``) in the JSON form of ``datasets`` 4 and newer."""
     found: dict[str, Any] = {}
     for name, field in fields.items():
         value = {"dtype": field.type, "_type": "Value"}
@@ -73,27 +75,28 @@ def datasets_features(fields: Fields) -> dict[str, Any]:
     return found
 
 
-def features_metadata(fields: Fields) -> str:
-    """Return the value for the key FEATURES in the metadata of a file's schema."""
-    return json.dumps({"info": {"features": datasets_features(fields)}})
+def dump_features(fields: Fields) -> str:
+    """Return the columns' types as JSON, to be stored under the schema's metadata key FEATURES."""
+    return json.dumps({"info": {"features": describe_features(fields)}})
 
 
-def dataset_info(fields: Fields) -> bytes:
-    """Return the contents of ``dataset_info.json``."""
+def dump_dataset_info(fields: Fields) -> bytes:
+    """Return the contents of ``dataset_info.json``, which tells ``datasets`` the columns' types."""
     info = {
         "citation": "",
         "description": "",
-        "features": datasets_features(fields),
+        "features": describe_features(fields),
         "homepage": "",
         "license": "",
     }
     return json.dumps(info, indent=2).encode()
 
 
-def dataset_state(contents: Mapping[str, str]) -> bytes:
-    """Return the contents of ``state.json``. contents: content md5 of each data file, in order.
+def dump_dataset_state(contents: Mapping[str, str]) -> bytes:
+    """Return the contents of ``state.json``, which tells ``datasets`` the data files and a fingerprint.
 
-    The fingerprint (16 hexadecimal digits) depends only on the content.
+    contents: content md5 by name of the data file, in order. The fingerprint (16 hexadecimal digits) is
+    computed from these md5s only.
     """
     digest = hashlib.blake2b("".join(contents.values()).encode(), digest_size=8).hexdigest()
     state: dict[str, Any] = {

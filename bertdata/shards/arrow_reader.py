@@ -20,9 +20,9 @@ from bertdata.examples.groups import MASKS, find_mask_columns, has_group
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective_of_file
 from bertdata.records import IDS, IDS_ENDS, Column, ExampleBatch, ShardLayout
-from bertdata.shards.arrow_fields import OBJECTIVE, arrow_fields
+from bertdata.shards.arrow_fields import OBJECTIVE, list_arrow_fields
 from bertdata.shards.file_view import FileView
-from bertdata.shards.parquet_file import load_pyarrow, pyarrow_errors, read_size
+from bertdata.shards.parquet_file import list_pyarrow_errors, load_pyarrow, read_size
 from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
@@ -39,16 +39,16 @@ class ArrowReader(ShardReader):
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the stream and find its layout.
+        """Open the stream and read or measure the sizes of its examples.
 
-        objective: the examples' objective, or None to take it from the file.
+        objective: the examples' objective, or None to take its name from the file's metadata.
         """
-        self._name, self._errors = name, pyarrow_errors()
+        self._name, self._errors = name, list_pyarrow_errors()
         self._file = file
         try:
             self.schema = _open_stream(file).schema
         except self._errors as error:
-            raise self._damage_error(error) from error
+            raise self._make_damage_error(error) from error
         metadata = self.schema.metadata or {}
         if objective is None and OBJECTIVE.encode() not in metadata:
             raise ShardError(
@@ -61,44 +61,44 @@ class ArrowReader(ShardReader):
         self._kind, self._columns = known.batch_type, map_columns_by_name(known.batch_type)
         self._fields = self._check_fields(known)
         self.is_measured = f"bertdata.{IDS.size}".encode() not in metadata
-        self._rows, largest = self._measure()
+        self._rows, largest = self._measure_sizes()
         self.layout = self._find_layout(known.name, metadata, largest)
 
     def __len__(self) -> int:
         return self._rows
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup_batches(self._blocks(), size)
+        return regroup_batches(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
+    def _read_blocks(self) -> Iterator[ExampleBatch]:
         first = 0
-        for records in self._records():
+        for records in self._read_record_batches():
             record = RecordCheck(name=self._name, first=first)
-            block = self._decode(records, record)
+            block = self._decode_examples(records, record)
             check_batch(block, self.layout, record)
             first += len(block)
             yield convert_to_item_types(block)
 
-    def _records(self) -> Iterator[Any]:
-        """Yield the record batches that have rows."""
+    def _read_record_batches(self) -> Iterator[Any]:
+        """Yield the stream's Arrow record batches, without empty ones."""
         try:
-            for records in _record_batches(_open_stream(self._file)):
+            for records in _iterate_record_batches(_open_stream(self._file)):
                 records.validate(full=True)
                 if records.num_rows:
                     yield records
         except self._errors as error:
-            raise self._damage_error(error) from error
+            raise self._make_damage_error(error) from error
 
-    def _damage_error(self, error: Exception) -> ShardError:
+    def _make_damage_error(self, error: Exception) -> ShardError:
         return ShardError(f"{self._name}: not a readable Arrow stream ({' '.join(str(error).split())})")
 
     def _check_fields(self, objective: Objective) -> Fields:
         """Return the columns to read. ShardError if a column is missing or has a wrong type."""
         is_kind = import_module("pyarrow.types")
         found: dict[str, Field] = {}
-        for name, field in arrow_fields(objective, has_masks=True).items():
+        for name, field in list_arrow_fields(objective, has_masks=True).items():
             if self.schema.get_field_index(name) < 0:
-                if field.source == "ones" or self._is_of_masks(field):
+                if field.source == "ones" or self._has_item_per_mask(field):
                     continue
                 raise ShardError(f"{self._name}: no column {name}, which examples of {objective.name} have")
             kind = item = self.schema.field(name).type
@@ -113,17 +113,20 @@ class ArrowReader(ShardReader):
             found[name] = field
         return found
 
-    def _is_of_masks(self, field: Field) -> bool:
-        """Return True for a column with one item per mask. Examples without masks lack such columns."""
+    def _has_item_per_mask(self, field: Field) -> bool:
+        """Return True if the field has one item per masked position. Files without masks lack such fields."""
         kind = self._kind
         return has_group(kind, MASKS) and self._columns[field.of].ends == find_mask_columns(kind).ends.name
 
-    def _measure(self) -> tuple[int, dict[str, int]]:
-        """Return the number of rows, and the largest of each size if the file does not record the sizes."""
+    def _measure_sizes(self) -> tuple[int, dict[str, int]]:
+        """Return the number of rows, and the largest value of each size, such as most ids per example.
+
+        The sizes are only measured if the file does not record them. Otherwise all are 0.
+        """
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
-        for records in self._records():
+        for records in self._read_record_batches():
             if self.is_measured:
-                block = self._decode(records, RecordCheck(name=self._name, first=rows))
+                block = self._decode_examples(records, RecordCheck(name=self._name, first=rows))
                 for ends, items in self._kind.ragged().items():
                     what = IDS.size if ends == IDS_ENDS else items[0].group.size
                     largest[what] = max(largest[what], int(compute_lengths(getattr(block, ends)).max()))
@@ -146,10 +149,10 @@ class ArrowReader(ShardReader):
         check_layout(layout, self._name, sizes)
         return layout
 
-    def _decode(self, records: Any, record: RecordCheck) -> ExampleBatch:
-        """Return the examples of a record batch, not yet checked.
+    def _decode_examples(self, records: Any, record: RecordCheck) -> ExampleBatch:
+        """Convert an Arrow record batch to an ExampleBatch. Its values are not yet checked.
 
-        ShardError if the lengths of lists contradict each other.
+        ShardError if two lists of a row should have equal lengths but do not.
         """
         # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
         # columns of an ExampleBatch. A list with an item per id (labels, token types) may become a column per
@@ -176,9 +179,9 @@ class ArrowReader(ShardReader):
         return self._kind(**found)
 
     def _find_padding(self, lists: dict[str, tuple[Array, Array]], record: RecordCheck) -> Array | None:
-        """Return for each id whether it is real and not padding. None if there is no padding at all.
+        """Return a boolean for each id: True for a token, False for padding. None if there is no padding.
 
-        The column of ones (attention_mask) tells, if the file has it.
+        The column attention_mask decides. A file without it has no padding.
         """
         ids = next(
             name for name, field in self._fields.items() if field.of == "ids" and field.source == "values"
@@ -214,7 +217,7 @@ class ArrowReader(ShardReader):
     def _store_of_ids(
         self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
     ) -> None:
-        """Store the batch column that a list with one item per id encodes."""
+        """Convert a list with one item per id to a batch column, and store the column in ``found``."""
         found[IDS_ENDS] = ends
         column = self._columns[field.of]
         if field.source == "values":
@@ -256,7 +259,7 @@ def _open_stream(file: IO[bytes]) -> Any:
     return ipc.open_file(source) if is_file else ipc.open_stream(source)
 
 
-def _record_batches(reader: Any) -> Iterator[Any]:
+def _iterate_record_batches(reader: Any) -> Iterator[Any]:
     if hasattr(reader, "num_record_batches"):
         yield from map(reader.get_batch, range(reader.num_record_batches))
     else:
@@ -264,7 +267,7 @@ def _record_batches(reader: Any) -> Iterator[Any]:
 
 
 def _drop_padding(values: Array, ends: Array, used: Array | None) -> tuple[Array, Array]:
-    """Return the list's values and ends without padding."""
+    """Drop the values that ``used`` marks as padding, and return the rest with the new end of each list."""
     if used is None:
         return values, ends
     return values[used], np.concatenate([[0], np.cumsum(used)])[ends]
@@ -276,7 +279,7 @@ def _check_equal(name: str, ends: Array, of: str, expected: Array, record: Recor
 
 
 def _read_lists(records: Any, name: str, record: RecordCheck) -> tuple[Array, Array]:
-    """Return the values of a column of lists, and the end of each list in them."""
+    """Return the concatenated values of a column of lists, and where each list ends in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     pyarrow = load_pyarrow()

@@ -1,4 +1,7 @@
-"""Base class of the containers of examples. Each container is a subclass with an entry in CONTAINERS."""
+"""Base class of the containers, which are file formats for examples.
+
+Each container is a subclass. ``bertdata.shards.containers.CONTAINERS`` lists all of them by name.
+"""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ class ReadRequest:
     padding_id: id at padded positions of a TFRecord. None to take it from the first record.
     layout: the layout of the shard's dataset, if known.
     vocabulary: path or name of the vocabulary for LDDL's words. None for vocab.txt next to the shard.
-    ids_type: integer type of the ids in an MDS column of type bytes.
+    ids_type: integer type of the ids if an MDS shard stores them as plain bytes, which do not record it.
     """
 
     name: str
@@ -32,13 +35,13 @@ class ReadRequest:
 
 
 class Container:
-    """A file format for examples: how its files are recognised, what they hold, their writer and reader.
+    """A file format for examples. It recognises its files and makes their writers and readers.
 
     Modules that need an optional package are imported only inside the methods.
     """
 
     name: ClassVar[str]
-    """Name in manifests and in --format. It is also the ending of new files."""
+    """Name of the container in manifests and for --format. New files get it as their ending."""
 
     form: ClassVar[OutputForm]
     """Output type of its files, for containers that ``create`` writes."""
@@ -50,10 +53,10 @@ class Container:
     """Byte sequences with which a file of this container may begin."""
 
     is_told_by_name: ClassVar[bool] = False
-    """True if a file is recognised by its name, before its first bytes are looked at."""
+    """True if the file name decides that a file is of this container, whatever its first bytes are."""
 
     is_looked_for: ClassVar[bool] = True
-    """True if such a file in a directory without a manifest is taken for a shard."""
+    """True if files with this ending are taken for shards in a directory without a manifest."""
 
     is_canonical: ClassVar[bool] = False
     """True if the md5 of a file equals the content md5 of its examples."""

@@ -14,9 +14,9 @@ from bertdata.io.signatures import find_signature
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.shards import fairseq
 from bertdata.shards.container import Container, ReadRequest
-from bertdata.shards.mds.fit import check_unmasked, layout_in_manifest
+from bertdata.shards.mds.fit import check_unmasked, read_layout_from_manifest
 from bertdata.shards.mds.names import INDEX_NAME, MDS, is_mds_name, load_numpy
-from bertdata.shards.parquet_file import is_lddl, load_pyarrow
+from bertdata.shards.parquet_file import is_lddl_file, load_pyarrow
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 from bertdata.tokens.files import VocabularyFile, name_in_dataset, read_file_record
 from bertdata.tokens.load import vocabulary_of
@@ -48,7 +48,7 @@ class TFRecord(Container):
 class Hdf5(Container):
     """HDF5 with one row per example.
 
-    Rows may have a fixed length, or a varying length as NVIDIA's for MLPerf.
+    Rows are padded to a fixed length, or have a varying length as in NVIDIA's files for MLPerf.
     """
 
     name = "hdf5"
@@ -85,7 +85,7 @@ class Parquet(Container):
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
         from bertdata.shards.parquet import ParquetReader
 
-        if is_lddl(file):
+        if is_lddl_file(file):
             from bertdata.shards.lddl import LddlReader
 
             words = _find_words(known.name, known.vocabulary)
@@ -94,7 +94,7 @@ class Parquet(Container):
 
 
 class Mds(Container):
-    """Mosaic's MDS with ids only. An index file is read as all the shards that it lists."""
+    """Mosaic's MDS with unmasked ids. An ``index.json`` is read as the sequence of all shards it lists."""
 
     name = MDS
     form = outputs.MDS
@@ -114,7 +114,7 @@ class Mds(Container):
         return MdsWriter(sink, layout, name)
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
-        """Return a reader for a shard or an index.
+        """Return a reader for an MDS shard, or for all shards that an ``index.json`` lists.
 
         MDS does not record how long examples may be. The limit comes from the manifest next to the shard.
         Without a manifest it is the longest example.
@@ -124,7 +124,7 @@ class Mds(Container):
 
         layout = known.layout
         if layout is None and (manifest := _read_manifest(known.name)) is not None:
-            layout = layout_in_manifest(manifest, known.name)
+            layout = read_layout_from_manifest(manifest, known.name)
         if storage.base_name(known.name) == INDEX_NAME:
             return MdsDirectoryReader(known.name, file.read(), known.objective, layout, known.ids_type)
         return MdsReader(file, known.name, known.objective, layout, known.ids_type)
@@ -151,7 +151,7 @@ class Fairseq(Container):
 
     name = "fairseq"
     is_told_by_name = True
-    is_looked_for = False  # bertdata.dataset.discover looks for the .idx
+    is_looked_for = False  # bertdata.dataset.discover finds a .bin by the .idx next to it
 
     def is_name(self, path: str) -> bool:
         return path.endswith(".bin")
@@ -193,7 +193,10 @@ def _refuse_other_files(file: BinaryIO, name: str) -> None:
 
 
 def _read_sizes(shard: str) -> dict[str, int] | None:
-    """Return the sizes of the examples from the manifest next to the shard. None if no manifest lists it."""
+    """Return the examples' largest sizes, by name, from the manifest next to the shard.
+
+    None if there is no manifest or it does not list the shard.
+    """
     manifest = _read_manifest(shard)
     if manifest is None:
         return None
@@ -204,10 +207,10 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
 
 
 def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
-    """Return the vocabulary of a shard's words.
+    """Load the vocabulary that converts an LDDL shard's words to ids.
 
-    vocabulary: the user's choice, or None. ShardError if it differs from the vocabulary in the shard's
-    manifest.
+    vocabulary: path or name from the user. None takes the vocabulary file next to the shard. ShardError if
+    its md5 differs from the md5 in the manifest next to the shard.
     """
     manifest = _read_manifest(shard)
     tokenizer = manifest["settings"]["tokenizer"] if manifest else None
@@ -231,9 +234,9 @@ def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
 
 
 def _read_manifest(shard: str) -> dict[str, Any] | None:
-    """Return the manifest next to the shard as JSON of the latest version.
+    """Return the JSON of the manifest next to the shard, converted to the latest manifest version.
 
-    None if it does not list the shard.
+    None if there is no manifest or it does not list the shard.
     """
     path = storage.join(storage.parent(shard), MANIFEST_NAME)
     if not storage.exists(path):

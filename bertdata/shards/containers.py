@@ -1,6 +1,7 @@
 """All containers by name, and recognition of a file's container. ``container_classes`` defines them.
 
-Files of packed rows can be read here too, as their examples. ``bertdata.shards.packed`` writes them.
+Files of packed rows, which hold several examples per row, are read here example by example.
+``bertdata.shards.packed`` writes them.
 """
 
 import os
@@ -75,8 +76,9 @@ def make_reader(
 ) -> ShardReader:
     """Return a reader for a file of any container. See ReadRequest for the arguments.
 
-    For packed rows this is a PackReader. objective: name of the examples' objective. None to take it from the
-    file, or from the built-in objectives by the file's fields. A user's objective must already be loaded with
+    A file of packed rows gets a PackReader.
+    objective: name of the examples' objective. None takes the name stored in the file, or else the built-in
+    objective whose fields match the file's. A user's objective must already be loaded with
     ``find_objective``, because reading a file must not import code.
     """
     container = recognise_container(file, name)

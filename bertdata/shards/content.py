@@ -12,20 +12,20 @@ from bertdata.io import storage
 from bertdata.shards.containers import make_reader, recognise_container
 from bertdata.shards.packed.layouts import make_pack_reader
 from bertdata.shards.packed.packs import unpack_layout
-from bertdata.shards.tfrecord import canonical_blocks, encode_batch
+from bertdata.shards.tfrecord import encode_batch, read_canonical_blocks
 
 _BATCH = 512
 
 
-def content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
+def compute_content_md5(path: str, engine: Engine | None = None, objective: str | None = None) -> str:
     """Return the content md5 of a shard. ShardError names the record that cannot be read.
 
-    objective: see make_reader.
+    objective: name of the examples' objective, or None to recognise it from the file.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):
-            for block, _ in canonical_blocks(file, path, engine):
+            for block, _ in read_canonical_blocks(file, path, engine):
                 digest.update(block)
         else:
             reader = make_reader(file, path, engine, objective)
@@ -42,7 +42,7 @@ def count_readable(path: str, engine: Engine | None = None, objective: str | Non
     """
     with storage.open_input(path) as file:
         if is_plain_tfrecord(file, path):
-            return sum(records for _, records in canonical_blocks(file, path, engine))
+            return sum(records for _, records in read_canonical_blocks(file, path, engine))
         return sum(map(len, make_reader(file, path, engine, objective).batches(_BATCH)))
 
 

@@ -1,4 +1,7 @@
-"""CRC-32C (Castagnoli) and its masked form in TFRecord frames. Python twin of _native/shards/crc32c.h."""
+"""Compute CRC-32C (Castagnoli) checksums, and the masked form that TFRecord files store.
+
+This is the readable Python version of _native/shards/crc32c.h.
+"""
 
 from typing import Any
 
@@ -7,16 +10,16 @@ from bertdata._native import available, kernels
 _POLYNOMIAL = 0x82F63B78
 
 
-def _row(byte: int) -> int:
+def _make_table_entry(byte: int) -> int:
     for _ in range(8):
         byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
     return byte
 
 
-_TABLE = tuple(_row(byte) for byte in range(256))
+_TABLE = tuple(_make_table_entry(byte) for byte in range(256))
 
 
-def crc32c(data: bytes) -> int:
+def compute_crc32c(data: bytes) -> int:
     """Return the checksum defined in RFC 3720. ``crc32c(b"123456789") == 0xE3069283``."""
     crc = 0xFFFFFFFF
     for byte in data:
@@ -24,12 +27,12 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def masked_crc32c(data: bytes) -> int:
-    """Return the masked checksum of the data."""
-    return mask(crc32c(data))
+def compute_masked_crc32c(data: bytes) -> int:
+    """Return the data's CRC-32C in the masked form that TFRecord files store. See mask_checksum."""
+    return mask_checksum(compute_crc32c(data))
 
 
-def mask(crc: int) -> int:
+def mask_checksum(crc: int) -> int:
     """Rotate the checksum right by 15 bits and add a constant, as TensorFlow does.
 
     A checksum of data that itself contains checksums is weak. Masking avoids this.
@@ -37,6 +40,6 @@ def mask(crc: int) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def masked_checksum(data: Any) -> int:
-    """Return the masked checksum of a buffer, computed by the native kernel if it is available."""
-    return mask(kernels.crc32c(data) if available() else crc32c(bytes(data)))
+def compute_masked_checksum(data: Any) -> int:
+    """Return a buffer's masked CRC-32C as compute_masked_crc32c does, with the native kernel if possible."""
+    return mask_checksum(kernels.crc32c(data) if available() else compute_crc32c(bytes(data)))

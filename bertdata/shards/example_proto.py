@@ -1,9 +1,9 @@
 """Parse and write ``tf.train.Example`` messages without TensorFlow.
 
-Messages of any program are parsed. They are written in the canonical form that protobuf's
+Messages from any program can be parsed. Messages are written in the canonical form that protobuf's
 ``SerializeToString(deterministic=True)`` produces: features sorted by key, numbers packed, each number in its
-shortest encoding. Python twin of _native/shards/tfrecord.h (writing) and _native/shards/record_reader.h
-(parsing).
+shortest encoding. The same code exists in C++ in _native/shards/tfrecord.h (writing) and
+_native/shards/record_reader.h (parsing).
 """
 
 from array import array
@@ -22,16 +22,18 @@ class NotAnExample(ValueError):
 
 
 def encode_example(features: Features) -> bytes:
-    """Return the canonical message with these features."""
+    """Return the serialised Example with these features, in canonical form."""
     entries = b"".join(
-        _message(1, _message(1, key.encode()) + _message(2, _encode_feature(features[key])))
+        _encode_submessage(
+            1, _encode_submessage(1, key.encode()) + _encode_submessage(2, _encode_feature(features[key]))
+        )
         for key in sorted(features, key=str.encode)
     )
-    return _message(1, entries)
+    return _encode_submessage(1, entries)
 
 
-def canonical_example(payload: bytes) -> bytes:
-    """Return the canonical form of a message. An empty message stays empty."""
+def canonicalise_example(payload: bytes) -> bytes:
+    """Return a serialised Example in canonical form. An empty message stays empty."""
     return encode_example(decode_example(payload)) if payload else b""
 
 
@@ -39,19 +41,22 @@ def _encode_feature(values: Any) -> bytes:
     if values is None:
         return b""
     if isinstance(values, array):
-        kind, body = _FLOAT_LIST, _packed(values.tobytes())
+        kind, body = _FLOAT_LIST, _encode_packed_numbers(values.tobytes())
     elif isinstance(values, tuple):
-        kind, body = _BYTES_LIST, b"".join(_message(1, value) for value in values)
+        kind, body = _BYTES_LIST, b"".join(_encode_submessage(1, value) for value in values)
     else:
-        kind, body = _INT64_LIST, _packed(b"".join(encode_varint(value & (1 << 64) - 1) for value in values))
-    return _message(kind, body)
+        kind, body = (
+            _INT64_LIST,
+            _encode_packed_numbers(b"".join(encode_varint(value & (1 << 64) - 1) for value in values)),
+        )
+    return _encode_submessage(kind, body)
 
 
-def _packed(data: bytes) -> bytes:
-    return _message(1, data) if data else b""
+def _encode_packed_numbers(data: bytes) -> bytes:
+    return _encode_submessage(1, data) if data else b""
 
 
-def _message(field: int, data: bytes) -> bytes:
+def _encode_submessage(field: int, data: bytes) -> bytes:
     return encode_varint(field << 3 | _LENGTH) + encode_varint(len(data)) + data
 
 
@@ -68,16 +73,16 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_example(payload: bytes) -> Features:
-    """Return the features of a message. The last of several equal keys wins, as in protobuf.
+    """Parse a serialised Example and return its features. The last of several equal keys wins.
 
-    NotAnExample says what is wrong.
+    NotAnExample if the bytes are not a valid Example.
     """
     features: Features = {}
     # Example { features: Features { feature: map entries { key, value: Feature } } }
-    for _, body in _fields(payload, {1: _LENGTH}):
-        for _, entry in _fields(body, {1: _LENGTH}):
+    for _, body in _split_fields(payload, {1: _LENGTH}):
+        for _, entry in _split_fields(body, {1: _LENGTH}):
             key, values = "", None
-            for field, data in _fields(entry, {1: _LENGTH, 2: _LENGTH}):
+            for field, data in _split_fields(entry, {1: _LENGTH, 2: _LENGTH}):
                 if field == 1:
                     key = _decode_key(data)
                 else:
@@ -95,57 +100,60 @@ def _decode_key(data: bytes) -> str:
 
 
 def _decode_feature(message: bytes, values: Any) -> Any:
-    """Return the feature's values.
+    """Parse a Feature message and return its values.
 
-    values: the values decoded before. A list of the same type extends them, another type replaces them.
+    values: the values of an earlier Feature message with the same key, or None. As in protobuf, a list of
+    the same type is appended to them, and a list of another type replaces them.
     """
-    for kind, data in _fields(message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}):
+    for kind, data in _split_fields(
+        message, {_BYTES_LIST: _LENGTH, _FLOAT_LIST: _LENGTH, _INT64_LIST: _LENGTH}
+    ):
         more: Any
         if kind == _BYTES_LIST:
-            more = tuple(value for _, value in _fields(data, {1: _LENGTH}))
+            more = tuple(value for _, value in _split_fields(data, {1: _LENGTH}))
         elif kind == _FLOAT_LIST:
             more = array("f")
-            for wire, value in _numbers(data, _FIXED32):
+            for wire, value in _split_numbers(data, _FIXED32):
                 if len(value) % 4:
                     raise NotAnExample(f"a list of floats is cut (wire type {wire})")
                 more.frombytes(value)
         else:
-            more = [number for _, value in _numbers(data, _VARINT) for number in _varints(value)]
+            more = [number for _, value in _split_numbers(data, _VARINT) for number in _split_varints(value)]
         values = values + more if type(values) is type(more) else more
     return values
 
 
-def _numbers(message: bytes, plain: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (wire type, bytes) of the numbers in field 1, packed or not.
+def _split_numbers(message: bytes, plain: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (wire type, bytes) for each field 1 of a list message, which holds its numbers.
 
-    plain: wire type of a number that is not packed.
+    A field may hold many packed numbers (wire type 2) or one unpacked number (wire type ``plain``).
     """
-    for tag, value in _raw_fields(message):
+    for tag, value in _split_raw_fields(message):
         if tag not in (1 << 3 | _LENGTH, 1 << 3 | plain):
             raise NotAnExample(f"unknown field (tag {tag})")
         yield tag & 7, value
 
 
-def _varints(data: bytes) -> Iterator[int]:
+def _split_varints(data: bytes) -> Iterator[int]:
     place = 0
     while place < len(data):
         value, place = _read_varint(data, place)
         yield value - (1 << 64) if value >> 63 else value
 
 
-def _fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]]:
-    """Yield (field number, bytes) of each field.
+def _split_fields(message: bytes, known: dict[int, int]) -> Iterator[tuple[int, bytes]]:
+    """Yield (field number, bytes) for each field of a message.
 
-    known: wire type by field number. NotAnExample for other fields.
+    known: expected wire type by field number. NotAnExample for a field that does not match.
     """
-    for tag, value in _raw_fields(message):
+    for tag, value in _split_raw_fields(message):
         if known.get(tag >> 3) != tag & 7:
             raise NotAnExample(f"unknown field (tag {tag})")
         yield tag >> 3, value
 
 
-def _raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (tag, bytes) of each field of a message. tag: field number << 3 | wire type."""
+def _split_raw_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Split a message into fields and yield (tag, bytes) for each. tag: field number << 3 | wire type."""
     place = 0
     while place < len(message):
         tag, place = _read_varint(message, place)

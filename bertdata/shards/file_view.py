@@ -9,7 +9,7 @@ from typing import IO, Any
 
 
 class FileView(io.RawIOBase):
-    """A view of an open file with a position of its own, so that several readers can share the file."""
+    """A read-only view of an open file. Each view has a separate position, so readers can share the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -49,6 +49,6 @@ class FileView(io.RawIOBase):
         return self._file.seek(0, io.SEEK_END)
 
     def read_at(self, place: int, size: int) -> bytes:
-        """Return up to ``size`` bytes from an offset, fewer if the file ends before."""
+        """Return ``size`` bytes from the offset ``place``, or fewer if the file ends earlier."""
         self.seek(place)
         return self.read(size) or b""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import IO, Protocol
 
 from bertdata.errors import ShardError
-from bertdata.shards.crc32c import masked_crc32c
+from bertdata.shards.crc32c import compute_masked_crc32c
 
 FRAME_BYTES = 16
 _LONGEST_RECORD = 1 << 31
@@ -16,20 +16,20 @@ _PIECE_BYTES = 1 << 24
 
 
 class ByteSource(Protocol):
-    """Object from which bytes can be read in order."""
+    """Interface of an open file that is only read forwards."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
-def frame(payload: bytes) -> bytes:
-    """Return the payload framed as a record."""
+def frame_payload(payload: bytes) -> bytes:
+    """Return the payload as a TFRecord record, with its length and checksums around it."""
     length = struct.pack("<Q", len(payload))
     return b"".join(
         (
             length,
-            struct.pack("<I", masked_crc32c(length)),
+            struct.pack("<I", compute_masked_crc32c(length)),
             payload,
-            struct.pack("<I", masked_crc32c(payload)),
+            struct.pack("<I", compute_masked_crc32c(payload)),
         )
     )
 
@@ -44,9 +44,9 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
     while header := file.read(12):
         where = f"{name}: record {record}"
         if len(header) < 12:
-            raise truncated(where)
+            raise make_truncation_error(where)
         length, length_crc = struct.unpack("<QI", header)
-        if length_crc != masked_crc32c(header[:8]):
+        if length_crc != compute_masked_crc32c(header[:8]):
             raise ShardError(
                 f"{where}: the checksum of its length does not fit: damaged, or not a TFRecord file"
             )
@@ -54,9 +54,9 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
             raise ShardError(f"{where}: its length is {length} bytes")
         body = _read_whole(file, length + 4)
         if len(body) < length + 4:
-            raise truncated(where)
+            raise make_truncation_error(where)
         payload, (payload_crc,) = body[:length], struct.unpack("<I", body[length:])
-        if payload_crc != masked_crc32c(payload):
+        if payload_crc != compute_masked_crc32c(payload):
             raise ShardError(f"{where}: the checksum of its data does not fit: damaged")
         yield payload
         record += 1
@@ -65,7 +65,7 @@ def read_payloads(file: ByteSource, name: str, first: int = 0) -> Iterator[bytes
 def _read_whole(file: ByteSource, size: int) -> bytes:
     """Read up to ``size`` bytes, in pieces.
 
-    A damaged header may claim any size. Reading in pieces takes only as much memory as the file really has.
+    A damaged header may claim any size. Reading in pieces never takes more memory than the file has bytes.
     """
     pieces = []
     while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
@@ -76,10 +76,10 @@ def _read_whole(file: ByteSource, size: int) -> bytes:
 
 def count_records(file: IO[bytes], name: str) -> int:
     """Count the records of a seekable file from the frame headers alone. The file position is restored."""
-    return sum(1 for _ in record_starts(file, name)) - 1
+    return sum(1 for _ in find_record_starts(file, name)) - 1
 
 
-def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
+def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
     """Yield the byte offset of each record of a seekable file, and finally the file's end.
 
     The file position is restored when the iterator ends.
@@ -95,14 +95,14 @@ def record_starts(file: IO[bytes], name: str) -> Iterator[int]:
             place += int.from_bytes(header, "little") + FRAME_BYTES
             count += 1
             if place > end or len(header) < 8:
-                raise truncated(f"{name}: record {count - 1}")
+                raise make_truncation_error(f"{name}: record {count - 1}")
             yield place
     finally:
         file.seek(before)
 
 
 class FrameCounter:
-    """Counter of the records in an undamaged TFRecord stream, which arrives in blocks of any size."""
+    """Counter of the records in a TFRecord stream that arrives in blocks of any size. Checks no checksums."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -110,11 +110,14 @@ class FrameCounter:
         self._left = 0  # bytes of the current record still to come
 
     def open_record(self, size: int) -> None:
-        """Handle the start of a record. size: its bytes, frame included. Subclasses extend this."""
+        """Count a record whose header was read. size: bytes of the record with its frame.
+
+        Subclasses extend this to note more about each record.
+        """
         self.count += 1
 
     def feed(self, block: bytes) -> None:
-        """Process the next bytes of the stream."""
+        """Count the records that start in the next bytes of the stream."""
         # A block may end anywhere. _header keeps a length field that was cut, _left the rest of a record.
         place = 0
         while place < len(block):
@@ -132,5 +135,5 @@ class FrameCounter:
             place += step
 
 
-def truncated(where: str) -> ShardError:
+def make_truncation_error(where: str) -> ShardError:
     return ShardError(f"{where}: the file ends inside this record: truncated")

@@ -14,10 +14,10 @@ from bertdata.examples.objectives import OBJECTIVES, find_objective, find_object
 from bertdata.io.terminal import escape_unprintable
 from bertdata.records import DEFAULT_OBJECTIVE, IDS, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import (
-    DatasetForm,
+    DatasetSpec,
     Hdf5Input,
     Hdf5Output,
-    block_rows,
+    choose_block_rows,
     read_dataset_names,
     read_objective,
     read_padding_id,
@@ -27,9 +27,9 @@ from bertdata.shards.protocol import ShardReader, Sink
 
 
 class Hdf5Writer:
-    """Writer of examples in blocks of a fixed size.
+    """Writer of examples to HDF5 in blocks with a fixed number of rows.
 
-    The file's bytes do not depend on the size of the batches.
+    The file's bytes do not depend on how many examples each ``write`` receives.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, name: str = "hdf5 shard") -> None:
@@ -40,12 +40,12 @@ class Hdf5Writer:
         rows.check_writable(layout, "hdf5")
         self._layout, self._name = layout, name
         self._received = 0
-        step = block_rows(layout.max_seq_length)
+        step = choose_block_rows(layout.max_seq_length)
         self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(step)
         self._fields = find_objective(layout.objective).fields("hdf5", layout)
-        self._lowest = _lowest_items(self._fields)
+        self._lowest = _find_lowest_items(self._fields)
         forms = {
-            name: DatasetForm(type=field.type, row=_row_shape(field, layout))
+            name: DatasetSpec(type=field.type, row=_find_row_shape(field, layout))
             for name, field in self._fields.items()
         }
         self._file = Hdf5Output(sink, forms, step, objective=layout.objective, padding_id=layout.padding_id)
@@ -59,18 +59,18 @@ class Hdf5Writer:
         rows.check_batch(batch, self._layout, record, self._lowest)
         self._received += len(batch)
         for block in self._blocks.add(batch):
-            self._file.append(rows.pad(block, self._layout, self._fields))
+            self._file.append(rows.pad_examples(block, self._layout, self._fields))
 
     def close(self) -> None:
         from bertdata.shards import rows
 
         for block in self._blocks.rest():
-            self._file.append(rows.pad(block, self._layout, self._fields))
+            self._file.append(rows.pad_examples(block, self._layout, self._fields))
         self._file.close()
 
 
 class Hdf5Reader(ShardReader):
-    """Reader of files of this layout from any program, with any integer types and chunks.
+    """Reader of HDF5 files with these fields from any program, with any integer types and chunk sizes.
 
     The file must be seekable.
     objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in
@@ -97,30 +97,30 @@ class Hdf5Reader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup_batches
 
-        return regroup_batches(map(self.piece, range(len(self.piece_ends()))), size)
+        return regroup_batches(map(self.read_piece, range(len(self.find_piece_ends()))), size)
 
-    def piece_ends(self) -> Sequence[int]:
-        """Return the end of each block of rows. A block has as many rows as a chunk that bertdata writes."""
-        step = block_rows(self.layout.max_seq_length)
+    def find_piece_ends(self) -> Sequence[int]:
+        """Return where each piece of rows ends. A piece has as many rows as a chunk of bertdata's files."""
+        step = choose_block_rows(self.layout.max_seq_length)
         return [min(start + step, len(self)) for start in range(0, len(self), step)]
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         from bertdata.examples.columns import convert_to_item_types
-        from bertdata.shards.rows import RecordCheck, check_batch, unpad
+        from bertdata.shards.rows import RecordCheck, check_batch, unpad_rows
 
-        step = block_rows(self.layout.max_seq_length)
+        step = choose_block_rows(self.layout.max_seq_length)
         start = number * step
         record = RecordCheck(name=self._name, first=start)
         found = self._file.read(start, min(start + step, len(self)))
-        block = unpad(found, self._fields, self._objective.batch_type, record)
-        check_batch(block, self.layout, record, _lowest_items(self._fields))
+        block = unpad_rows(found, self._fields, self._objective.batch_type, record)
+        check_batch(block, self.layout, record, _find_lowest_items(self._fields))
         return convert_to_item_types(block)
 
 
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
-    """Return the objective that the file names, else the one with exactly its fields, else the default.
+    """Return the objective that the file names. Without a name, return the objective with exactly its fields.
 
-    If fields are missing for the default objective, opening the datasets reports it.
+    If there is none, return the default objective. Opening the datasets then reports the missing fields.
     """
     named = read_objective(file)
     if named is not None:
@@ -130,7 +130,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
 
 
 def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
-    """Raise ShardError if the file holds fields beyond the objective's."""
+    """Raise ShardError if the file holds a field that the objective does not have."""
     known = set(objective.fields("hdf5"))
     if known < names:
         others = escape_unprintable(", ".join(sorted(names - known)))
@@ -140,12 +140,15 @@ def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
         )
 
 
-def _lowest_items(fields: Fields) -> dict[str, int]:
-    """Return the lowest allowed item of each column whose items end at the padding value."""
+def _find_lowest_items(fields: Fields) -> dict[str, int]:
+    """Return the lowest allowed value of each column whose padding value is not an allowed item.
+
+    A padded row ends at the first padding value, so the value itself cannot be stored.
+    """
     return {field.of: int(field.padding) + 1 for field in fields.values() if field.ends_at_padding}
 
 
-def _row_shape(field: Field, layout: ShardLayout) -> tuple[int, ...]:
+def _find_row_shape(field: Field, layout: ShardLayout) -> tuple[int, ...]:
     return () if field.size is None else (layout.size(field.size),)
 
 
@@ -172,5 +175,5 @@ def _find_layout(file: Hdf5Input, objective: Objective, name: str) -> tuple[int,
     sizes = {size: shapes[widest[size]][1] for size in names}
     layout = ShardLayout.of_sizes(sizes, objective=objective.name)
     check_layout(layout, name, names)
-    file.check_shapes({name: (rows, *_row_shape(field, layout)) for name, field in fields.items()})
+    file.check_shapes({name: (rows, *_find_row_shape(field, layout)) for name, field in fields.items()})
     return rows, layout

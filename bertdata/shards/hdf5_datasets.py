@@ -11,31 +11,31 @@ from typing import IO, TYPE_CHECKING, Any
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE
-from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line, load_h5py
 from bertdata.shards.protocol import Sink
 
 if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 BLOCK_ROWS = 1024
-BLOCK_BYTES = 512 * 1024  # of input_ids; HDF5's default chunk cache is 1 MiB per dataset
+BLOCK_BYTES = 512 * 1024  # size of a chunk of input_ids, to fit into HDF5's default chunk cache of 1 MiB
 GZIP_LEVEL = 4
 _OBJECTIVE = "bertdata.objective"
-"""Attribute of the file's root that names the objective of its examples."""
+"""Name of the root attribute that stores the objective of a file's examples."""
 _PADDING = "bertdata.padding_id"
-"""Attribute of the file's root that holds the id at padded positions, if it is not 0."""
+"""Name of the root attribute that stores the id at padded positions. Files without it use 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DatasetForm:
-    """A dataset to be created: item type, and shape of a row. () means a single value per row."""
+class DatasetSpec:
+    """Item type and row shape of an HDF5 dataset to create. Shape () means a single value per row."""
 
     type: Any
     row: tuple[int, ...]
 
 
 class Hdf5Output:
-    """An HDF5 file of datasets with equal numbers of rows. ``close`` copies it to the sink.
+    """Writer of an HDF5 file whose datasets have equal numbers of rows. ``close`` copies it to the sink.
 
     Each block of rows becomes one chunk of every dataset, and is written only once.
     """
@@ -43,7 +43,7 @@ class Hdf5Output:
     def __init__(
         self,
         sink: Sink,
-        forms: Mapping[str, DatasetForm],
+        forms: Mapping[str, DatasetSpec],
         block_rows: int,
         gzip_level: int = GZIP_LEVEL,
         *,
@@ -102,29 +102,29 @@ def write_objective(file: Any, objective: str) -> None:
 
 
 def read_objective(file: IO[bytes]) -> str | None:
-    """Return the objective that an HDF5 file names. None if it names none or cannot be read."""
+    """Return the objective's name from an HDF5 file's attribute. None if it is absent or unreadable."""
     h5py = load_h5py()
     try:
         found = h5py.File(file, "r").attrs.get(_OBJECTIVE)
     except H5PY_ERRORS:
-        return None  # the reader will report the fault
+        return None  # opening the file as a shard reports the fault later
     return found if isinstance(found, str) else None
 
 
 def read_padding_id(file: IO[bytes]) -> int:
-    """Return the id at padded positions that an HDF5 file names. 0 if it names none or cannot be read."""
+    """Return the padding id from an HDF5 file's attribute. 0 if it is absent or unreadable."""
     h5py = load_h5py()
     try:
         return int(h5py.File(file, "r").attrs.get(_PADDING, 0))
     except H5PY_ERRORS:
-        return 0  # the reader will report the fault
+        return 0  # opening the file as a shard reports the fault later
 
 
 def read_dataset_names(file: IO[bytes]) -> set[str]:
-    """Return the names in an HDF5 file's root.
+    """Return the names of the datasets in an HDF5 file's root.
 
-    Empty if the file cannot be read, which its reader will report. h5py returns a name that is not UTF-8 as
-    bytes. Its repr is used then.
+    An unreadable file gives an empty set. The error is reported when it is opened. h5py returns a name that
+    is not UTF-8 as bytes, and the repr of these bytes is used instead.
     """
     h5py = load_h5py()
     try:
@@ -134,7 +134,7 @@ def read_dataset_names(file: IO[bytes]) -> set[str]:
 
 
 class Hdf5Input:
-    """Datasets of a seekable HDF5 file, with any integer types and chunks, checked before they are read.
+    """Reader of the datasets of a seekable HDF5 file. It checks how they are stored before reading values.
 
     kinds, shapes: item type and shape of each dataset by name. ShardError names the file and the record that
     cannot be read.
@@ -144,25 +144,27 @@ class Hdf5Input:
         self._name = name
         self._file = file
         self._datasets = open_datasets(file, name, fields)
-        with self._reporting_damage():
+        with self._report_damage():
             self.kinds = {field: dataset.dtype for field, dataset in self._datasets.items()}
             self.shapes = {field: dataset.shape for field, dataset in self._datasets.items()}
 
     @contextmanager
-    def _reporting_damage(self) -> Iterator[None]:
+    def _report_damage(self) -> Iterator[None]:
         """Turn h5py's exceptions into a ShardError that names the file."""
         try:
             yield
         except H5PY_ERRORS as error:
-            raise ShardError(f"{self._name}: not a readable HDF5 file ({one_line(error)})") from error
+            raise ShardError(
+                f"{self._name}: not a readable HDF5 file ({format_on_one_line(error)})"
+            ) from error
 
     def check_shapes(self, expected: Mapping[str, tuple[int, ...]]) -> None:
-        """Raise ShardError unless the datasets have these shapes, and chunks that HDF5 can handle."""
+        """Raise ShardError unless the datasets have these shapes and chunks of an acceptable size."""
         for field, shape in self.shapes.items():
             if shape != expected[field]:
                 raise ShardError(f"{self._name}: {field} has shape {shape}, expected {expected[field]}")
             chunks = self._datasets[field].chunks
-            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 would hang
+            if chunks and (len(chunks) != len(shape) or 0 in chunks):  # HDF5 hangs on such chunks
                 raise ShardError(
                     f"{self._name}: {field} has chunks {chunks} in shape {shape}, expected as many dimensions"
                 )
@@ -171,34 +173,34 @@ class Hdf5Input:
         """Raise ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
         from bertdata.shards.hdf5_storage import check_storage
 
-        with self._reporting_damage():
+        with self._report_damage():
             check_storage(self._datasets, self._file.seek(0, 2), self._name)
 
     def read(self, start: int, stop: int, fields: Iterable[str] | None = None) -> "dict[str, Array]":
-        """Return the rows from start to stop - 1 of the named datasets. fields: None for all datasets."""
+        """Return rows start to stop - 1 of the datasets in ``fields``, or of all datasets for None."""
         try:
             return {field: self._datasets[field][start:stop] for field in fields or self._datasets}
         except H5PY_ERRORS as error:
             raise self._find_damage(start, stop, error) from error
 
     def _find_damage(self, start: int, stop: int, error: Exception) -> ShardError:
-        """Return the error for the first record between start and stop that cannot be read."""
+        """Find the first unreadable record from start to stop - 1, and return a ShardError that names it."""
         damaged = [
             (first, last, field)
             for field, dataset in self._datasets.items()
-            for first, last in _damaged_chunks(dataset, start, stop)
+            for first, last in _find_damaged_chunks(dataset, start, stop)
         ]
         first, last, field = min(damaged, default=(start, stop - 1, "a dataset"))
         return ShardError(
             f"{self._name}: record {first}: {field} of records {first} to {last} cannot be read, "
-            f"expected an undamaged chunk ({one_line(error)})"
+            f"expected an undamaged chunk ({format_on_one_line(error)})"
         )
 
 
 def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
-    """Return the item type of each dataset, "object" if its rows vary in length.
+    """Return the item type by dataset name. It is "object" for rows of varying length.
 
-    Empty if the file is unreadable.
+    Empty if the file cannot be read.
     """
     h5py = load_h5py()
     try:
@@ -207,13 +209,16 @@ def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
             found = {name: opened[name] for name, link in links.items() if isinstance(link, h5py.HardLink)}
             return {name: str(item.dtype) for name, item in found.items() if isinstance(item, h5py.Dataset)}
     except H5PY_ERRORS:
-        return {}  # the reader will report the fault
+        return {}  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
 
 
-def block_rows(max_seq_length: int) -> int:
-    """Return the number of rows in a chunk. It is the same for every dataset of a file."""
+def choose_block_rows(max_seq_length: int) -> int:
+    """Return how many rows each chunk gets in files with examples of this length.
+
+    All datasets of a file have the same number.
+    """
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max_seq_length)))
 
 
@@ -226,7 +231,7 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
         opened = h5py.File(file, "r")
         found = {field: open_hard_link(opened, field, name) for field in fields}
     except H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+        raise ShardError(f"{name}: not a readable HDF5 file ({format_on_one_line(error)})") from error
     for field in fields:
         dataset = found.get(field)
         if not isinstance(dataset, h5py.Dataset):
@@ -234,7 +239,7 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
     return found
 
 
-def _damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _find_damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Yield the first and last record of each unreadable chunk between start and stop."""
     step = dataset.chunks[0] if dataset.chunks else 1
     for first in range(start - start % step, stop, step):

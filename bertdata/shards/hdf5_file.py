@@ -1,4 +1,4 @@
-"""HDF5 files while they are written: built in a temporary file, then copied to the sink."""
+"""Write HDF5 files: build each file in a temporary file, then copy it to its destination."""
 
 import shutil
 import tempfile
@@ -13,28 +13,29 @@ from bertdata.io.signals import signals_held
 from bertdata.shards.protocol import Sink
 
 COPY_BYTES = 1024 * 1024
-LIBRARY_VERSIONS = ("earliest", "v110")  # oldest possible structures, so that any HDF5 reads them
+LIBRARY_VERSIONS = ("earliest", "v110")  # oldest possible format, so that any HDF5 release reads the files
 
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
 """Exceptions that h5py raises for damaged files. It has no exception class for them."""
 
 
 class ScratchHdf5:
-    """An HDF5 file that is built in a temporary local file, because HDF5 seeks, and then copied to the sink.
+    """An HDF5 file that is built in a temporary file and then copied to a sink.
 
-    file: the h5py.File. Use it only while signals are held.
+    HDF5 needs to seek, which a sink cannot.
+    file: the h5py.File. Use it only inside ``signals_held()``, see ScratchFile.
     """
 
     def __init__(self, sink: Sink) -> None:
         h5py = load_h5py()
         self._sink = sink
-        self._scratch = Scratch()
+        self._scratch = ScratchFile()
         with signals_held():
             self.file: Any = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
             self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
 
     def check(self) -> None:
-        """Raise StorageError if a write failed."""
+        """Raise StorageError if a write to the temporary file failed."""
         self._scratch.check()
 
     def finish(self) -> None:
@@ -47,12 +48,12 @@ class ScratchHdf5:
         self._release()
 
 
-class Scratch:
-    """A temporary file whose writes never raise. Failures are reported by ``check``.
+class ScratchFile:
+    """A temporary file whose writes never raise. ``check`` raises the first failure later.
 
-    HDF5 does not survive an exception from the file it writes to: the process crashes, at the latest when it
-    ends. After the first failure all writes are skipped. For the same reason signals, whose handlers may
-    raise, are held while HDF5 works.
+    If a write raises inside the HDF5 library, the process crashes, at the latest when it exits. After a
+    failure all further writes are therefore skipped. Signal handlers may raise too, so callers delay signals
+    while HDF5 works.
     """
 
     def __init__(self) -> None:
@@ -61,26 +62,26 @@ class Scratch:
 
     def write(self, data: Any) -> int:
         view, place = memoryview(data), 0
-        with self._noting_failure():
+        with self._note_failure():
             while place < view.nbytes and self._failure is None:
                 place += self._file.write(view[place:])
         return view.nbytes
 
     def truncate(self, size: int) -> int:
-        with self._noting_failure():
+        with self._note_failure():
             if self._failure is None:
                 self._file.truncate(size)
         return size
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _note_failure(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             self._failure = error
 
     def check(self) -> None:
-        """Raise StorageError if a write failed."""
+        """Raise StorageError for the first failed write, if any."""
         if self._failure is not None:
             raise StorageError(
                 f"{tempfile.gettempdir()}: {self._failure.strerror}: an HDF5 shard is put together here; "
@@ -91,15 +92,18 @@ class Scratch:
         return getattr(self._file, name)
 
 
-def _close_both(file: Any, scratch: Scratch) -> None:
-    """Close both files. Also runs when a writer is dropped without ``close`` after an error."""
+def _close_both(file: Any, scratch: ScratchFile) -> None:
+    """Close the HDF5 file and its temporary file.
+
+    This also runs when a writer is garbage-collected without ``close`` after an error.
+    """
     with signals_held():
         file.close()
         scratch.close()
 
 
 def load_h5py() -> Any:
-    """Return the package h5py. MissingExtraError if it is not installed."""
+    """Import and return the package h5py. MissingExtraError if it is not installed."""
     try:
         return import_module("h5py")
     except ModuleNotFoundError as error:
@@ -108,6 +112,6 @@ def load_h5py() -> Any:
         ) from error
 
 
-def one_line(error: Exception) -> str:
+def format_on_one_line(error: Exception) -> str:
     """Return the error's message on a single line."""
     return " ".join(str(error).split())

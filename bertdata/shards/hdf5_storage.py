@@ -1,8 +1,8 @@
 """Check how an HDF5 dataset is stored before it is read.
 
-An HDF5 dataset can refer to other files, which the library opens by itself, and a few bytes can describe data
-of any size. No shard needs either. Its data must lie in the file itself, completely written, and be no larger
-than the file allows.
+A hostile HDF5 file can do harm in two ways. Its datasets can refer to other files, which the HDF5 library
+opens by itself. A few bytes can also describe a dataset of any size. No shard needs either. A shard's data
+must lie in the file itself, be completely written, and have a plausible size for the size of the file.
 """
 
 from itertools import product
@@ -20,7 +20,7 @@ CHUNK_EXPANSION = 16
 
 
 def open_hard_link(group: Any, field: str, name: str) -> Any:
-    """Return the object linked under this field, or None. ShardError if it is a link to somewhere else."""
+    """Return the object with this name in the group, or None. ShardError for a soft or external link."""
     import h5py
 
     link = group.get(field, getlink=True, default=None)
@@ -46,8 +46,8 @@ def check_storage(datasets: dict[str, Any], size: int, name: str) -> None:
 
 
 def _check_allocated(field: str, dataset: Any, size: int, name: str) -> None:
-    # A few damaged bytes may describe terabytes. Every bound is checked before HDF5 allocates memory.
     """Raise ShardError if the dataset is too large for a file of ``size`` bytes, or not fully written."""
+    # A few damaged bytes may describe terabytes. Every bound is checked before HDF5 allocates memory.
     needed = prod(dataset.shape) * dataset.dtype.itemsize
     if needed > MAX_EXPANSION * size:
         raise ShardError(

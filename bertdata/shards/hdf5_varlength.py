@@ -1,4 +1,6 @@
-"""HDF5 datasets whose rows have varying length. The HDF5 library writes them, but this module reads them.
+"""Write and read HDF5 datasets whose rows have varying length.
+
+The HDF5 library writes them. This module reads them by itself.
 
 HDF5 can hang on some damaged files of this type. The library is therefore used only to find where a dataset's
 references lie in the file. The references, and the values they point to, are parsed here. On disk::
@@ -19,7 +21,7 @@ import numpy as np
 
 from bertdata.errors import ShardError
 from bertdata.io.signals import signals_held
-from bertdata.shards.hdf5_file import H5PY_ERRORS, load_h5py, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, format_on_one_line, load_h5py
 from bertdata.shards.hdf5_storage import MAX_EXPANSION
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ _DEFLATE = 1
 
 
 def is_varlength(dataset: Any) -> bool:
-    """Return True if the dataset's rows are lists of varying length."""
+    """Return True if the rows of the h5py dataset are lists of varying length."""
     found = load_h5py().check_vlen_dtype(dataset.dtype)
     return found is not None and found not in (str, bytes)
 
@@ -54,18 +56,18 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
     kind = h5py.check_vlen_dtype(dataset.dtype)
     values = np.ascontiguousarray(values, kind)  # HDF5 reads this memory directly
     # Pass HDF5 its own structure for variable-length rows. h5py's usual way needs a Python object per row.
-    rows = _rows_in_memory(values, np.asarray(ends, np.uint64))
+    rows = _make_hvl_rows(values, np.asarray(ends, np.uint64))
     in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
     with signals_held():
         dataset.resize(start + count, axis=0)
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))
         dataset.id.write(h5py.h5s.create_simple((count,)), place, rows, in_memory)
-        dataset.flush()  # see Hdf5Output.append
+        dataset.flush()  # keeps the order of chunks fixed, as Hdf5Output.append explains
 
 
-def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
-    """Return the rows as HDF5's ``hvl_t`` structures: number of items and memory address."""
+def _make_hvl_rows(values: "Array", ends: "Array") -> "Array":
+    """Return an ``hvl_t`` structure per row, as HDF5 writes them: number of items and memory address."""
     rows = np.zeros(len(ends), [("items", np.uintp), ("address", np.uintp)])
     rows["items"] = np.diff(ends, prepend=np.uint64(0))
     rows["address"] = values.ctypes.data + (ends - rows["items"]) * np.uint64(values.itemsize)
@@ -73,7 +75,9 @@ def _rows_in_memory(values: "Array", ends: "Array") -> "Array":
 
 
 class VarlengthColumn:
-    """A dataset with rows of varying length. h5py locates it, and this class reads the values from ``file``.
+    """Reader of a dataset with rows of varying length. It parses the values from the bytes of ``file``.
+
+    h5py is used only to find where the dataset lies in the file.
 
     lengths: number of items in each row. name: the shard, for errors.
     ShardError if the dataset claims more data than the file can hold.
@@ -86,7 +90,7 @@ class VarlengthColumn:
         try:
             self._references = self._read_references(dataset)
         except (*H5PY_ERRORS, zlib.error) as error:
-            raise ShardError(f"{name}: {field} cannot be read ({one_line(error)})") from error
+            raise ShardError(f"{name}: {field} cannot be read ({format_on_one_line(error)})") from error
         self.lengths: Array = self._references["items"].astype(np.int64)
         needed = int(self.lengths.sum()) * self._item.itemsize
         if needed > self._file_bytes:
@@ -110,8 +114,8 @@ class VarlengthColumn:
     def _read_row(self, row: int, items: int, address: int, number: int) -> bytes | memoryview:
         """Return the bytes of a row's items.
 
-        row, items, address, number: index of the row and the three parts of its reference, see the module's
-        docstring.
+        row: index of the row. items, address, number: the row's number of items, the file offset of the
+        collection that holds them, and their object number in it.
         """
         if not items:
             return b""
@@ -122,15 +126,18 @@ class VarlengthColumn:
         data = self._objects.get(number)
         if data is None or len(data) != items * self._item.itemsize:
             found = "nothing" if data is None else f"{len(data)} bytes"
-            raise self._error(row, f"found {found}, expected {items * self._item.itemsize} bytes")
+            raise self._make_error(row, f"found {found}, expected {items * self._item.itemsize} bytes")
         return data
 
     def _read_collection(self, row: int, address: int) -> dict[int, memoryview]:
-        """Return the data of a collection's objects by object number."""
+        """Read the collection at a file offset. Return the bytes of its objects by object number.
+
+        row: index of the row that needs the collection, for errors.
+        """
         head = self._read_bytes(address, _COLLECTION.size)
         mark, version, size = _COLLECTION.unpack(head) if len(head) == _COLLECTION.size else (b"", 0, 0)
         if (mark, version) != (b"GCOL", 1) or size > self._file_bytes - address:
-            raise self._error(row, f"no values at byte {address}")
+            raise self._make_error(row, f"no values at byte {address}")
         body = memoryview(self._read_bytes(address, size))
         found: dict[int, memoryview] = {}
         place = _COLLECTION.size
@@ -150,7 +157,7 @@ class VarlengthColumn:
         self._file.seek(address)
         return self._file.read(size)
 
-    def _error(self, row: int, problem: str) -> ShardError:
+    def _make_error(self, row: int, problem: str) -> ShardError:
         return ShardError(f"{self._name}: record {row}: {self._field} cannot be read: {problem}")
 
     def _find_item_type(self, dataset: Any) -> np.dtype[Any]:
@@ -163,13 +170,16 @@ class VarlengthColumn:
         return found
 
     def _read_references(self, dataset: Any) -> "Array":
-        """Return the reference of each row. ValueError if the dataset's description is implausible."""
+        """Return each row's reference: number of items, address and object number.
+
+        ValueError if the dataset claims a place or size that the file cannot have.
+        """
         rows, filters = dataset.shape[0], dataset.id.get_create_plist().get_nfilters()
         # A damaged header may claim any number of rows. Refuse before memory is allocated for them.
         if rows * _REFERENCE.itemsize > MAX_EXPANSION * self._file_bytes:
             raise ValueError(f"{rows:,} rows in a file of {self._file_bytes:,} bytes")
         if dataset.chunks is None:
-            offset = dataset.id.get_offset() or -1  # None: nothing was written
+            offset = dataset.id.get_offset() or -1  # None if no value was written
             data = self._read_bytes(offset, rows * _REFERENCE.itemsize) if rows else b""
             return self._parse_references(data, rows)
         if filters and (filters, dataset.compression) != (1, "gzip"):

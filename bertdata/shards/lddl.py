@@ -47,9 +47,9 @@ from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout, Vocab
 from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
-    group_rows,
+    choose_group_rows,
+    find_objective_in_metadata,
     load_pyarrow,
-    objective_in_metadata,
     read_size,
 )
 from bertdata.shards.protocol import ShardReader, Sink
@@ -58,7 +58,7 @@ from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 COLUMNS = {"A": "string", "B": "string", "is_random_next": "bool", "num_tokens": "uint16"}
 MASKS = {"masked_lm_positions": "binary", "masked_lm_labels": "string"}
 SPECIAL = 3
-"""Number of ids that are in neither segment: [CLS] and two [SEP]."""
+"""Number of special tokens in an example that belong to neither segment: [CLS] and two [SEP]."""
 
 _ONE_AT_A_TIME = Lock()
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
@@ -87,9 +87,9 @@ class LddlWriter:
         types = {**COLUMNS, **(MASKS if has_masks else {}), **({} if bin_id is None else {"bin_id": "int64"})}
         self._schema = pyarrow.schema({name: pyarrow.type_for_alias(kind) for name, kind in types.items()})
         self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
-        self._words = Words(vocabulary)
+        self._words = WordConverter(vocabulary)
         self._received = 0
-        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(group_rows(layout))
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(choose_group_rows(layout))
         self._parquet = ParquetOutput(sink, self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
@@ -128,7 +128,7 @@ class LddlWriter:
             record.refuse_items(
                 ~self._words.is_exact(ids),
                 ends,
-                partial(_without_word, ids),
+                partial(_describe_ambiguous_id, ids),
             )
 
     def _write_group(self, block: Any) -> None:
@@ -140,21 +140,21 @@ class LddlWriter:
         self._parquet.write(load_pyarrow().table(columns, self._schema))
 
     def _make_row(self, example: Any) -> dict[str, Any]:
-        """Return an example's values by column."""
+        """Convert an example to a row of the table: its value for each column."""
         ids, of = example.ids, self._names
         first = getattr(example, of.segment)
         return {
-            "A": self._words.text(ids[1 : first - 1]),
-            "B": self._words.text(ids[first:-1]),
+            "A": self._words.join_words(ids[1 : first - 1]),
+            "B": self._words.join_words(ids[first:-1]),
             "is_random_next": getattr(example, of.label) == 1,
             "num_tokens": len(ids),
-            "masked_lm_positions": numpy_file(getattr(example, of.places)),
-            "masked_lm_labels": self._words.text(getattr(example, of.originals)),
+            "masked_lm_positions": dump_numpy_file(getattr(example, of.places)),
+            "masked_lm_labels": self._words.join_words(getattr(example, of.originals)),
             "bin_id": self._bin,
         }
 
 
-def _without_word(ids: Array, item: int) -> str:
+def _describe_ambiguous_id(ids: Array, item: int) -> str:
     return f"id {ids[item]} has no word of its own in the vocabulary"
 
 
@@ -166,16 +166,18 @@ class LddlReader(ShardReader):
     def __init__(
         self, file: IO[bytes], name: str, vocabulary: Vocabulary, objective: Objective | None = None
     ) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or find_objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or find_objective_of_file(
+            find_objective_in_metadata(self._parquet.metadata), name
+        )
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
-        self._vocabulary, self._words = vocabulary, Words(vocabulary)
+        self._vocabulary, self._words = vocabulary, WordConverter(vocabulary)
         found = set(self._parquet.schema.names)
         self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
         self._check_types()
@@ -195,10 +197,10 @@ class LddlReader(ShardReader):
         return len(self._parquet)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup_batches(self._blocks(), size)
+        return regroup_batches(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
-        for start, records in self._parquet.records(self._columns, group_rows(self.layout)):
+    def _read_blocks(self) -> Iterator[ExampleBatch]:
+        for start, records in self._parquet.read_batches(self._columns, choose_group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
             rows = [self._make_example(index, row, record) for index, row in enumerate(records.to_pylist())]
             batch = convert_to_arrays(self._kind.of(rows, wide=True))
@@ -226,17 +228,17 @@ class LddlReader(ShardReader):
         return self._kind.example_type(ids=ids, **found, **{of.places: positions, of.originals: labels})
 
     def _find_ids(self, text: str, index: int, record: RecordCheck) -> list[int]:
-        """Return the ids of words separated by spaces.
+        """Convert words separated by spaces to their ids. ``index`` is the row's number, for errors.
 
         ShardError for a word that is not in the vocabulary.
         """
         try:
-            return self._words.ids(text)
+            return self._words.find_ids(text)
         except KeyError as error:
             raise record.error(index, f"{error.args[0]!r} is no word of the vocabulary") from None
 
     def _read_positions(self, row: dict[str, Any], index: int, record: RecordCheck) -> list[int]:
-        """Return the masked positions of a row. ShardError if they are not a NumPy file of positions."""
+        """Return the masked positions of a row. ShardError if the bytes are no .npy file of positions."""
         if "masked_lm_positions" not in row:
             return []
         try:
@@ -261,7 +263,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> Sha
 
 
 class _PairNames:
-    """The names of a segment pair's parts in this batch type's examples."""
+    """Attribute names of an example's parts: end of segment A, pair label, masked positions, original ids."""
 
     def __init__(self, batch_type: type[ExampleBatch]) -> None:
         masks = find_mask_columns(batch_type)
@@ -272,8 +274,8 @@ class _PairNames:
         self.places, self.originals = masks.places.one, masks.originals.one
 
 
-class Words:
-    """Converter between the ids and words of a vocabulary."""
+class WordConverter:
+    """Converter between the ids of a vocabulary and LDDL's text, which is words separated by spaces."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._words = vocabulary.words
@@ -285,29 +287,29 @@ class Words:
         self._exact = np.array([*exact, False])
 
     def is_exact(self, ids: Array) -> Array:
-        """Return for each id whether its word is not used for another id.
+        """Return a boolean per id: True if converting the id to its word and back gives the same id.
 
-        False for ids outside the vocabulary.
+        False for an id whose word belongs to another id or contains a space, and outside the vocabulary.
         """
         found: Array = self._exact[np.minimum(ids, len(self._exact) - 1)]
         return found
 
-    def text(self, ids: list[int]) -> str:
+    def join_words(self, ids: list[int]) -> str:
         """Return the words of the ids, separated by spaces."""
         return " ".join(map(self._words.__getitem__, ids))
 
-    def ids(self, text: str) -> list[int]:
+    def find_ids(self, text: str) -> list[int]:
         """Return the ids of words separated by spaces. KeyError for an unknown word."""
         return list(map(self._id_by_word.__getitem__, text.split(" "))) if text else []
 
 
-def numpy_file(positions: list[int]) -> bytes:
-    """Return the positions as a NumPy file of uint16."""
+def dump_numpy_file(positions: list[int]) -> bytes:
+    """Return the bytes of a .npy file with the positions as uint16."""
     return _make_header(len(positions)) + np.array(positions, "<u2").tobytes()
 
 
 def _read_array(data: bytes) -> Array:
-    """Return the array of a NumPy file.
+    """Return the array in the bytes of a .npy file.
 
     A uint16 array, as LDDL writes it, is parsed here. Other arrays are left to NumPy, in one thread at a
     time: NumPy parses the header with ast.literal_eval, which sometimes fails in CPython 3.11 if several
@@ -323,7 +325,7 @@ def _read_array(data: bytes) -> Array:
 
 @lru_cache
 def _make_header(count: int) -> bytes:
-    """Return the header of a NumPy file with ``count`` uint16 items."""
+    """Return the header of a .npy file with ``count`` uint16 items."""
     made = io.BytesIO()
     np.save(made, np.zeros(count, "<u2"), allow_pickle=False)
     return made.getvalue()[: len(made.getvalue()) - 2 * count]

@@ -1,4 +1,8 @@
-"""Common sizes for files that do not record the sizes of their examples."""
+"""Give a dataset's files common example sizes if the files do not record any.
+
+The reader of such a file measures the sizes, such as the most ids per example. Files of one dataset may then
+differ, although a dataset has a single layout.
+"""
 
 from collections.abc import Iterable
 
@@ -6,11 +10,11 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout
 
 
-def with_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
-    """Return each file's path and layout. Files with measured sizes share the largest of each size.
+def share_largest_sizes(found: Iterable[tuple[str, ShardLayout, bool]]) -> list[tuple[str, ShardLayout]]:
+    """Give all measured files of an objective a layout with the largest measured sizes.
 
-    found: path, layout, and whether the layout is measured (``ShardReader.is_measured``) of each file. Sizes
-    are shared among files of the same objective.
+    found: for each file its path, its layout, and whether the layout's sizes were measured in the file
+    (``ShardReader.is_measured``). Returns each file's path and new layout. Other files keep their layout.
     """
     files = list(found)
     measured = [layout for _, layout, is_measured in files if is_measured]

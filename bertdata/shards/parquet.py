@@ -1,4 +1,6 @@
-"""Parquet shards: one row per example, with lists without padding. The schema's metadata stores the layout.
+"""Write and read Parquet shards. Each row is an example, stored in lists without padding.
+
+The schema's metadata stores the layout.
 
 Every page has a CRC-32, which the reader verifies. Any Parquet program can read the files, for example
 ``datasets.load_dataset("parquet", data_files="*.parquet")``.
@@ -16,11 +18,11 @@ from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_parquet_columns,
-    group_rows,
-    list_schema,
-    lists,
+    choose_group_rows,
+    find_objective_in_metadata,
     load_pyarrow,
-    objective_in_metadata,
+    make_list_schema,
+    make_lists,
     read_lists,
     read_size,
 )
@@ -32,11 +34,11 @@ if TYPE_CHECKING:
 
 
 _PADDING = "bertdata.padding_id"
-"""Metadata key of the padding id, if it is not 0. Other containers need it for the same examples."""
+"""Metadata key of the padding id. It is stored if it is not 0, for conversion to padded containers."""
 
 
 class ParquetWriter:
-    """Writer of examples in row groups of a fixed size.
+    """Writer of examples to Parquet in row groups with a fixed number of rows.
 
     The file's bytes do not depend on the size of the batches that it receives.
     """
@@ -51,8 +53,8 @@ class ParquetWriter:
         self._fields, self._sizes = objective.fields("parquet", layout), objective.batch_type.sizes()
         self._layout, self._name = layout, name
         self._received = 0
-        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(group_rows(layout))
-        self._schema = list_schema(*_declared(self._fields))
+        self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(choose_group_rows(layout))
+        self._schema = make_list_schema(*_find_declared_columns(self._fields))
         self._parquet = ParquetOutput(sink, self._schema)
 
     def write(self, batch: ExampleBatch) -> None:
@@ -66,7 +68,7 @@ class ParquetWriter:
             self._write_group(block)
 
     def _write_group(self, block: ExampleBatch) -> None:
-        self._parquet.write(_encode(block, self._fields, self._schema))
+        self._parquet.write(_encode_examples(block, self._fields, self._schema))
 
     def close(self) -> None:
         for block in self._blocks.rest():
@@ -80,20 +82,25 @@ class ParquetWriter:
 
 
 class ParquetReader(ShardReader):
-    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
+    """Reader of Parquet files with the objective's columns, in any integer types and row groups.
+
+    The file must be seekable.
+    """
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or find_objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or find_objective_of_file(
+            find_objective_in_metadata(self._parquet.metadata), name
+        )
         self._batch_type, self._fields = objective.batch_type, objective.fields("parquet")
-        check_parquet_columns(self._parquet.schema, *_declared(self._fields), name)
+        check_parquet_columns(self._parquet.schema, *_find_declared_columns(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
 
     def __len__(self) -> int:
@@ -102,25 +109,30 @@ class ParquetReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup_batches
 
-        return regroup_batches(self._blocks(self._parquet.records(list(self._fields), self._rows)), size)
+        return regroup_batches(
+            self._read_blocks(self._parquet.read_batches(list(self._fields), self._rows)), size
+        )
 
-    def piece_ends(self) -> Sequence[int] | None:
-        """Return the end of each row group. None if a group of another program is too large for memory."""
+    def find_piece_ends(self) -> Sequence[int] | None:
+        """Return the number of examples up to the end of each row group, which is a piece.
+
+        None if another program wrote a row group that is too large for memory.
+        """
         found = self._parquet.group_ends
         return found if all(b - a <= 2 * self._rows for a, b in pairwise([0, *found])) else None
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         from bertdata.examples.columns import join_batches
 
         return join_batches(
-            list(self._blocks(self._parquet.records_of(number, list(self._fields), self._rows)))
+            list(self._read_blocks(self._parquet.read_group(number, list(self._fields), self._rows)))
         )
 
     @property
     def _rows(self) -> int:
-        return group_rows(self.layout)
+        return choose_group_rows(self.layout)
 
-    def _blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
+    def _read_blocks(self, found: Iterable[tuple[int, Any]]) -> Iterator[ExampleBatch]:
         """Yield the examples of Arrow record batches.
 
         found: each record batch with the number of its first record.
@@ -130,33 +142,33 @@ class ParquetReader(ShardReader):
 
         for start, records in found:
             record = RecordCheck(name=self._name, first=start)
-            block = _decode(records, self._fields, self._batch_type, record)
+            block = _decode_examples(records, self._fields, self._batch_type, record)
             check_batch(block, self.layout, record)
             yield convert_to_item_types(block)
 
 
-def _declared(fields: Fields) -> tuple[dict[str, str], set[str]]:
-    """Return the item type of each column, and the names of the columns that are lists."""
+def _find_declared_columns(fields: Fields) -> tuple[dict[str, str], set[str]]:
+    """Return the declared item type by column name, and the names of the columns that hold lists."""
     types = {name: field.type for name, field in fields.items()}
     return types, {name for name, field in fields.items() if field.shape == "*"}
 
 
-def _encode(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
+def _encode_examples(block: ExampleBatch, fields: Fields, schema: Any) -> Any:
     """Return a checked block as an Arrow table."""
     pyarrow = load_pyarrow()
     columns = map_columns_by_name(type(block))
-    values = [_field_values(block, field, columns[field.of], schema) for field in fields.values()]
+    values = [_encode_field(block, field, columns[field.of], schema) for field in fields.values()]
     return pyarrow.table(
         [pyarrow.array(column).cast(field.type) for column, field in zip(values, schema, strict=True)], schema
     )
 
 
-def _field_values(block: ExampleBatch, field: Field, column: Column, schema: Any) -> Any:
+def _encode_field(block: ExampleBatch, field: Field, column: Column, schema: Any) -> Any:
     from bertdata.examples.columns import compute_lengths
 
     values = getattr(block, column.name)
     if column.ends is not None:
-        return lists(values, getattr(block, column.ends), schema.field(field.name).type)
+        return make_lists(values, getattr(block, column.ends), schema.field(field.name).type)
     return compute_lengths(block.ends) - values if field.source == "rest" else values
 
 
@@ -170,7 +182,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: Objective, name: str) 
     return layout
 
 
-def _decode(
+def _decode_examples(
     records: Any, fields: Fields, batch_type: type[ExampleBatch], record: "RecordCheck"
 ) -> ExampleBatch:
     """Return the examples of an Arrow record batch, in its integer types and not yet checked.
@@ -179,7 +191,7 @@ def _decode(
     """
     columns = map_columns_by_name(batch_type)
     single = [name for name, field in fields.items() if field.shape == "1"]
-    singles = {name: _scalar_column(records, name, record) for name in single}
+    singles = {name: _read_scalar_column(records, name, record) for name in single}
     found: dict[str, Any] = {}
     firsts: dict[str, str] = {}
     for name, field in fields.items():
@@ -215,7 +227,7 @@ def _check_rest(rest: "Array", first: "Array", ends: "Array", record: "RecordChe
     )
 
 
-def _scalar_column(records: Any, name: str, record: "RecordCheck") -> "Array":
+def _read_scalar_column(records: Any, name: str, record: "RecordCheck") -> "Array":
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a number")
     values: Array = column.to_numpy()

@@ -1,4 +1,4 @@
-"""Parquet files as all Parquet shards use them: write tables and read record batches, with checksums."""
+"""Write and read Parquet files, with checksums. All kinds of Parquet shards use this module."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ ZSTD_LEVEL = 3
 
 
 class ParquetOutput:
-    """A Parquet file that is written to a sink. Each table becomes a row group."""
+    """Writer of a Parquet file. Each table that is written becomes a row group."""
 
     def __init__(self, sink: Sink, schema: Any, zstd_level: int = ZSTD_LEVEL) -> None:
         file = SinkFile(sink)
@@ -30,7 +30,7 @@ class ParquetOutput:
             schema,
             compression="zstd",
             compression_level=zstd_level,
-            use_dictionary=False,  # zstd finds text repeated by the dupe factor by itself
+            use_dictionary=False,  # zstd already compresses the text that dupe_factor repeats
             version="2.6",
             data_page_version="1.0",
             store_schema=False,
@@ -46,7 +46,7 @@ class ParquetOutput:
 
 
 class ParquetInput:
-    """A Parquet file that is read. The file must be seekable. ShardError names a record that cannot be read.
+    """Reader of a seekable Parquet file. ShardError names a record that cannot be read.
 
     schema: the Arrow schema. metadata: the file's metadata by key.
     group_ends: number of records up to each row group's end.
@@ -54,7 +54,7 @@ class ParquetInput:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._name = name
-        self._errors = pyarrow_errors()
+        self._errors = list_pyarrow_errors()
         parquet = import_module("pyarrow.parquet")
         try:
             self._parquet = parquet.ParquetFile(file, page_checksum_verification=True)
@@ -62,7 +62,7 @@ class ParquetInput:
             self._sizes = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
             rows = found.num_rows
         except self._errors as error:
-            raise ShardError(f"{name}: not a readable Parquet file ({_one_line(error)})") from error
+            raise ShardError(f"{name}: not a readable Parquet file ({_format_on_one_line(error)})") from error
         if rows != sum(self._sizes):
             raise ShardError(f"{name}: {sum(self._sizes)} rows in the row groups, expected {rows}")
         self.group_ends = list(accumulate(self._sizes))
@@ -71,13 +71,13 @@ class ParquetInput:
     def __len__(self) -> int:
         return sum(self._sizes)
 
-    def records(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+    def read_batches(self, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
         """Yield Arrow record batches of at most ``size`` rows, each with the number of its first record."""
         for group in range(len(self._sizes)):
-            yield from self.records_of(group, fields, size)
+            yield from self.read_group(group, fields, size)
 
-    def records_of(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """Yield the record batches of a row group, as ``records`` does."""
+    def read_group(self, group: int, fields: list[str], size: int) -> Iterator[tuple[int, Any]]:
+        """Yield Arrow record batches of a row group, each with the number in the file of its first record."""
         first = self.group_ends[group] - self._sizes[group]
         start, stop = first, first + self._sizes[group]
         try:
@@ -87,7 +87,7 @@ class ParquetInput:
         except self._errors as error:
             raise ShardError(
                 f"{self._name}: record {start}: records {start} to {stop - 1} (row group {group}) cannot be "
-                f"read, expected undamaged pages ({_one_line(error)})"
+                f"read, expected undamaged pages ({_format_on_one_line(error)})"
             ) from error
         # A damaged row group may end early without an error from pyarrow.
         if start != stop:
@@ -107,9 +107,9 @@ class SinkFile:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Discard all further data.
+        """Discard all data that is written from now on.
 
-        When pyarrow's writer is dropped after an error, it still writes a footer.
+        A pyarrow writer that is garbage-collected after an error still writes a footer.
         """
         self._abandoned = True
 
@@ -138,18 +138,18 @@ def load_pyarrow() -> Any:
         ) from error
 
 
-def pyarrow_errors() -> tuple[type[Exception], ...]:
+def list_pyarrow_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that pyarrow raises for a damaged file."""
     return load_pyarrow().ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError
 
 
-def group_rows(layout: ShardLayout) -> int:
-    """Return the number of rows in a row group, which limits both rows and ids."""
+def choose_group_rows(layout: ShardLayout) -> int:
+    """Return how many rows each row group gets, so that its number of ids is limited too."""
     return max(1, min(GROUP_ROWS, GROUP_IDS // layout.max_seq_length))
 
 
-def list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
-    """Return the schema of columns with these item types. lists: names of the columns that are lists."""
+def make_list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
+    """Return an Arrow schema for columns of these item types. lists: names of the columns of lists."""
     pyarrow = load_pyarrow()
     items = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
     return pyarrow.schema(
@@ -157,7 +157,7 @@ def list_schema(types: Mapping[str, str], lists: set[str]) -> Any:
     )
 
 
-def lists(values: "Array", ends: "Array", kind: Any) -> Any:
+def make_lists(values: "Array", ends: "Array", kind: Any) -> Any:
     pyarrow = load_pyarrow()
     offsets = pyarrow.array([0, *ends.tolist()], pyarrow.int32())
     return pyarrow.ListArray.from_arrays(offsets, pyarrow.array(values).cast(kind.value_type))
@@ -179,32 +179,32 @@ def check_parquet_columns(schema: Any, types: Mapping[str, str], lists: set[str]
 
 
 def read_metadata(file: IO[bytes], what: str) -> str | None:
-    """Return the value of ``bertdata.<what>`` in a Parquet file's metadata, or None."""
+    """Return the value of the key ``bertdata.<what>`` in a Parquet file's metadata, or None if absent."""
     load_pyarrow()
     try:
         metadata = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.metadata or {}
-    except pyarrow_errors():
-        return None  # the reader will report the fault
+    except list_pyarrow_errors():
+        return None  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
     found = metadata.get(f"bertdata.{what}".encode())
     return None if found is None else found.decode("utf-8", "replace")
 
 
-def is_lddl(file: IO[bytes]) -> bool:
+def is_lddl_file(file: IO[bytes]) -> bool:
     """Return True for a Parquet file with LDDL's columns."""
     load_pyarrow()
     try:
         found = import_module("pyarrow.parquet").ParquetFile(file).schema_arrow.names
-    except pyarrow_errors():
-        return False  # the reader will report the fault
+    except list_pyarrow_errors():
+        return False  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
     return {"A", "B", "is_random_next", "num_tokens"} <= set(found)
 
 
-def objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
-    """Return the objective in a file's metadata, or the default objective."""
+def find_objective_in_metadata(metadata: dict[bytes, bytes]) -> str:
+    """Return the objective's name from a Parquet file's metadata, or the default objective if absent."""
     return metadata.get(b"bertdata.objective", DEFAULT_OBJECTIVE.encode()).decode("utf-8", "replace")
 
 
@@ -217,7 +217,7 @@ def read_size(metadata: dict[bytes, bytes], what: str, name: str) -> Any:
 
 
 def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, Array]":
-    """Return the values of a column of lists, and the end of each list in them."""
+    """Return the concatenated values of a column of lists, and where each list ends in them."""
     column = records.column(name)
     record.refuse(column.is_null().to_numpy(zero_copy_only=False), lambda _: f"no {name}, expected a list")
     offsets = column.offsets.to_numpy()
@@ -228,5 +228,5 @@ def read_lists(records: Any, name: str, record: "RecordCheck") -> "tuple[Array, 
     return values.to_numpy(), ends
 
 
-def _one_line(error: Exception) -> str:
+def _format_on_one_line(error: Exception) -> str:
     return " ".join(str(error).split())

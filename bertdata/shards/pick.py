@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from bertdata._native import Engine
-from bertdata.shards.tfrecord import canonical_blocks, split_frames
+from bertdata.shards.tfrecord import read_canonical_blocks, split_frames
 
 
 def pick_records(
@@ -12,17 +12,17 @@ def pick_records(
 ) -> tuple[int, int]:
     """Write ``count`` evenly spaced records in canonical form. Return (records written, records in the file).
 
-    Record i is number ``int(i * n / count)`` of n. If the file has fewer than ``count`` records, some are
-    written more than once, as in the original program.
+    The i-th written record is number ``int(i * n / count)`` of the file's n records. If the file has fewer
+    than ``count`` records, some are written more than once, as MLPerf's program does.
     """
     # Two passes: the spacing of the picked records depends on the number of records.
-    total = sum(records for _, records in canonical_blocks(file, name, engine))
+    total = sum(records for _, records in read_canonical_blocks(file, name, engine))
     file.seek(0)
     if not total:
         return 0, 0
     wanted = choose_numbers(total, count)
     done = place = 0
-    for block, records in canonical_blocks(file, name, engine):
+    for block, records in read_canonical_blocks(file, name, engine):
         frames = None
         # The block holds the records done to done + records - 1. It is only split if a wanted record is in
         # it.
@@ -37,7 +37,7 @@ def pick_records(
 def choose_numbers(total: int, count: int) -> list[int]:
     """Return the numbers of the records to pick, ascending.
 
-    The spacing is a double, as in the original program.
+    The spacing is a 64-bit float, so that rounding chooses the same records as MLPerf's program.
     """
     spacing = total / count
     return [int(i * spacing) for i in range(count)]

@@ -28,11 +28,13 @@ class ShardWriter(Protocol):
 class ShardReader(Protocol):
     """Interface of a reader of a shard. ShardError names the file and the record that cannot be read.
 
-    layout: shape of the examples.
+    layout: objective and largest sizes of the examples.
     """
 
     layout: ShardLayout
-    index: Any = None  # cached by piece_ends; a later reader of the same file may reuse it
+    index: Any = (
+        None  # set by find_piece_ends, so that a later reader of the same file need not compute it again
+    )
 
     is_measured: bool = False
     """True if the file does not store the layout's sizes. They are then measured from its examples."""
@@ -43,15 +45,16 @@ class ShardReader(Protocol):
         """Yield all examples in order, in batches of at most ``size``."""
         ...
 
-    def piece_ends(self) -> Sequence[int] | None:
-        """Return for each piece the number of examples up to its end.
+    def find_piece_ends(self) -> Sequence[int] | None:
+        """Return the number of examples up to the end of each piece.
 
-        A piece is a run of examples that ``piece`` can decode alone. None if this reader only reads in order.
+        A piece is a run of consecutive examples that can be decoded without the rest of the file. None if the
+        file can only be read in order.
         """
         return None
 
-    def piece(self, number: int) -> ExampleBatch:
-        """Return the examples of piece ``number``. See piece_ends."""
+    def read_piece(self, number: int) -> ExampleBatch:
+        """Return the examples of piece ``number``. See find_piece_ends."""
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:

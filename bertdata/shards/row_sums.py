@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from bertdata.examples.columns import Array
 
 
-def row_sum(path: str) -> str:
-    """Return the checksum of a shard.
+def compute_row_sum(path: str) -> str:
+    """Return the checksum that NVIDIA publishes for a shard. See the module's docstring.
 
     ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
     """
@@ -58,7 +58,7 @@ def _format_rows(values: "Array", ends: "Array") -> Iterator[bytes]:
 
 @lru_cache(maxsize=1)
 def _format_numbers() -> "tuple[Array, Array]":
-    """Return each number's text with a trailing comma and space, padded with zero bytes, and its length."""
+    """Return a table of the texts "0, ", "1, " and so on, padded with zero bytes, and each text's length."""
     import numpy as np
 
     texts = np.array([f"{number}, ".encode() for number in range(LARGEST + 1)])

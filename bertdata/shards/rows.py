@@ -1,4 +1,4 @@
-"""Convert examples to padded NumPy rows and back, as the container's fields declare them.
+"""Convert examples to padded NumPy rows and back. The fields of a container say what a row holds.
 
 This module imports NumPy.
 """
@@ -15,12 +15,12 @@ from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.fields import Field, Fields, find_places_column, map_columns_by_name
 from bertdata.records import IDS, IDS_ENDS, Buffer, Column, ExampleBatch, ShardLayout
 
-LARGEST_ID = 2**31 - 1  # HDF5 and Parquet store int32
+LARGEST_ID = 2**31 - 1  # HDF5 and Parquet shards store ids as int32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordCheck:
-    """Check of a batch's examples that raises ShardError and names the shard and the record.
+    """Helper that raises ShardError for a faulty example and names the shard and the record.
 
     first: number of the batch's first record.
     """
@@ -35,16 +35,19 @@ class RecordCheck:
             raise self.error(index, problem(index))
 
     def refuse_items(self, wrong: Array, ends: Array, problem: Callable[[int], str]) -> None:
-        """Raise ShardError for the first marked item of a ragged column.
+        """Raise ShardError for the first item that ``wrong`` marks in a column of lists.
 
-        problem(index): describes the item.
+        ends: end of each example's items. problem(index): describes the fault of an item.
         """
         if wrong.any():
             item = int(np.argmax(wrong))
             raise self.error(int(np.searchsorted(ends, item, side="right")), problem(item))
 
     def refuse_cells(self, field: str, found: Array, expected: Array, rule: str) -> None:
-        """Raise ShardError for the first row of ``found`` that differs from ``expected``."""
+        """Raise ShardError for the first row whose values ``found`` differ from ``expected``.
+
+        field: name of the field. rule: what its values have to be, for the message.
+        """
         wrong = found != expected
         if wrong.any():
             row, column = (int(place[0]) for place in np.nonzero(wrong))
@@ -56,7 +59,7 @@ class RecordCheck:
 
 
 def check_writable(layout: ShardLayout, container: str) -> None:
-    """Raise SettingsError if the container cannot store the layout's field order."""
+    """Raise SettingsError if the layout asks for an order of fields that the container cannot store."""
     if layout.remask:
         raise SettingsError(
             f"remask needs the container tfrecord: {container} holds examples in their usual order"
@@ -64,7 +67,7 @@ def check_writable(layout: ShardLayout, container: str) -> None:
 
 
 def check_layout(layout: ShardLayout, name: str, sizes: Iterable[str]) -> None:
-    """Raise ShardError if one of these sizes in the layout is impossible."""
+    """Raise ShardError if a size that a file states is impossible. sizes: names of the sizes to check."""
     for what in sizes:
         size = layout.size(what)
         if not 1 <= size <= LONGEST_SEQUENCE:
@@ -77,8 +80,8 @@ def check_batch(
     """Raise ShardError for the first example that breaks a rule of its columns or exceeds the layout's sizes.
 
     The columns may have any integer type, so that a reader can check values before narrowing their types.
-    lowest: lowest allowed item by column. A container may store the items in rows that end at the padding
-    value, which is then not allowed as an item.
+    lowest: lowest allowed value by column name. A container whose rows end at the first padding value cannot
+    store that value itself.
     """
     length, lowest = compute_lengths(batch.ends), lowest or {}
     for ends, items in batch.ragged().items():
@@ -107,7 +110,7 @@ def _check_size(sizes: Array, what: str, lowest: int, highest: int, record: Reco
 def _check_items(items: Array, ends: Array, column: Column, lowest: int, record: RecordCheck) -> None:
     most = min(column.most, LARGEST_ID)
     if items.dtype.kind == "u" and lowest <= 0 and np.iinfo(items.dtype).max <= most:
-        return  # the type cannot hold a wrong value
+        return  # every value of this integer type is allowed
     record.refuse_items(
         (items < lowest) | (items > most),
         ends,
@@ -137,7 +140,7 @@ def _check_places(
         lambda item: f"{noun} {positions[item]}, expected {lowest} to {limits[item] - 1}",
     )
     falls = np.diff(positions, prepend=-1) <= 0
-    falls[(ends - counts)[counts > 0]] = False  # the first position of an example has no predecessor
+    falls[(ends - counts)[counts > 0]] = False  # an example's first position cannot break the order
     record.refuse_items(
         falls,
         ends,
@@ -145,7 +148,7 @@ def _check_places(
     )
 
 
-def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
+def pad_examples(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, Array]:
     """Return the padded rows of a checked batch by field, of shape [N, S], [N, P] or [N]."""
     columns = map_columns_by_name(type(batch))
     return {
@@ -157,7 +160,7 @@ def pad(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> dict[str, A
 def _pad_field(
     batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
 ) -> Array:
-    """Return the padded rows of a field. See ``bertdata.examples.fields`` for its sources."""
+    """Return a field's padded rows. ``bertdata.examples.fields`` explains how a field is derived."""
     values: Array = getattr(batch, column.name)
     if field.shape == "1":
         return (compute_lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)
@@ -175,7 +178,7 @@ def _pad_field(
 
 
 def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, kind: np.dtype[Any]) -> Array:
-    """Return rows of padding with the column's items at their places."""
+    """Return rows filled with the padding value, with each item at its masked position."""
     places = find_places_column(column.name, type(batch))
     assert places is not None
     assert column.ends is not None
@@ -185,7 +188,7 @@ def _pad_placed(batch: ExampleBatch, field: Field, column: Column, width: int, k
     return rows
 
 
-def unpad(
+def unpad_rows(
     rows: dict[str, Array], fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
 ) -> ExampleBatch:
     """Return the examples of padded rows, in the rows' integer types and not yet checked.
@@ -220,7 +223,7 @@ def unpad(
 def _find_used_cells(
     rows: dict[str, Array], fields: Fields, columns: dict[str, Column], record: RecordCheck
 ) -> dict[str, Array]:
-    """Return for each column of ends which cells of the rows hold items."""
+    """Return a boolean array [N, width] per column of ends: True for cells that hold items, not padding."""
     found: dict[str, Array] = {}
     for name, field in fields.items():
         ends = columns[field.of].ends

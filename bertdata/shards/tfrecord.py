@@ -14,15 +14,15 @@ from bertdata.examples.fields import Fields, FieldValues, LossyExample
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import OBJECTIVES, find_objective
 from bertdata.records import IDS, ExampleBatch, ShardLayout
-from bertdata.shards.example_proto import NotAnExample, canonical_example, decode_example, encode_example
+from bertdata.shards.example_proto import NotAnExample, canonicalise_example, decode_example, encode_example
 from bertdata.shards.framing import (
     FRAME_BYTES,
     ByteSource,
     count_records,
-    frame,
+    find_record_starts,
+    frame_payload,
+    make_truncation_error,
     read_payloads,
-    record_starts,
-    truncated,
 )
 from bertdata.shards.protocol import ShardReader, Sink
 
@@ -31,7 +31,7 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writer of examples as canonical records. The file's md5 is therefore the content md5."""
+    """Writer of examples to TFRecord in canonical form. The file's md5 is therefore its content md5."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -57,19 +57,20 @@ def encode_batch(
     where: str = "",
     first: int = 0,
 ) -> bytes | memoryview:
-    """Return the framed canonical records of the batch.
+    """Encode a batch as TFRecord records in canonical form. Return their bytes, frames included.
 
-    where: beginning of error messages. first: number of the batch's first record.
+    where: name of the shard, for errors. first: number of the batch's first record.
     ShardError names an example that cannot be stored in a record.
     """
     objective = find_objective(layout.objective)
     if not use_native(engine or default_engine()):
         return b"".join(
-            frame(encode_example(one)) for one in _make_features(batch, objective, layout, where, first)
+            frame_payload(encode_example(one))
+            for one in _make_features(batch, objective, layout, where, first)
         )
     try:
         framed: memoryview = objective.record_format(layout).encode(batch.values())
-    except ValueError:  # the Python twin finds out which example is at fault
+    except ValueError:  # the Python version below finds the faulty example and names it
         for _ in _make_features(batch, objective, layout, where, first):
             pass
         raise
@@ -116,7 +117,7 @@ class TFRecordReader(ShardReader):
             raise ShardError(f"{name}: holds no records")
         try:
             features = decode_example(first)
-            layout = layout_of_features(features, objective)
+            layout = find_layout_of_features(features, objective)
         except (NotAnExample, LossyExample) as error:
             raise ShardError(f"{name}: record 0: {error}") from None
         self._objective = find_objective(layout.objective)
@@ -131,24 +132,27 @@ class TFRecordReader(ShardReader):
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         self._file.seek(0)
-        return self._batches(self._file, size)
+        return self._decode_batches(self._file, size)
 
-    def piece_ends(self) -> Sequence[int]:
-        """Return the ends of runs of 16 records. The index takes 16 bytes per run and is made once."""
+    def find_piece_ends(self) -> Sequence[int]:
+        """Return where each piece ends. A piece is 16 records.
+
+        The first call walks over the file's headers to find the pieces. Their index takes 16 bytes per piece.
+        """
         return self._get_index()[1]
 
-    def piece(self, number: int) -> ExampleBatch:
+    def read_piece(self, number: int) -> ExampleBatch:
         starts, ends = self._get_index()
         self._file.seek(starts[number])
         found = BytesIO(self._file.read(starts[number + 1] - starts[number]))
-        [batch] = self._batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
+        [batch] = self._decode_batches(found, _PIECE_RECORDS, ends[number - 1] if number else 0)
         return batch
 
     def _get_index(self) -> "tuple[array[int], Sequence[int]]":
-        """Return the index of the runs of records.
+        """Return the index of the pieces, which are runs of 16 records.
 
-        Its first part is the byte offset of each run and of the file's end. Its second part is the number of
-        records up to each run's end.
+        The first part holds the byte offset of each piece, then the file's end. The second part holds the
+        number of records up to the end of each piece.
         """
         if self.index is None:
             self.index = self._find_pieces()
@@ -156,12 +160,12 @@ class TFRecordReader(ShardReader):
         return found
 
     def _find_pieces(self) -> "tuple[array[int], Sequence[int]]":
-        # record_starts also yields the file's end, so ``records`` ends up as the number of records and
-        # ``place`` as the file's size. 40 records: starts of records 0, 16, 32 and the file's end, ends [16,
-        # 32, 40].
-        """Build the index by walking over the frame headers."""
+        """Build the index of the pieces from the header of every record. Payloads are skipped."""
+        # find_record_starts also yields the file's end. After the loop ``records`` is therefore the number of
+        # records, and ``place`` the file's size. A file of 40 records gives the offsets of records 0, 16 and
+        # 32 and of the file's end, and the piece ends [16, 32, 40].
         starts, records, place = array("Q"), 0, 0
-        for records, place in enumerate(record_starts(self._file, self._name)):
+        for records, place in enumerate(find_record_starts(self._file, self._name)):
             if records % _PIECE_RECORDS == 0:
                 starts.append(place)
         if records % _PIECE_RECORDS:
@@ -169,16 +173,16 @@ class TFRecordReader(ShardReader):
         ends = (min(number * _PIECE_RECORDS, records) for number in range(1, len(starts)))
         return starts, array("Q", ends)
 
-    def _batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
+    def _decode_batches(self, file: ByteSource, size: int, first: int = 0) -> Iterator[ExampleBatch]:
         """Yield the examples from the file's current position on. first: number of the next record."""
         if self._native and self._objective.decodes_natively(self.layout):
-            yield from self._kernel_batches(file, size, first)
+            yield from self._decode_with_kernel(file, size, first)
             return
-        examples = self._examples(file, first)
+        examples = self._decode_examples(file, first)
         while group := list(islice(examples, size)):
             yield self._objective.batch_type.of(group, wide=True)
 
-    def _examples(self, file: ByteSource, first: int) -> Iterator[Any]:
+    def _decode_examples(self, file: ByteSource, first: int) -> Iterator[Any]:
         """Decode records in Python. first: number of the next record."""
         for record, payload in enumerate(read_payloads(file, self._name, first), first):
             try:
@@ -186,22 +190,22 @@ class TFRecordReader(ShardReader):
             except (NotAnExample, LossyExample) as error:
                 raise ShardError(f"{self._name}: record {record}: {error}") from None
 
-    def _kernel_batches(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
+    def _decode_with_kernel(self, file: ByteSource, size: int, first: int) -> Iterator[ExampleBatch]:
         """Decode records with the native kernel. first: number of the next record."""
         format, batch_type = self._objective.record_format(self.layout), self._objective.batch_type
         names = [column.name for column in batch_type.columns()]
-        for columns in decoded_columns(file, self._name, format, size, first):
+        for columns in decode_columns(file, self._name, format, size, first):
             yield batch_type(**dict(zip(names, columns, strict=True)))
 
 
-def decoded_columns(
+def decode_columns(
     file: ByteSource, name: str, format: Any, size: int, first: int = 0
 ) -> Iterator[list[Any]]:
-    """Decode a file's records with the native kernel.
+    """Decode a file's records with the native kernel. Yield lists of columns of at most ``size`` records.
 
-    Yield their columns, at most ``size`` records at a time.
-    format: the kernel's record format. first: number of the record at the file's current position.
-    Column 1 has one item per record.
+    format: the kernel's record format, which names the columns. Its second column must have one item per
+    record, because the records are counted by it.
+    first: number of the record at the file's current position.
     """
     # Blocks of a fixed size cut the last record. decode() stops before an incomplete record and returns how
     # many bytes it used. The rest goes to the front of the next block. If a record is longer than a block, as
@@ -213,7 +217,7 @@ def decoded_columns(
             try:
                 columns, used = format.decode(block[place:], size)
             except kernels.RecordError as error:
-                raise _record_error(name, record, error) from None
+                raise _make_record_error(name, record, error) from None
             if not used:
                 break
             place += used
@@ -221,20 +225,20 @@ def decoded_columns(
             yield columns
         rest = bytes(block[place:])
     if rest:
-        raise truncated(f"{name}: record {record}")
+        raise make_truncation_error(f"{name}: record {record}")
 
 
-def layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
-    """Return the layout of examples with a record's features.
+def find_layout_of_features(features: FieldValues, objective: Objective | None = None) -> ShardLayout:
+    """Derive the layout of a file's examples from the features of one record.
 
-    objective: None to search the built-in objectives for one with exactly these fields. LossyExample if the
-    features do not belong to the objective.
+    objective: the examples' objective. None searches for a built-in objective with exactly these features.
+    LossyExample if the features do not match the objective.
     """
     forms = [form for one in ([objective] if objective else OBJECTIVES.values()) for form in _list_forms(one)]
     exact = [form for form in forms if set(form[1]) == set(features)]
     if not exact:
         remedy = "" if objective else "; give --objective NAME, that of its examples"
-        raise LossyExample(_misfit_message(features, [set(fields) for _, fields in forms]) + remedy)
+        raise LossyExample(_format_misfit(features, [set(fields) for _, fields in forms]) + remedy)
     layout, fields = exact[0]
     sizes = {field.size: len(features[name] or ()) for name, field in fields.items() if field.size}
     if not 1 <= sizes[IDS.size] <= LONGEST_SEQUENCE:
@@ -245,7 +249,7 @@ def layout_of_features(features: FieldValues, objective: Objective | None = None
 
 def _find_padding(features: FieldValues, fields: Fields) -> int:
     """Return the id at all padded positions of a record. 0 if there are none, or if their ids differ."""
-    # The field of ones (input_mask) gives the number of used positions. All later positions are padding.
+    # The number of ones in input_mask is the number of tokens. All later positions are padding.
     used = [
         list(features[name] or ()).count(1)
         for name, field in fields.items()
@@ -258,8 +262,11 @@ def _find_padding(features: FieldValues, fields: Fields) -> int:
     return empty.pop() if len(empty) == 1 else 0
 
 
-def _misfit_message(features: FieldValues, forms: Sequence[set[str]]) -> str:
-    """Return an error message that names superfluous features, else those missing for the first form."""
+def _format_misfit(features: FieldValues, forms: Sequence[set[str]]) -> str:
+    """Return an error message that names unknown features, or if there are none, missing features.
+
+    forms: feature names of each possible form of a record. Features are missing from the first form.
+    """
     whole = max((form for form in forms if form < set(features)), key=len, default=None)
     if whole is None:
         return f"lacks {', '.join(sorted(forms[0] - set(features)))}"
@@ -267,7 +274,10 @@ def _misfit_message(features: FieldValues, forms: Sequence[set[str]]) -> str:
 
 
 def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
-    """Yield the objective's TFRecord layouts with placeholder sizes, each with its fields."""
+    """Yield each form that records of the objective can have: its layout and its fields.
+
+    The sizes in the layout are placeholders.
+    """
     for remask in (False, True):
         layout = ShardLayout(objective=objective.name, max_seq_length=1, remask=remask)
         try:
@@ -276,17 +286,17 @@ def _list_forms(objective: Objective) -> Iterator[tuple[ShardLayout, Fields]]:
             continue
 
 
-def canonical_blocks(
+def read_canonical_blocks(
     file: ByteSource, name: str, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield the canonical form of a TFRecord file in blocks, each with its number of records.
+    """Yield a TFRecord file's records in canonical form, as (block of bytes, number of records in it).
 
     Works for any ``tf.train.Example`` messages. ShardError names a record that is damaged or not an Example.
     """
     if not use_native(engine or default_engine()):
         for record, payload in enumerate(read_payloads(file, name)):
             try:
-                yield frame(canonical_example(payload)), 1
+                yield frame_payload(canonicalise_example(payload)), 1
             except NotAnExample as error:
                 raise ShardError(f"{name}: record {record}: not a tf.train.Example: {error}") from None
         return
@@ -296,21 +306,21 @@ def canonical_blocks(
         try:
             canonical, used, records = kernels.canonicalize(block)
         except kernels.RecordError as error:
-            raise _record_error(name, done, error) from None
+            raise _make_record_error(name, done, error) from None
         block = block[used:]
         done += records
         yield canonical, records
     if block:
-        raise truncated(f"{name}: record {done}")
+        raise make_truncation_error(f"{name}: record {done}")
 
 
-def _record_error(name: str, done: int, error: Exception) -> ShardError:
+def _make_record_error(name: str, done: int, error: Exception) -> ShardError:
     record, message = error.args
     return ShardError(f"{name}: record {done + record}: {message}")
 
 
 def split_frames(block: bytes) -> list[bytes]:
-    """Return the framed records of a block that holds only complete, undamaged records."""
+    """Split a block of complete, undamaged records into the bytes of each record, frame included."""
     frames, place = [], 0
     while place < len(block):
         end = place + int.from_bytes(block[place : place + 8], "little") + FRAME_BYTES

@@ -28,7 +28,7 @@ from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.io.signals import signals_held
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import read_objective, write_objective
-from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, load_h5py, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line, load_h5py
 from bertdata.shards.protocol import ShardReader, Sink
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ LARGEST = (1 << 15) - 1
 """Largest id that the item types can hold."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76}
-"""Attributes of the file's root, with the defaults for files that lack them."""
+"""Sizes of examples that are attributes of the file's root, with the values for files without them."""
 _BATCH = 1024
 
 
@@ -113,12 +113,12 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reader of files of this layout from any program, with any integer types. Files must be seekable."""
+    """Reader of such HDF5 files from any program, with any integer types. The file must be seekable."""
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """
@@ -127,7 +127,7 @@ class VarlengthReader(ShardReader):
         objective = objective or find_objective_of_file(read_objective(file) or DEFAULT_OBJECTIVE, name)
         check_groups(name, PAIRS, objective.name, objective.batch_type)
         self._name, self._kind = name, objective.batch_type
-        self._datasets = _open(file, name)
+        self._datasets = _open_datasets(file, name)
         self.layout = _find_layout(self._datasets[LABELS].file, objective.name, name)
         self._lists = {field: VarlengthColumn(self._datasets[field], field, file, name) for field in LISTS}
         rows = {field: len(column) for field, column in self._lists.items()} | {
@@ -143,10 +143,10 @@ class VarlengthReader(ShardReader):
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import regroup_batches
 
-        return regroup_batches(self._blocks(), size)
+        return regroup_batches(self._read_blocks(), size)
 
     def token_ids(self) -> "Iterator[tuple[Array, Array]]":
-        """Yield the input ids of all rows in blocks, with the end of each row. Nothing else is read."""
+        """Yield blocks of rows: their concatenated input ids and where each row ends. Only these are read."""
         for start in range(0, len(self), _BATCH):
             yield self._lists["input_ids"].read(start, min(start + _BATCH, len(self)))
 
@@ -157,28 +157,28 @@ class VarlengthReader(ShardReader):
             raise ShardError(f"{self._name}: {LABELS} is {found}, expected one integer a row")
         return int(labels.shape[0])
 
-    def _blocks(self) -> Iterator[ExampleBatch]:
+    def _read_blocks(self) -> Iterator[ExampleBatch]:
         from bertdata.examples.columns import convert_to_item_types
         from bertdata.shards.rows import RecordCheck, check_batch
 
         for start in range(0, len(self), _BATCH):
             record = RecordCheck(name=self._name, first=start)
-            block = self._read(start, min(start + _BATCH, len(self)), record)
+            block = self._read_rows(start, min(start + _BATCH, len(self)), record)
             check_batch(block, self.layout, record)
             yield convert_to_item_types(block)
 
-    def _read(self, start: int, stop: int, record: Any) -> ExampleBatch:
+    def _read_rows(self, start: int, stop: int, record: Any) -> ExampleBatch:
         """Return the examples of the rows from start to stop - 1, not yet checked."""
         read = {field: column.read(start, stop) for field, column in self._lists.items()}
         (ids, ends), (segments, segment_ends) = read["input_ids"], read["segment_ids"]
         (positions, ends_of_masks), (labels, label_ends) = read["masked_lm_positions"], read["masked_lm_ids"]
-        _check_as_many("segment ids", segment_ends, "ids", ends, record)
-        _check_as_many("masked ids", label_ends, "masked positions", ends_of_masks, record)
+        _check_equal_counts("segment ids", segment_ends, "ids", ends, record)
+        _check_equal_counts("masked ids", label_ends, "masked positions", ends_of_masks, record)
         try:
             labels_of_pairs = self._datasets[LABELS][start:stop]
         except H5PY_ERRORS as error:
             raise record.error(0, f"{LABELS} of records {start} to {stop - 1} cannot be read "
-                               f"({one_line(error)})") from error  # fmt: skip
+                               f"({format_on_one_line(error)})") from error  # fmt: skip
         return make_pair_batch(
             self._kind,
             ids=ids,
@@ -198,10 +198,10 @@ def is_varlength_file(file: IO[bytes]) -> bool:
         found = h5py.File(file, "r").get("input_ids")
         return isinstance(found, h5py.Dataset) and is_varlength(found)
     except H5PY_ERRORS:
-        return False  # the reader will report the fault
+        return False  # opening the file as a shard reports the fault later
 
 
-def _open(file: IO[bytes], name: str) -> dict[str, Any]:
+def _open_datasets(file: IO[bytes], name: str) -> dict[str, Any]:
     """Return the datasets by field. ShardError if a dataset is missing or its data lies outside the file."""
     from bertdata.shards.hdf5_datasets import open_datasets
     from bertdata.shards.hdf5_storage import check_storage
@@ -210,7 +210,7 @@ def _open(file: IO[bytes], name: str) -> dict[str, Any]:
     try:
         check_storage(datasets, file.seek(0, 2), name)
     except H5PY_ERRORS as error:
-        raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+        raise ShardError(f"{name}: not a readable HDF5 file ({format_on_one_line(error)})") from error
     return datasets
 
 
@@ -220,7 +220,7 @@ def _find_layout(file: Any, objective: str, name: str) -> ShardLayout:
     try:
         sizes: Any = {what: int(file.attrs.get(f"bertdata.{what}", size)) for what, size in _SIZES.items()}
     except H5PY_ERRORS as error:
-        raise ShardError(f"{name}: its sizes cannot be read ({one_line(error)})") from error
+        raise ShardError(f"{name}: its sizes cannot be read ({format_on_one_line(error)})") from error
     layout = ShardLayout(objective=objective, **sizes)
     check_layout(layout, name, sizes)
     return layout
@@ -236,7 +236,7 @@ def _check_ids(batch: Any, record: Any) -> None:
         )
 
 
-def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record: Any) -> None:
+def _check_equal_counts(what: str, found: "Array", of: str, expected: "Array", record: Any) -> None:
     from bertdata.examples.columns import compute_lengths
 
     ours, theirs = compute_lengths(found), compute_lengths(expected)
@@ -244,7 +244,7 @@ def _check_as_many(what: str, found: "Array", of: str, expected: "Array", record
 
 
 def _make_segments(block: Any) -> "Array":
-    """Return each example's segment ids: zeros, then ones."""
+    """Return the segment ids of all tokens: in each example zeros for segment A, then ones for segment B."""
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths

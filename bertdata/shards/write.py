@@ -1,4 +1,4 @@
-"""Write examples to containers and hash them on the way, into a single shard or a shard per length bin."""
+"""Write examples to one shard or to a shard per length bin, and hash them on the way."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ BIN_BATCH = 4096
 class CountingWriter:
     """Wrapper of a shard writer that counts examples, tokens and masks and computes the content md5.
 
-    layout: the examples' layout. also: called with each batch.
+    also: function that is called with each batch, for example to collect the examples' lengths.
     """
 
     def __init__(
@@ -61,19 +61,23 @@ def write_bins(
     writers: Sequence[CountingWriter],
     tell: Callable[[int], None],
 ) -> None:
-    """Write each example to the writer of its length bin, in order. tell: see write_examples."""
-    for first, batch in _batches(examples):
-        for number, inside in _cut(batch, bin_size):
+    """Write each example to the writer of its length bin, in order.
+
+    bin_size: a bin holds the lengths up to a multiple of it, so bin 0 holds 1 to bin_size tokens.
+    tell: called with the number of the first example of each batch after the batch is written.
+    """
+    for first, batch in _iterate_batches(examples):
+        for number, inside in _cut_into_bins(batch, bin_size):
             writers[number].write(inside)
         tell(first)
 
 
-def _batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch]]:
+def _iterate_batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch]]:
     for first in range(0, len(examples), BIN_BATCH):
         yield first, examples.batch(first, min(first + BIN_BATCH, len(examples)))
 
 
-def _cut(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch]]:
+def _cut_into_bins(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch]]:
     try:
         yield from cut_bins(batch, bin_size)
     except ModuleNotFoundError:
@@ -98,7 +102,7 @@ def write_examples(
     layout: None for the layout of the settings.
     name: the shard, for errors.
     tell: called with the number of the first example of each batch after the batch is written.
-    also: called with each batch.
+    also: called with each batch, for example to collect the examples' lengths.
     """
     layout = layout or settings.layout
     container = find_container(settings.format)

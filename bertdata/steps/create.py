@@ -14,7 +14,7 @@ from bertdata.build.given_tokenizer import check_tokenizer
 from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import ShardTask, Target, TaskPlan, TaskResult, keep_task, run_task
 from bertdata.config.settings import ExampleSettings
-from bertdata.dataset.lost_text import lost_warnings
+from bertdata.dataset.lost_text import check_lost_text
 from bertdata.dataset.manifest import Manifest
 from bertdata.dataset.provenance import Provenance, find_provenance
 from bertdata.errors import MissingInputError
@@ -56,7 +56,7 @@ class MadeDataset:
     @property
     def warnings(self) -> list[str]:
         """Warnings about the whole dataset, such as that much of its text is in no example."""
-        return lost_warnings(self.directory, self.manifest.as_json())
+        return check_lost_text(self.directory, self.manifest.as_json())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.config.recipes import RECIPES, find_recipe
 from bertdata.config.value_check import check_names, check_values
 from bertdata.errors import SettingsError, SettingsFileError
@@ -38,7 +38,7 @@ _RECORDS = ("tokenizer", "objective", "container")
 _PHASES = ("phase1", "phase2")
 _OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
     record: {
-        item.name: schema_of(GivenDatasetSettings)[item.name]
+        item.name: derive_schemas(GivenDatasetSettings)[item.name]
         for item in fields(GivenDatasetSettings)
         if item.metadata["record"] == record
     }
@@ -206,7 +206,7 @@ class DatasetFile:
         kind = find_objective(self._objective).settings_type
         records = {item.name: item.metadata.get("record") for item in fields(kind)}
         schemas: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
-        for name, schema in schema_of(kind).items():
+        for name, schema in derive_schemas(kind).items():
             if name != "objective":
                 schemas[str(records[name])][name] = schema
         if not place:

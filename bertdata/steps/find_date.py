@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bertdata._native import Engine
-from bertdata.config.held_out_names import mlperf_part_name
+from bertdata.config.held_out_names import make_mlperf_part_name
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
@@ -189,10 +189,10 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
     """Return the published file to reproduce: the table's first extracted file, else its first text part."""
     for row in _find_rows(rows, make_file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
-    for row in _find_rows(rows, f"results/{mlperf_part_name(0)}"):
+    for row in _find_rows(rows, f"results/{make_mlperf_part_name(0)}"):
         return _Target(row, _has_whole_part, _PartMaker(_count_files(rows, table), load_splitter))
     raise SettingsError(
-        f"table {table}: has no row for {make_file_name(0)} nor for results/{mlperf_part_name(0)}; "
+        f"table {table}: has no row for {make_file_name(0)} nor for results/{make_mlperf_part_name(0)}; "
         "one of them tells the day"
     )
 

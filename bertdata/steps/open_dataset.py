@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from bertdata.dataset import reader
 from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.mixture.weights import Weight, whole_weights
+from bertdata.dataset.mixture.weights import Weight, make_whole_weights
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.dataset.views.by_number import ExamplesByNumber
-from bertdata.dataset.views.examples import check_rank, examples_of
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.views.examples import check_rank, iterate_examples
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ShardLayout, Vocabulary
@@ -89,7 +89,7 @@ def _open_mixture(
     sources = [(convert_path(path), weight) for path, weight in paths.items()]
     if not sources:
         raise SettingsError("the mixture has no sources; give paths with their weights")
-    weights = whole_weights(sources)
+    weights = make_whole_weights(sources)
     parts = open_sources([path for path, _ in sources], unverified=unverified, objective=objective)
     return mix_examples(parts, weights, **given)
 
@@ -132,7 +132,7 @@ class ExampleDataset:
         return self.opened.examples
 
     def __iter__(self) -> Iterator[Any]:
-        return examples_of(self.opened, range(len(self)), self.objective)
+        return iterate_examples(self.opened, range(len(self)), self.objective)
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Any: ...
@@ -149,7 +149,7 @@ class ExampleDataset:
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples with these numbers. A torch DataLoader calls this for each batch."""
-        return self._by_number.several(numbers)
+        return self._by_number.get_several(numbers)
 
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
         """Yield all examples as dicts of NumPy arrays, ``batch_size`` examples at a time.
@@ -160,11 +160,11 @@ class ExampleDataset:
             use. False: the objective's columns without padding, where example i has the ids ``ids[ends[i -
             1]:ends[i]]``.
         """
-        from bertdata.dataset.views.model_rows import column_batches, row_batches
+        from bertdata.dataset.views.model_rows import iterate_column_batches, iterate_row_batches
 
         if batch_size < 1:
             raise SettingsError(f"batch_size is {batch_size}, expected 1 or more")
-        return (row_batches if padded else column_batches)(self.opened, batch_size)
+        return (iterate_row_batches if padded else iterate_column_batches)(self.opened, batch_size)
 
     def fairseq_batches(
         self,
@@ -186,10 +186,10 @@ class ExampleDataset:
         start: number of the first batch to yield.
         """
         self._refuse_mixture("fairseq_batches()")
-        from bertdata.dataset.views.model_rows import ordered_rows
+        from bertdata.dataset.views.model_rows import iterate_ordered_rows
 
         places = {"rank": rank, "world": world, "start": start}
-        return ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)
+        return iterate_ordered_rows(self.opened, batch_size=batch_size, seed=seed, epoch=epoch, **places)
 
     def masked(
         self,
@@ -233,7 +233,7 @@ class ExampleDataset:
         )
         masker = self._masker(masking, vocab, settings)
         masked = partial(mask_dataset, masker=masker, seed=seed, epoch=epoch)
-        return replace(self, opened=self.opened.changed(masked))
+        return replace(self, opened=self.opened.change_sources(masked))
 
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
         """Return the object that draws new masks for the examples.
@@ -252,9 +252,9 @@ class ExampleDataset:
 
         All their labels would be -100, and any loss would be 0.
         """
-        from bertdata.dataset.mask_presence import without_masks
+        from bertdata.dataset.mask_presence import find_unmasked_directories
 
-        if unmasked := without_masks(self.opened):
+        if unmasked := find_unmasked_directories(self.opened):
             raise SettingsError(
                 f"{unmasked[0]}: its examples have no masks, so that {view} would give no labels; "
                 f"open_dataset(...).masked() draws masks for every view{remedy}"
@@ -338,7 +338,7 @@ class ExampleDataset:
 
         SettingsError if there is none.
         """
-        vocabulary = known_vocabulary(path_or_name, dataset)
+        vocabulary = load_dataset_vocabulary(path_or_name, dataset)
         if vocabulary is None:
             name = self.opened.name
             raise SettingsError(
@@ -404,7 +404,7 @@ class ExampleDataset:
         The other settings are those of ``masked``.
         """
         require_package("torch", "train", ".collator()")
-        from bertdata.dataset.masked_data import masked_layout
+        from bertdata.dataset.masked_data import make_masked_layout
         from bertdata.dataset.views.torch_examples import Collator
         from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 
@@ -427,7 +427,7 @@ class ExampleDataset:
             mask_counts=mask_counts,
         )
         masker = self._masker(masking, vocab, settings)
-        layout = masked_layout(self.opened, masker)
+        layout = make_masked_layout(self.opened, masker)
         return Collator(layout=layout, objective=self.objective, masker=masker)
 
     def datasets(self, *, streaming: bool = True) -> Any:
@@ -442,9 +442,9 @@ class ExampleDataset:
         """
         require_package("datasets", "datasets", ".datasets()")
         self._check_labels(".datasets()")
-        from bertdata.dataset.views.huggingface import iterable_dataset, map_dataset
+        from bertdata.dataset.views.huggingface import make_iterable_dataset, make_map_dataset
 
-        return (iterable_dataset if streaming else map_dataset)(self.opened, self.objective)
+        return (make_iterable_dataset if streaming else make_map_dataset)(self.opened, self.objective)
 
     def tensorflow(self, *, batch_size: int | None = None) -> Any:
         """Return a ``tf.data.Dataset`` of padded rows under the names of TFRecord fields, for any container.
@@ -455,18 +455,18 @@ class ExampleDataset:
         """
         require_package("tensorflow", "tf", ".tensorflow()")
         self._check_labels(".tensorflow()")
-        from bertdata.dataset.views.tensorflow_rows import tensorflow_dataset
+        from bertdata.dataset.views.tensorflow_rows import make_tensorflow_dataset
 
         if batch_size is not None:
             check_positive_integer("batch_size", batch_size)
-        return tensorflow_dataset(self.opened, self.objective, batch_size)
+        return make_tensorflow_dataset(self.opened, self.objective, batch_size)
 
     def feature_spec(self) -> dict[str, Any]:
         """Return the features of the dataset's TFRecord shards, by field, for ``tf.io.parse_example``."""
         require_package("tensorflow", "tf", ".feature_spec()")
-        from bertdata.dataset.views.tensorflow_rows import feature_spec
+        from bertdata.dataset.views.tensorflow_rows import make_feature_spec
 
-        return feature_spec(self.opened)
+        return make_feature_spec(self.opened)
 
     def __repr__(self) -> str:
         layout = self.layout

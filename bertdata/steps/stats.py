@@ -3,7 +3,7 @@
 from functools import partial
 
 from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.examples.objectives import find_objective
 from bertdata.io.outputs import check_output, picture_form
 from bertdata.io.process_pool import run_all
@@ -66,7 +66,7 @@ def stats(
 
 def _find_mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
     """Return the id of the mask token, None if the vocabulary is not known."""
-    vocabulary = known_vocabulary(vocab, dataset)
+    vocabulary = load_dataset_vocabulary(vocab, dataset)
     return vocabulary.mask if vocabulary else None
 
 

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from bertdata.config.held_out_names import record_eval_name
+from bertdata.config.held_out_names import make_record_eval_name
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.directory import PlanKind, TextDirectory
@@ -58,10 +58,10 @@ def write_held_out(
                 if sink is None or run.part > len(made):
                     if sink is not None:
                         stack.close()
-                        made.append(sink.entry(record_eval_name(len(made))))
-                    sink = stack.enter_context(_open_noted(text, record_eval_name(run.part)))
+                        made.append(sink.entry(make_record_eval_name(len(made))))
+                    sink = stack.enter_context(_open_noted(text, make_record_eval_name(run.part)))
                 sink.write(found.text[ends[run.start] : ends[run.stop]])
-    return made if sink is None else [*made, sink.entry(record_eval_name(len(made)))]
+    return made if sink is None else [*made, sink.entry(make_record_eval_name(len(made)))]
 
 
 def _open_noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:

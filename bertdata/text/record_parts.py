@@ -13,7 +13,7 @@ from dataclasses import asdict
 from shutil import copyfileobj
 from typing import Any, NamedTuple
 
-from bertdata.config.held_out_names import REMOVED, record_part_name
+from bertdata.config.held_out_names import REMOVED, make_record_part_name
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.entry_json import parse_entry_list
@@ -96,7 +96,7 @@ class RecordParts:
 
     def _resume(self) -> None:
         """Keep the parts of an earlier run, up to the first part that is missing or changed."""
-        while (note := self._text.commit.read_note(record_part_name(len(self.made)))) is not None:
+        while (note := self._text.commit.read_note(make_record_part_name(len(self.made)))) is not None:
             try:
                 entries = parse_entry_list(FileEntry, note.get("files"))
             except ManifestError:
@@ -211,7 +211,7 @@ class RecordParts:
 
         The file appears under its name when the stack is closed.
         """
-        name = record_part_name(len(self.made))
+        name = make_record_part_name(len(self.made))
         if kind != _PART:
             name = self._text.commit.scratch_name(f"{name}.{kind}")
         return name, stack.enter_context(self._text.open(name))

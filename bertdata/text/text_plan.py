@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertdata.config.held_out_names import EVAL_MD5, EVAL_TEXT, mlperf_part_name
+from bertdata.config.held_out_names import EVAL_MD5, EVAL_TEXT, make_mlperf_part_name
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_identity import FileIdentity, identify
@@ -74,7 +74,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
         names, part_of = list_nvidia_shard_names(settings), []
     else:
         part_of = plan_parts(_measure_texts(identities, kinds), settings.block_size, files)
-        names = [mlperf_part_name(number) for number in range(max(part_of) + 1)]
+        names = [make_mlperf_part_name(number) for number in range(max(part_of) + 1)]
     return TextPlan(
         settings=settings,
         names=names,

@@ -7,7 +7,7 @@ The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bertdata.config.held_out_names import held_out, is_list, pattern_of_test_shards
+from bertdata.config.held_out_names import find_held_out, is_companion_list, make_test_pattern
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, parse_json
@@ -35,7 +35,7 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
             found.append(path)
             continue
         # held_out recognises evaluation files, and test shards if there are training shards, by their names.
-        left_out = held_out(listed)
+        left_out = find_held_out(listed)
         found += [storage.join(path, name) for name in listed if name not in left_out]
         notes += _describe_left_out(path, left_out)
     return TrainingText(paths=found, notes=tuple(notes))
@@ -49,19 +49,21 @@ def list_text_files(directory: str) -> list[str] | None:
     data = storage.read_bytes(where)
     if parse_json(data, where).get("kind") != TEXT_KIND:
         return None
-    return [entry.name for entry in parse_text_manifest(data, where).files if not is_list(entry.name)]
+    return [
+        entry.name for entry in parse_text_manifest(data, where).files if not is_companion_list(entry.name)
+    ]
 
 
 def refuse_lists(paths: Iterable[str]) -> None:
     """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
-        if storage.base_name(path) == MD5SUMS_NAME or is_list(path):
+        if storage.base_name(path) == MD5SUMS_NAME or is_companion_list(path):
             raise SettingsError(f"{path}: is a list of ours, expected text; {_suggest_training_text(path)}")
 
 
 def refuse_held_out(files: Sequence[str]) -> None:
     """Raise SettingsError if any of the files is held out of training."""
-    found = held_out(files)
+    found = find_held_out(files)
     if found:
         more = f" (and {len(found) - 1} more)" if found[1:] else ""
         raise SettingsError(
@@ -75,7 +77,7 @@ def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
 
     There is none for evaluation files like ``eval.txt``.
     """
-    pattern = pattern_of_test_shards(left_out)
+    pattern = make_test_pattern(left_out)
     if pattern is None:
         return []
     return [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bertdata.config.held_out_names import held_out, is_list
+from bertdata.config.held_out_names import find_held_out, is_companion_list
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 
@@ -38,8 +38,8 @@ def count_withheld_in_training(
 
     Returns None if no text is withheld.
     """
-    names = [file.name for file in files if not is_list(file.name)]
-    withheld = set(held_out(names))
+    names = [file.name for file in files if not is_companion_list(file.name)]
+    withheld = set(find_held_out(names))
     held = tuple((storage.join(directory, file.name), file.md5) for file in files if file.name in withheld)
     # Each training file is searched for the withheld digests in a worker. A withheld text that occurs twice
     # in the evaluation set counts twice, so its digest is counted here.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from bertdata.config.dataset_settings import SettingsRecord, vocabulary_record
+from bertdata.config.dataset_settings import SettingsRecord, make_vocabulary_record
 from bertdata.records import Vocabulary
 
 VOCABULARY_NAME = "vocab.txt"
@@ -58,7 +58,7 @@ class TokenizerJson:
             "file": TOKENIZER_NAME,
             "roles": dict(self.roles),
             "between": self.between,
-            "vocabulary": vocabulary_record(vocabulary)
+            "vocabulary": make_vocabulary_record(vocabulary)
             | ({"size": size} if size != vocabulary.tokens else {}),
         }
 

@@ -8,7 +8,7 @@ import pytest
 from bertdata.examples.mlm.blocks import BREAKS
 from bertdata.io.file_check import HashingSink
 from bertdata.shards.containers import open_reader
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from bertdata.shards.write import write_examples
 from golden.cases import as_expected, as_text, case_names, load_case, make
 
@@ -34,7 +34,7 @@ def test_container_gives_back_the_expected_examples(name, engine, tmp_path: Path
     with shard.open("wb") as file:
         recorded = write_examples(examples, case.settings, HashingSink(file.write), engine=engine)
     expected = json.loads(case.expected_file.read_text())["content_md5"]
-    assert content_md5(str(shard), engine) == expected
+    assert compute_content_md5(str(shard), engine) == expected
     assert recorded in (None, expected)
     with open_reader(str(shard), engine) as reader:
         assert len(reader) == len(examples)

@@ -12,7 +12,7 @@ import pytest
 
 from bertdata.cli.main import main
 from bertdata.examples.bert.settings import BertSettings
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from tests.support.example_flags import create_flags
 
 NAME = re.compile(r"(\w+?)__(.+?)__s(\d+)__p(\d+)__d(\d+)__seed(\d+)(?:__([\w-]+))?\.(tfrecord|hdf5)")
@@ -118,7 +118,7 @@ def test_two_inputs_to_two_outputs_as_the_original_deals_them(engine, expected, 
         "--max_predictions_per_seq=20", "--dupe_factor=2", "--random_seed=12345", f"--engine={engine}",
     ]) == 0  # fmt: skip
     for output in outputs:
-        assert content_md5(str(output), engine) == expected[output.name]["content_md5"]
+        assert compute_content_md5(str(output), engine) == expected[output.name]["content_md5"]
         assert output.stat().st_size == expected[output.name]["bytes"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bertdata.cli.main import main
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from bertdata.text.cleaning import clean_by_table, clean_lines
 from golden.cases import Case, case_names, load_case
 from golden.stages import EXTRACTED
@@ -59,7 +59,7 @@ def test_create_makes_what_the_original_made(name, engine, tmp_path):
     flags = [*create_flags(case.settings), "--engine", engine]
     assert main(["create", *input_paths(case), *places, *flags]) == 0
     shard = tmp_path / "out" / f"{case.inputs[0]}.{case.settings.format}"
-    assert content_md5(str(shard), engine) == original["content_md5"]
+    assert compute_content_md5(str(shard), engine) == original["content_md5"]
     assert examples_of(tmp_path / "out") == [original["examples"]]
 
 

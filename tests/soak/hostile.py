@@ -31,13 +31,13 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.examples.bert.objective import BERT
 from bertdata.records import ShardLayout, Vocabulary
 from bertdata.shards.containers import make_reader
-from bertdata.shards.crc32c import masked_crc32c
+from bertdata.shards.crc32c import compute_masked_crc32c
 from bertdata.shards.hdf5 import Hdf5Reader, Hdf5Writer
 from bertdata.shards.lddl import LddlReader, LddlWriter
 from bertdata.shards.packed.layouts import LAYOUTS, make_pack_writer
 from bertdata.shards.packed.packs import PackBatch
 from bertdata.shards.parquet import ParquetReader, ParquetWriter
-from bertdata.shards.tfrecord import TFRecordReader, TFRecordWriter, canonical_blocks
+from bertdata.shards.tfrecord import TFRecordReader, TFRecordWriter, read_canonical_blocks
 from bertdata.shards.varlength import VarlengthReader, VarlengthWriter
 
 SLOWEST_SECONDS = 10.0
@@ -127,7 +127,7 @@ def read_with(reader: Any) -> Read:
 
 
 def canonical(data: bytes) -> object:
-    return b"".join(block for block, _ in canonical_blocks(io.BytesIO(data), "shard"))
+    return b"".join(block for block, _ in read_canonical_blocks(io.BytesIO(data), "shard"))
 
 
 SHARDS: dict[str, tuple[Callable[[], bytes], tuple[Read, ...]]] = {
@@ -193,7 +193,7 @@ def forge(data: bytearray, stream: random.Random) -> bytes:
 
 def framed(payload: bytes) -> bytes:
     length = struct.pack("<Q", len(payload))
-    crcs = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(payload))
+    crcs = struct.pack("<I", compute_masked_crc32c(length)), struct.pack("<I", compute_masked_crc32c(payload))
     return length + crcs[0] + payload + crcs[1]
 
 

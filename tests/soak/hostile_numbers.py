@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.main import main as bertdata
-from bertdata.config.value_check import types_of
+from bertdata.config.value_check import list_types
 from tests.soak.hostile_checkpoints import Ending, ran
 from tests.soak.hostile_files import make_place, wrong
 from trainer.__main__ import main as trainer
@@ -102,7 +102,7 @@ def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
     numeric = [
         f"--{name.replace('_', '-')}"
         for name, schema in known_names().items()
-        if not {"integer", "number"}.isdisjoint(types_of(schema)) and name not in _STARTS_PROCESSES
+        if not {"integer", "number"}.isdisjoint(list_types(schema)) and name not in _STARTS_PROCESSES
     ]
     yield "pretrain", trainer, list(_RUN), numeric
     split = [

@@ -16,7 +16,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from bertdata.shards.crc32c import masked_checksum
+from bertdata.shards.crc32c import compute_masked_checksum
 from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.formats.nvidia import split_by_decay
@@ -222,7 +222,7 @@ def blocks(*bodies: bytes, times: int = 1, snappy: bool = False) -> Make:
             stored = bytes(cramjam.snappy.compress_raw(body)) if kind else body
             offset = len(out)
             stored += bytes([kind])
-            out.extend(stored + struct.pack("<I", masked_checksum(stored)))
+            out.extend(stored + struct.pack("<I", compute_masked_checksum(stored)))
             return encode_varint(offset) + encode_varint(len(stored) - 1)
 
         handles = [put(body, int(snappy)) for body in bodies] * times
@@ -249,7 +249,7 @@ def long_keys(count: int, size: int) -> bytes:
 
 def variable(shape: tuple[int, ...], size: int = 0, dtype: int = 1, name: bytes = b"global_step") -> Make:
     """An index of one variable without data."""
-    entry = BundleEntry(dtype, shape, 0, 0, size, masked_checksum(b"")).encode()
+    entry = BundleEntry(dtype, shape, 0, 0, size, compute_masked_checksum(b"")).encode()
     return blocks(block(HEADER + key_entry(0, name, entry)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.errors import SettingsError
 from tests.support.paths import ROOT
 from trainer.config.flags import make_config
@@ -38,8 +38,8 @@ def warmup_updates(config: Config) -> int:
 
 def assert_declared(kind: type[Section]) -> None:
     """Assert that each field of the section is declared, and described."""
-    assert list(schema_of(kind)) == [field.name for field in fields(kind)]
-    assert all(item["description"] for item in schema_of(kind).values())
+    assert list(derive_schemas(kind)) == [field.name for field in fields(kind)]
+    assert all(item["description"] for item in derive_schemas(kind).values())
 
 
 def assert_keys(config: Config, **wanted: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bertdata.examples.bert.batch import BertExample
 from bertdata.shards.example_proto import encode_example
-from bertdata.shards.framing import frame
+from bertdata.shards.framing import frame_payload
 
 Arrays = dict[str, Any]
 
@@ -68,7 +68,8 @@ def as_tfrecord(fields: Arrays) -> bytes:
     """The rows as records; arrays of floats become features of floats."""
     rows = range(len(next(iter(fields.values()))))
     return b"".join(
-        frame(encode_example({name: _feature(array[row]) for name, array in fields.items()})) for row in rows
+        frame_payload(encode_example({name: _feature(array[row]) for name, array in fields.items()}))
+        for row in rows
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.weights import split_paths
-from bertdata.dataset.vocabulary import known_tokenizer
+from bertdata.dataset.vocabulary import load_dataset_tokenizer
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import warn_of_casing
@@ -35,8 +35,8 @@ def tokenizer_of_data(config: Config) -> TokenizerFile | None:
     """
     dataset = find_training_data(training_paths(config), given=False)
     if dataset is None or dataset.manifest:
-        return None if dataset is None else known_tokenizer(None, dataset)
-    file = known_tokenizer(config.masking.vocab, dataset)
+        return None if dataset is None else load_dataset_tokenizer(None, dataset)
+    file = load_dataset_tokenizer(config.masking.vocab, dataset)
     if isinstance(file, VocabularyFile):
         file = replace(file, lower_case=not warn_of_casing(vocabulary_of(file), True))
     return file

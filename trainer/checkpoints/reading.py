@@ -7,7 +7,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from bertdata.config.value_check import check_values, types_of
+from bertdata.config.value_check import check_values, list_types
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io.file_check import file_md5
 from bertdata.io.json_text import parse_json_text
@@ -69,7 +69,7 @@ def _typed(values: dict[str, Any], where: str) -> State:
     """
     try:
         check_values({"state": values}, {"state": load_schema("checkpoint")}, f"{where}: ")
-        types = {name: {"type": types_of(item)} for name, item in properties().items()}
+        types = {name: {"type": list_types(item)} for name, item in properties().items()}
         check_values(values["config"], types, f"{where}: config: ")
         read_model_config(values["model"], f"{where}: model")
     except SettingsError as error:

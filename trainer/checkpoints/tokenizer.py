@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.config.value_check import read_object
-from bertdata.dataset.vocabulary import known_tokenizer
+from bertdata.dataset.vocabulary import load_dataset_tokenizer
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
 from bertdata.tokens.files import (
@@ -129,7 +129,7 @@ def _find_in_data(
         dataset = find_training_data(features, given=False)
     if dataset is None:
         return None, None
-    file = known_tokenizer(given, dataset)
+    file = load_dataset_tokenizer(given, dataset)
     return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 

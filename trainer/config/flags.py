@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bertdata.config.value_check import check_names, check_values, types_of
+from bertdata.config.value_check import check_names, check_values, list_types
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 from trainer.config.settings import (
@@ -150,7 +150,7 @@ def _normal(word: str) -> str:
     given, equals, value = word[2:].partition("=")
     name, known = given.replace("-", "_"), known_names()
     positive = name.removeprefix("no").removeprefix("_")
-    if name not in known and "boolean" in types_of(known.get(positive, {})):
+    if name not in known and "boolean" in list_types(known.get(positive, {})):
         return f"{flag(positive)}=false"
     if name not in _NO_KEYS:
         _check_known(name, "--")
@@ -172,7 +172,7 @@ def _whole(name: str, value: Any) -> Any:
 
     JSON does not distinguish 8 from 8.0.
     """
-    whole = isinstance(value, float) and value.is_integer() and "integer" in types_of(known_names()[name])
+    whole = isinstance(value, float) and value.is_integer() and "integer" in list_types(known_names()[name])
     return int(value) if whole else value
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.cli.common.parser import Parser
-from bertdata.config.value_check import types_of
+from bertdata.config.value_check import list_types
 from trainer.config.files import read_config, shipped_configs
 from trainer.config.help_keys import common_keys, value_name
 from trainer.config.phases import ambiguous_data_error
@@ -208,7 +208,7 @@ def _add(group: _ArgumentGroup, name: str, command: str, usual: Mapping[str, Any
     spelled = flag(name_in_command(name, command))
     text = _TEXTS.get(name, "") if command == _FINETUNE else ""
     text = (text or describe(name, usual)).replace("%", "%%")
-    if "boolean" in types_of(item):
+    if "boolean" in list_types(item):
         # --rows for a switch that is off by default or belongs to a device, else --compile, --no-compile.
         is_off = item.get("default") is False or name in device_properties()
         names = [spelled] if is_off else [spelled, f"--no-{spelled[2:]}"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bertdata.config.value_check import types_of
+from bertdata.config.value_check import list_types
 from trainer.config.settings import known_names, phase_names, properties
 
 _FINETUNE = """
@@ -79,4 +79,4 @@ def value_name(name: str) -> str:
     key, _ = phase_names().get(name, (name, 0))
     if key in _VALUE_OF_KEY:
         return _VALUE_OF_KEY[key]
-    return next(_VALUE_OF_TYPE[kind] for kind in types_of(known_names()[key]) if kind != "null")
+    return next(_VALUE_OF_TYPE[kind] for kind in list_types(known_names()[key]) if kind != "null")

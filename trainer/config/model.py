@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from bertdata.config.declared import schema_of, setting
+from bertdata.config.declared import derive_schemas, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import FOREIGN
@@ -82,7 +82,7 @@ class ModelConfig:
         return self.encoder or self.model_type
 
     def __post_init__(self) -> None:
-        check_values(asdict(self), schema_of(type(self)))
+        check_values(asdict(self), derive_schemas(type(self)))
         width, heads = self.hidden_size, self.num_attention_heads
         if width % heads:
             raise SettingsError(f"hidden_size is {width}, no multiple of num_attention_heads ({heads})")
@@ -95,7 +95,7 @@ class ModelConfig:
     @classmethod
     def file_keys(cls) -> dict[str, Any]:
         """Return the schema of each key that a model file may have, including keys of other programs."""
-        return {**schema_of(cls), **FOREIGN}
+        return {**derive_schemas(cls), **FOREIGN}
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import LABEL_KEYS, check_foreign_keys, foreign_warnings, label_warnings
@@ -94,7 +94,7 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     # 3. Keep the fields of this class only. A model_type that was guessed is dropped, so that it cannot
     # contradict a model_type set elsewhere.
     warnings = [*label_warnings(values), *foreign_warnings(found, known)]
-    own = schema_of(kind)
+    own = derive_schemas(kind)
     if "model_type" not in values and found["model_type"] == "bert":
         del found["model_type"]
     return ModelFile(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bertdata.config.declared import schema_of
-from bertdata.config.value_check import check_names, check_values, types_of
+from bertdata.config.declared import derive_schemas
+from bertdata.config.value_check import check_names, check_values, list_types
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.plugins import find, is_name
@@ -27,10 +27,10 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
     """
     try:
         kind = model_kind(values)
-        known = schema_of(kind) if values.keys() <= schema_of(kind).keys() else kind.file_keys()
+        known = derive_schemas(kind) if values.keys() <= derive_schemas(kind).keys() else kind.file_keys()
         check_names(values, known)
         check_values(values, known)
-        own = schema_of(kind)
+        own = derive_schemas(kind)
         return kind(**{name: _typed(value, own[name]) for name, value in values.items() if name in own})
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
@@ -41,7 +41,7 @@ def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
 
     JSON has a single type of number, so that a dropout may be 0 or 0.0.
     """
-    kinds = types_of(schema)
+    kinds = list_types(schema)
     if value is None:
         return None
     if "number" in kinds:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bertdata.config.declared import repeat_setting, schema_of, setting
+from bertdata.config.declared import derive_schemas, repeat_setting, setting
 from bertdata.config.settings import require
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
@@ -128,7 +128,7 @@ class ModernBertConfig(ModelConfig):
     def file_keys(cls) -> dict[str, Any]:
         fixed = {name: {"const": value} for name, value in _CONSTANT.items()}
         unread = dict.fromkeys(_UNREAD, True)
-        return {**ModelConfig.file_keys(), **schema_of(cls), **fixed, **unread}
+        return {**ModelConfig.file_keys(), **derive_schemas(cls), **fixed, **unread}
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from functools import cache, partial
 from inspect import Parameter
 from typing import Any
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.config.settings import require
-from bertdata.config.value_check import check_names, read_value, types_of
+from bertdata.config.value_check import check_names, list_types, read_value
 from bertdata.errors import SettingsError
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 from trainer.config.sections.data import DataSection, LoadingSection
@@ -91,7 +91,7 @@ class Config:
         given = rename_to_keys(given)
         check_names(given, properties() | device_properties())
         sections: dict[str, Any] = {
-            section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
+            section: kind(**{name: given[name] for name in derive_schemas(kind) if name in given})
             for section, kind in section_kinds().items()
         }
         return cls(**sections)
@@ -211,7 +211,7 @@ def properties() -> dict[str, dict[str, Any]]:
     found = {
         name: {"section": section, **item}
         for section in SECTIONS
-        for name, item in schema_of(section_kinds()[section]).items()
+        for name, item in derive_schemas(section_kinds()[section]).items()
     }
     options = {
         "description": "keys of other trainers that have an effect on some devices only",
@@ -228,7 +228,7 @@ def device_properties() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each key that affects some devices only. ``devices`` lists them."""
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
-        for name, item in schema_of(section_kinds()[device]).items():
+        for name, item in derive_schemas(section_kinds()[device]).items():
             others = found[name]["devices"] if name in found else []
             found[name] = {**item, "devices": [*others, device]}
     return found
@@ -273,7 +273,7 @@ def phase_names() -> dict[str, tuple[str, int]]:
 
 def section_keys(section: str) -> list[str]:
     """Return the keys of a section."""
-    return list(schema_of(section_kinds()[section]))
+    return list(derive_schemas(section_kinds()[section]))
 
 
 def flag(name: str) -> str:
@@ -285,7 +285,7 @@ def add_flag(parser: Any, name: str) -> None:
     """Add the flag of a name to an argparse parser. The parsed value has the same name."""
     item = known_names()[name]
     more: dict[str, Any] = {}
-    if "boolean" in types_of(item):
+    if "boolean" in list_types(item):
         more = {"nargs": "?", "const": True}
     elif "phases" in item:
         more = {"action": "append"}
@@ -317,4 +317,4 @@ def read_word(name: str, word: str) -> Any:
     is_list = item.get("items") == {"type": "string"}
     if is_list and not word.lstrip().startswith("["):
         return word.split(",")
-    return read_value(word, types_of(item), "a list of texts" if is_list else flag(name))
+    return read_value(word, list_types(item), "a list of texts" if is_list else flag(name))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from trainer.config.environment import keys_of_environment
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import read_model_file
@@ -82,7 +82,7 @@ def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str])
 
 def model_keys() -> set[str]:
     """Return the keys, of all architectures, that a model file may have."""
-    return {*schema_of(ModelConfig), *schema_of(ModernBertConfig)}
+    return {*derive_schemas(ModelConfig), *derive_schemas(ModernBertConfig)}
 
 
 def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:

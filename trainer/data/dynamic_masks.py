@@ -11,7 +11,7 @@ from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.masked_data import MaskedData, make_masker, mask_dataset
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Shard
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 from bertdata.examples.dynamic_masking.masker import Draws, Masker, remove_masks
@@ -185,7 +185,7 @@ def find_vocabulary(
     masking: name of the masking, for the message. Raises SettingsError if there is no vocabulary.
     """
     dataset = find_datasets(split_paths(paths)[0])[0]
-    vocabulary = known_vocabulary(config.masking.vocab, dataset)
+    vocabulary = load_dataset_vocabulary(config.masking.vocab, dataset)
     if vocabulary is None:
         raise SettingsError(
             f"{data.name}: masking {masking} needs its vocabulary, which is not beside the data; give --vocab"

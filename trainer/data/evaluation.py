@@ -54,7 +54,7 @@ def evaluation_batches(
     layout = _unpack_layout(data.layout)
 
     def batches() -> Iterator[Batch]:
-        groups = ([group] for group in columns.regroup_batches(data.run(own), batch_size))
+        groups = ([group] for group in columns.regroup_batches(data.read_range(own), batch_size))
         for group in islice(chain(groups, repeat([])), count):
             held = CompactExamples(group, layout)
             rows = np.arange(len(held.lengths))

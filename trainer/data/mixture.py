@@ -52,7 +52,7 @@ class MixedOrder(Order):
         # following: examples of each source before the place after the last one.
         places = position.epoch * self.examples + position.examples + offsets
         sources, numbers = self._turns.find(places)
-        following = self._turns.counts(int(places.max()) + 1)
+        following = self._turns.count_turns(int(places.max()) + 1)
         for source, order in enumerate(self._orders):
             targets = np.flatnonzero(sources == source)
             wanted = np.concatenate([numbers[targets], following[source] + self._kept])
@@ -67,7 +67,7 @@ class MixedOrder(Order):
 
     def epochs(self, place: int) -> list[float]:
         """Return how many epochs of each source lie before a place."""
-        counts = self._turns.counts(place).tolist()
+        counts = self._turns.count_turns(place).tolist()
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from bertdata.config.settings import require
 from bertdata.dataset.discover import FoundDataset, find_datasets
-from bertdata.dataset.mask_presence import without_masks
+from bertdata.dataset.mask_presence import find_unmasked_directories
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import OpenedDataset, Split
-from bertdata.dataset.vocabulary import fit_warnings
+from bertdata.dataset.vocabulary import check_vocabulary_fit
 from bertdata.examples.groups import MASKS, has_group
 from bertdata.examples.objectives import find_objective, without_word_starts
 from trainer.config.model import check_length
@@ -52,7 +52,7 @@ def open_configured(
     may_have_masks = has_group(find_objective(name).batch_type, MASKS)
     no_words = f"{data.name}: the examples of the objective {name} have no masked words to draw"
     require(may_have_masks or not is_dynamic, no_words)
-    unmasked = without_masks(data)
+    unmasked = find_unmasked_directories(data)
     if not unmasked:
         return data
     require(is_dynamic, f"{unmasked[0]}: its examples have no masks; --masking dynamic draws them")
@@ -104,7 +104,7 @@ def data_warnings(config: Config, paths: str | None) -> list[str]:
 
     Only datasets with a manifest can be checked.
     """
-    return [warning for dataset in find_verified(config, paths) for warning in fit_warnings(dataset)]
+    return [warning for dataset in find_verified(config, paths) for warning in check_vocabulary_fit(dataset)]
 
 
 def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:

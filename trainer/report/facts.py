@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.mixture.weights import split_paths
-from bertdata.dataset.shared_shards import shared_shards
+from bertdata.dataset.shared_shards import count_shared_shards
 from bertdata.errors import BertDataError
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.report.charts.values import DataTable, Value
@@ -169,7 +169,7 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
             unverified = bool(run.config.get("unverified"))
             trained = open_weighted(training, unverified=unverified, split="training")
             evaluated = open_weighted(held_out, unverified=unverified, split="test")
-            shared = shared_shards(trained, evaluated)
+            shared = count_shared_shards(trained, evaluated)
             yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 

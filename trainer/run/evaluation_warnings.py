@@ -4,8 +4,8 @@ from contextlib import suppress
 
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.dataset.reader import OpenedDataset
-from bertdata.dataset.shared_shards import same_data, shared_warnings
-from bertdata.dataset.vocabulary import known_tokenizer
+from bertdata.dataset.shared_shards import format_shared_warning, make_shared_warnings
+from bertdata.dataset.vocabulary import load_dataset_tokenizer
 from bertdata.errors import BertDataError, DataError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
@@ -49,9 +49,9 @@ def _warn_if_trained_on(path: str, data: OpenedDataset) -> list[str]:
     if not trained:
         return []
     if state.data == data.digest:
-        return [same_data(data.name, trained, "it is the")]
+        return [format_shared_warning(data.name, trained, "it is the")]
     with suppress(BertDataError):  # the training data were moved or deleted
-        return shared_warnings(
+        return make_shared_warnings(
             open_weighted(trained, unverified=bool(state.config.get("unverified")), split="training"), data
         )
     return []
@@ -60,7 +60,7 @@ def _warn_if_trained_on(path: str, data: OpenedDataset) -> list[str]:
 def warnings_of_training(config: Config) -> list[str]:
     """Return warnings about evaluation data that do not suit the training data."""
     trained = find_training_data(training_paths(config), given=False)
-    if trained is None or trained.manifest is None or (file := known_tokenizer(None, trained)) is None:
+    if trained is None or trained.manifest is None or (file := load_dataset_tokenizer(None, trained)) is None:
         return []
     return _compare_tokenizers(config, file, trained.path)
 
@@ -82,7 +82,7 @@ def _compare_tokenizers(config: Config, tokenizer: TokenizerFile | None, source:
                 f"{dataset.path}: its text {_CASING[casing]}, that of {source} {_CASING[lower_case]}: its "
                 f"words are not written as the model knows them; make the shards {_REMEDY[lower_case]}"
             )
-        own = known_tokenizer(None, dataset)
+        own = load_dataset_tokenizer(None, dataset)
         if own is not None and not is_same(own, tokenizer):
             found.append(
                 f"{dataset.path}: was made with another {_describe_tokenizers(own, tokenizer, source)}: "

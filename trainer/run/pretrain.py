@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from bertdata.dataset.shared_shards import shared_warnings
+from bertdata.dataset.shared_shards import make_shared_warnings
 from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.directory_lock import lock_directory, this_process
@@ -122,7 +122,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
             config.update.micro_batches(runtime.copies)  # raises here, not after the first phase
         find_rows(config, data)  # raises here, not after the first phase
         if held_out and training_paths(config) and runtime.workers.rank == 0:
-            warnings = shared_warnings(data, held_out)
+            warnings = make_shared_warnings(data, held_out)
             if not config.start.is_continued:
                 ids = held_out.layout.max_seq_length
                 warnings += length_warnings(held_out.name, ids, "the model", data.layout.max_seq_length)

@@ -124,7 +124,7 @@ class PretrainingEvaluation(TaskEvaluation):
 
 def _loss_table(labels: Frequencies) -> Tensor:
     """Return the loss of each label when its probability is its share of all labels."""
-    return torch.from_numpy(labels.losses()).float()
+    return torch.from_numpy(labels.compute_losses()).float()
 
 
 def sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:

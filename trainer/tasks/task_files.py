@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bertdata.dataset.shared_shards import same_data
+from bertdata.dataset.shared_shards import format_shared_warning
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
@@ -69,7 +69,7 @@ def same_file_warnings(files: TaskFiles) -> list[str]:
         return []
     if storage.size(train) != storage.size(evaluation) or file_md5(train) != file_md5(evaluation):
         return []
-    return [same_data(evaluation, train, "it is the")]
+    return [format_shared_warning(evaluation, train, "it is the")]
 
 
 def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:

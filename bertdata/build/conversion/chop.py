@@ -35,7 +35,7 @@ def make_chop_tasks(job: Job, missing: list[int], workers: int) -> list[ChopTask
 def write_consecutive_shards(task: ChopTask) -> list[ConvertedShard]:
     """Write the new shards that the task names, reading the source's examples in order."""
     job = task.job
-    examples = Supply(job.source.run(range(job.starts[task.first], job.starts[task.stop])))
+    examples = Supply(job.source.read_range(range(job.starts[task.first], job.starts[task.stop])))
     return [
         write_shard(job, number, examples.take(job.starts[number + 1] - job.starts[number]))
         for number in range(task.first, task.stop)

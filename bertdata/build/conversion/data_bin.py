@@ -40,7 +40,7 @@ def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Co
             writers[0].write(batch)
 
     [entry] = write_shard_group(job.dataset, [name], job.layout, writer, write)
-    job.dataset.commit.write(DICTIONARY_NAME, made[0].dictionary())
+    job.dataset.commit.write(DICTIONARY_NAME, made[0].dump_dictionary())
     entry = replace(entry, index_md5=job.dataset.write_index(name, made[0].index()))
     job.dataset.record(job.corpus, entry)
     return ConvertedShard(number=number, entries=(entry,))

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from bertdata.config.dataset_settings import DatasetSettings
-from bertdata.dataset.companion_files import form_of
+from bertdata.dataset.companion_files import make_shard_form
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, compute_lengths
@@ -21,8 +21,8 @@ from bertdata.examples.objectives import find_objective, without_word_starts
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
 from bertdata.packing.input_dataset import InputDataset
-from bertdata.shards.mds.fit import check_ids_alone, check_unmasked
-from bertdata.shards.mds.ids import name_sizes, sample_sizes
+from bertdata.shards.mds.fit import check_has_only_ids, check_unmasked
+from bertdata.shards.mds.ids import compute_name_sizes, compute_sample_sizes
 from bertdata.shards.mds.names import MDS, strip_ending
 from bertdata.shards.mds.shard_file import cut_by_size
 
@@ -54,7 +54,7 @@ def refuse_source(source: InputDataset, path: str) -> None:
     kind, where = find_objective(name).batch_type, f"{path}: {MDS}"
     # Files without a manifest do not say whether they are masked. The writer then checks each example.
     if "unverified" in source.settings.objective:
-        check_ids_alone(kind, name, where)
+        check_has_only_ids(kind, name, where)
     else:
         check_unmasked(kind, name, source.settings.objective, where)
 
@@ -64,13 +64,13 @@ def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: Proce
 
     SettingsError if the size limit is smaller than a sample.
     """
-    form, shards = form_of(settings), source.opened.shards
+    form, shards = make_shard_form(settings), source.opened.shards
     wide, with_len = "ndarray:uint32" in form.types, "len" in form.names
     tasks = [MeasureTask(source=source.of_shards(at, at + 1)) for at in range(len(shards))]
     sizes = []
     for shard, (_, counts) in zip(shards, pool.in_order(measure_shard, tasks), strict=True):
-        names = name_sizes(find_stem(shard.name), 0, len(counts))
-        sizes.append(sample_sizes(counts, names, wide=wide, with_len=with_len).astype(np.uint32))
+        names = compute_name_sizes(find_stem(shard.name), 0, len(counts))
+        sizes.append(compute_sample_sizes(counts, names, wide=wide, with_len=with_len).astype(np.uint32))
     try:
         return tuple(cut_by_size(np.concatenate(sizes), form.dump(), form.size_limit))
     except ValueError as error:

@@ -19,9 +19,9 @@ from bertdata.build.conversion.permute import (
 )
 from bertdata.build.conversion.settings import ConversionSettings
 from bertdata.build.conversion.shard import find_kept_shard
-from bertdata.dataset.companion_files import form_of
-from bertdata.dataset.lost_text import with_lost
-from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, corpus_entry
+from bertdata.dataset.companion_files import make_shard_form
+from bertdata.dataset.lost_text import add_lost_tokens
+from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, make_corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
@@ -37,7 +37,7 @@ from bertdata.packing.input_dataset import (
     open_input_dataset,
 )
 from bertdata.records import ExampleBatch
-from bertdata.shards.arrow_fields import arrow_fields
+from bertdata.shards.arrow_fields import list_arrow_fields
 from bertdata.shards.containers import ARROW, FAIRSEQ, MDS
 from bertdata.shards.fairseq import OBJECTIVE
 from bertdata.tokens.files import read_file_record
@@ -87,11 +87,11 @@ def plan_conversion(
         layout=layout,
         names=tuple(settings.names(number, shards, layout) for number in range(shards)),
         starts=starts,
-        corpus=corpus_entry(inputs, source.skipped),
+        corpus=make_corpus_entry(inputs, source.skipped),
         tokenizer=pin_file(read_file_record(source.settings.tokenizer, source.vocabulary_path())),
         has_masks=source.settings.objective.get("masks", True),
         bin_size=settings.bin_size,
-        form=form_of(plan.settings) if settings.to == MDS else None,
+        form=make_shard_form(plan.settings) if settings.to == MDS else None,
     )
 
 
@@ -158,7 +158,7 @@ def _finish_conversion(
 ) -> Manifest:
     """Write the converted dataset's manifest, and the other small files that the target program reads."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
-    entries = with_lost(shards, source.lost_tokens)
+    entries = add_lost_tokens(shards, source.lost_tokens)
     return job.dataset.finish(
         inputs, entries, source.skipped, vocabulary=job.tokenizer.path, provenance=source.provenance
     )
@@ -173,7 +173,7 @@ def _refuse_source(source: InputDataset, path: str, settings: ConversionSettings
     elif layout.remask:
         found = "examples in Graphcore's remasked order; make the dataset without --remask"
     elif settings.to == ARROW:
-        arrow_fields(find_objective(layout.objective), has_masks=True)
+        list_arrow_fields(find_objective(layout.objective), has_masks=True)
         return
     elif settings.to == FAIRSEQ:
         vocabulary = vocabulary_of(read_file_record(source.settings.tokenizer, source.vocabulary_path()))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, shuffle_settings
+from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, make_shuffle_settings
 from bertdata.config.settings import require
 from bertdata.examples.bins import count_bins
 from bertdata.examples.objectives import without_word_starts
@@ -103,7 +103,7 @@ class ConversionSettings:
             objective = dict(source.objective)
             if "name" in objective:
                 objective["name"] = without_word_starts(objective["name"])
-            container = {**self._make_mds_container(source), **shuffle_settings(num_shards)}
+            container = {**self._make_mds_container(source), **make_shuffle_settings(num_shards)}
             return replace(source, objective=objective, container=container)
         found = {
             name: value for name, value in drop_file_settings(source.container).items() if name != "bin_size"
@@ -115,7 +115,7 @@ class ConversionSettings:
             own["bin_size"] = self.bin_size
         if self.to == FAIRSEQ:
             source = replace(source, objective={**source.objective, "name": OBJECTIVE})
-        return replace(source, container={**found, **own, **shuffle_settings(num_shards)})
+        return replace(source, container={**found, **own, **make_shuffle_settings(num_shards)})
 
     def _make_mds_container(self, source: DatasetSettings) -> dict[str, Any]:
         """Return the container settings of an MDS dataset.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import Pieces, SortedFile, SortResult
-from bertdata.dataset.manifest import InputEntry, SkippedEntry, corpus_entry
-from bertdata.dataset.writer import refuse_nothing
+from bertdata.dataset.manifest import InputEntry, SkippedEntry, make_corpus_entry
+from bertdata.dataset.writer import refuse_only_skipped
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +20,7 @@ class Corpus:
     @property
     def entry(self) -> InputEntry:
         """One manifest entry for all parts together, with their total size and a common md5."""
-        return corpus_entry(self.inputs, self.skipped)
+        return make_corpus_entry(self.inputs, self.skipped)
 
     @property
     def md5s(self) -> dict[str, str]:
@@ -35,7 +35,7 @@ def make_corpus(results: Sequence[SortResult]) -> Corpus:
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
     if not read:
-        refuse_nothing(skipped)
+        refuse_only_skipped(skipped)
     return Corpus(inputs=read, skipped=skipped)
 
 

@@ -11,7 +11,7 @@ from bertdata.build.warnings import check_documents, warn_of_dropped_bytes
 from bertdata.cli.common.folded_warnings import FoldedWarnings
 from bertdata.config.dialects import SPECIAL_TOKENS, Dialect
 from bertdata.config.settings import LONGEST_SEQUENCE, require
-from bertdata.dataset.lost_text import count_lost, warn_of_lost
+from bertdata.dataset.lost_text import count_lost, make_lost_warnings
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
@@ -109,7 +109,9 @@ def make_files(
 
 def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
     """Report how much of the text is in no example: as a warning if it is much, otherwise as a line."""
-    if warnings := warn_of_lost(name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"):
+    if warnings := make_lost_warnings(
+        name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"
+    ):
         warn(warnings)
     elif lost:
         say(f"in no example: {lost} of the {tokens} tokens of the text")

@@ -19,7 +19,7 @@ from bertdata.records import ExampleBatch
 class MixedAccess:
     """Random access to the examples of a mixture.
 
-    Each source keeps its RandomAccess for the last pass over it.
+    For each source, the RandomAccess for the latest pass over it is kept open.
     """
 
     def __init__(self, data: MixedExamples) -> None:
@@ -27,7 +27,7 @@ class MixedAccess:
         self._turns = find_turns(tuple(source.weight for source in data.sources))
         self._sources: dict[int, tuple[int, RandomAccess]] = {}
 
-    def batch(self, numbers: Sequence[int]) -> ExampleBatch:
+    def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
         """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
         # sizes [3, 5]: turn 7 of source 0 is example 1 of its pass 2, since it restarts after 3 examples.
         sources, turns = self._turns.find(np.asarray(numbers) + self._data.first)
@@ -37,12 +37,12 @@ class MixedAccess:
         # Read pass by pass, since each pass over a source may have masks of another epoch.
         for source, number in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
             chosen = np.flatnonzero((sources == source) & (passes == number))
-            found.append(self._open_source(source, number).batch(within[chosen].tolist()))
+            found.append(self._open_source(source, number).read_batch(within[chosen].tolist()))
             places.append(chosen)
         return columns.take_examples(columns.join_batches(found), np.argsort(np.concatenate(places)))
 
     def _open_source(self, source: int, number: int) -> RandomAccess:
-        """Return random access to a source in this pass over it, with the masks of the pass's epoch."""
+        """Return random access to a source. number: pass over the source, which selects the masks' epoch."""
         part = self._data.parts[source]
         epoch = number if isinstance(part, MaskedData) else 0
         if self._sources.get(source, (-1,))[0] != epoch:

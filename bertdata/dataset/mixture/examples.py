@@ -1,4 +1,4 @@
-"""The examples of a mixture in their order, for views of a dataset.
+"""The examples of a mixture in their order. Views of a dataset read them.
 
 This module imports NumPy.
 """
@@ -20,15 +20,15 @@ from bertdata.records import ExampleBatch
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
 """When an epoch ends: after the first, or after the last source has given all its examples."""
 
-_BLOCK = 4096  # examples
+_BLOCK = 4096  # examples that are mixed at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedExamples(OpenedDataset):
-    """``length`` examples of a mixture, from place ``first`` of its endless order on. parts: the sources.
+    """A dataset of ``length`` examples of a mixture, from place ``first`` of the mixture's order on.
 
-    A source that has given all its examples starts again. If it draws masks while reading, each pass over it
-    has the masks of another epoch.
+    parts: the sources. The order has no end, because a source starts again after its last example. If a
+    source draws masks while reading, each pass over it has the masks of another epoch.
     """
 
     parts: tuple[OpenedDataset, ...]
@@ -39,12 +39,12 @@ class MixedExamples(OpenedDataset):
     def examples(self) -> int:
         return self.length
 
-    def run(self, numbers: range) -> Iterator[ExampleBatch]:
+    def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
         """Yield the examples with these numbers, counted from ``first``."""
         turns = find_turns(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
-        given = turns.counts(start)
-        streams = [_Stream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
+        given = turns.count_turns(start)
+        streams = [_SourceStream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
         # Each block needs the next examples of every source, in mixed order. Example with 2 sources: the
         # block's sources are [0, 1, 0] and their turns (index) [7, 3, 8], after given = [7, 3] turns. counts
         # = [2, 1], so the taken examples lie as [turn 7 of 0, turn 8 of 0, turn 3 of 1]. before + index then
@@ -60,27 +60,27 @@ class MixedExamples(OpenedDataset):
             given = given + counts
 
     def at_epoch(self, epoch: int) -> "MixedExamples":
-        """Return the examples of this epoch of the mixture.
+        """Return the examples of another epoch of the mixture.
 
-        Masks follow the passes over the sources instead.
+        The masks do not depend on this epoch. They change with every pass over a source.
         """
         return replace(self, first=epoch * self.length)
 
-    def changed(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
+    def change_sources(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
         """Return the same mixture with the change applied to each source."""
         parts = tuple(change(part) for part in self.parts)
         return replace(self, parts=parts, layout=parts[0].layout)
 
 
-class _Stream:
-    """The examples of a source from a number on, pass after pass."""
+class _SourceStream:
+    """Endless stream of a source's examples, starting at example ``number`` and repeating the source."""
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
         self._batches = _repeat_batches(data, number)
         self._held: ExampleBatch | None = None
 
     def take(self, count: int) -> list[ExampleBatch]:
-        """Return the next ``count`` examples."""
+        """Return the next ``count`` examples of the stream, as a list of batches."""
         found = []
         while count:
             held = self._held if self._held is not None else next(self._batches)
@@ -95,7 +95,7 @@ def _repeat_batches(data: OpenedDataset, number: int) -> Iterator[ExampleBatch]:
     epoch, first = divmod(number, data.examples)
     while True:
         now = replace(data, epoch=data.epoch + epoch) if isinstance(data, MaskedData) else data
-        for batch in now.run(range(first, data.examples)):
+        for batch in now.read_range(range(first, data.examples)):
             if len(batch):
                 yield batch
         epoch, first = epoch + 1, 0
@@ -115,7 +115,7 @@ def mix_examples(
     examples: length of an epoch. None lets stopping_strategy decide.
     SettingsError for an invalid setting.
     """
-    length = epoch_length([part.examples for part in parts], weights, stopping_strategy)
+    length = compute_epoch_length([part.examples for part in parts], weights, stopping_strategy)
     if examples is not None:
         length = examples
     for name, value, least in (("epoch", epoch, 0), ("examples", length, 1)):
@@ -126,11 +126,15 @@ def mix_examples(
     return MixedExamples(**values, parts=tuple(parts), first=epoch * length, length=length)
 
 
-def epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
-    """Return the number of examples in an epoch of a mixture. See StoppingStrategy."""
+def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
+    """Return the number of examples in an epoch of a mixture.
+
+    sizes: number of examples of each source. stopping_strategy: "first_exhausted" ends the epoch when the
+    first source has given all its examples, "all_exhausted" when the last has.
+    """
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))
         raise SettingsError(f"stopping_strategy is {stopping_strategy!r}, expected {wanted}")
     turns = find_turns(tuple(weights))
-    ends = [turns.place(source, size - 1) + 1 for source, size in enumerate(sizes)]
+    ends = [turns.find_place(source, size - 1) + 1 for source, size in enumerate(sizes)]
     return min(ends) if stopping_strategy == "first_exhausted" else max(ends)

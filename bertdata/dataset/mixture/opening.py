@@ -16,7 +16,8 @@ def open_weighted(
     """Open a dataset, or the mixture that weights such as ``A*0.7+B*0.3`` describe.
 
     paths: a list of paths without weights, or text for ``split_weighted``.
-    SettingsError for weights of a test set. Other errors as from ``whole_weights`` and ``open_sources``.
+    SettingsError for weights of a test set. Invalid weights and sources raise the errors of
+    ``make_whole_weights`` and ``open_sources``.
     """
     if not isinstance(paths, str) or not (weights := find_weights(paths)):
         plain = split_paths(paths) if isinstance(paths, str) else paths
@@ -35,7 +36,7 @@ def open_sources(
 ) -> list[OpenedDataset]:
     """Open each source by itself. Its shards have the same names as if it were opened alone.
 
-    Settings, checks and errors as for ``open_dataset``. DatasetError also if two sources share a file.
+    The arguments and errors are those of ``open_dataset``. DatasetError also if two sources share a file.
     """
     given = {"unverified": unverified, "objective": objective, "split": split}
     found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
@@ -52,7 +53,7 @@ def open_sources(
 
 
 def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
-    """Return one dataset with the sources' shards, one source after the other. weights: integers."""
+    """Return one dataset with the sources' shards, source after source. weights: one integer per source."""
     return replace(
         sources[0],
         name=", ".join(source.name for source in sources),

@@ -32,12 +32,12 @@ from bertdata.examples.columns import Array
 
 @lru_cache(maxsize=4)
 def find_turns(weights: tuple[int, ...]) -> "Turns":
-    """Return the turns for these weights. The last few results are cached."""
+    """Return the Turns object for these weights. The last few are cached."""
     return Turns(weights)
 
 
 class Turns:
-    """For each place of a mixture, from 0 on, its source and the number of the source's turn.
+    """Lookup of the source that supplies each place of a mixture, and of the number of its turn.
 
     weights: positive integers, one per source.
     """
@@ -46,7 +46,7 @@ class Turns:
         self.period = sum(weights)
         self._weights = np.array(weights, np.int64)
         order = order_by_midpoints(weights)
-        if not holds_shares(order, weights):
+        if not has_fair_shares(order, weights):
             order = order_by_deadlines(weights)
         self._sources = order
         self._numbers = _number_turns(order, len(weights))
@@ -57,14 +57,14 @@ class Turns:
         sources = self._sources[rest]
         return sources, periods * self._weights[sources] + self._numbers[rest]
 
-    def counts(self, place: int) -> Array:
+    def count_turns(self, place: int) -> Array:
         """Return the number of turns of each source before the place."""
         periods, rest = divmod(place, self.period)
         now = np.bincount(self._sources[:rest], minlength=len(self._weights))
         found: Array = periods * self._weights + now
         return found
 
-    def place(self, source: int, number: int) -> int:
+    def find_place(self, source: int, number: int) -> int:
         """Return the place of turn ``number`` of a source."""
         periods, rest = divmod(number, int(self._weights[source]))
         return periods * self.period + int(np.flatnonzero(self._sources == source)[rest])
@@ -115,7 +115,7 @@ def _make_turn(source: int, number: int, weight: int, period: int) -> _Turn:
     return deadline, (2 * number + 1) / (2 * weight), -weight, source, number
 
 
-def holds_shares(order: Array, weights: Sequence[int]) -> bool:
+def has_fair_shares(order: Array, weights: Sequence[int]) -> bool:
     """Return True if each source's turns before any place differ from its share by less than one turn."""
     period = len(order)
     for source, weight in enumerate(weights):

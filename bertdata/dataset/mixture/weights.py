@@ -16,7 +16,7 @@ MAX_WEIGHT_SUM = 1_000_000
 """Largest sum of the integer weights, because the turns of a whole period are kept in memory."""
 
 Weight = int | float | str | Fraction | Decimal
-"""A weight from the user. A float means the decimal number that it is printed as."""
+"""A source's weight from the user. The float 0.7 means exactly seven tenths."""
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE]-?\d{1,2})?|nan|inf"
 _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
@@ -29,7 +29,7 @@ def split_weighted(paths: str) -> list[tuple[str, str | None]]:
     if there is no path ``part-`` and the pattern matches a file. With a space next to the star, as in
     ``part-1? * 0.5``, the number is always a weight.
     """
-    return [_split_weight(path.strip()) for path in split_names(paths, ",+", _is_there)]
+    return [_split_weight(path.strip()) for path in split_names(paths, ",+", _is_existing_path)]
 
 
 def split_paths(paths: str) -> list[str]:
@@ -37,7 +37,7 @@ def split_paths(paths: str) -> list[str]:
     return [path for path, _ in split_weighted(paths)]
 
 
-def _is_there(path: str) -> bool:
+def _is_existing_path(path: str) -> bool:
     """Return True if the path exists, with or without its weight."""
     weighted = _WEIGHTED.fullmatch(path.strip())
     return path_exists(path.strip()) or (weighted is not None and path_exists(weighted[1]))
@@ -48,11 +48,11 @@ def _split_weight(path: str) -> tuple[str, str | None]:
     if found is None:
         return path, None
     base, *spaces, weight = found.groups()
-    is_pattern = not any(spaces) and not storage.exists(base) and _finds_files(path)
+    is_pattern = not any(spaces) and not storage.exists(base) and _matches_files(path)
     return (path, None) if is_pattern else (base, weight)
 
 
-def _finds_files(pattern: str) -> bool:
+def _matches_files(pattern: str) -> bool:
     try:
         return bool(expand([pattern]))
     except MissingInputError:
@@ -62,7 +62,7 @@ def _finds_files(pattern: str) -> bool:
 def find_weights(paths: str) -> tuple[int, ...]:
     """Return the integer weights of the paths, or () if none has a weight.
 
-    SettingsError if only some have one.
+    SettingsError if some paths have a weight and others have none.
     """
     found = split_weighted(paths)
     without = [path for path, weight in found if weight is None]
@@ -70,10 +70,10 @@ def find_weights(paths: str) -> tuple[int, ...]:
         return ()
     if without:
         raise SettingsError(f"{paths}: {without[0]} has no weight; give each dataset one, as A*0.7+B*0.3")
-    return whole_weights([(path, str(weight)) for path, weight in found])
+    return make_whole_weights([(path, str(weight)) for path, weight in found])
 
 
-def whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
+def make_whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
     """Return the smallest integers in the ratio of the sources' weights: 0.7 and 0.3 give 7 and 3.
 
     SettingsError for a weight that is not a positive number, a source that is named twice, and weights with

@@ -1,1 +1,1 @@
-"""File sizes and md5s published by the makers of data sets, one table per file."""
+"""File sizes and md5s that the makers of data sets published. Each file is a table."""

@@ -1,6 +1,7 @@
-"""Published sums of shards, one compressed table per data set.
+"""Load tables of the checksums that NVIDIA published for the shards of its data sets.
 
-Columns: the shard's name and its sum, as computed by ``bertdata.shards.row_sums``.
+Each table is a compressed file with two columns: name (of the shard) and sum, the checksum that
+``bertdata.shards.row_sums`` defines.
 """
 
 from importlib import resources
@@ -13,30 +14,30 @@ _ENDING = ".tsv.xz"
 _COLUMNS = ["name", "sum"]
 
 
-def sum_table_names() -> list[str]:
+def list_sum_tables() -> list[str]:
     """Return the names of the built-in tables, sorted."""
     files = resources.files(__package__).iterdir()
     return sorted(file.name.removesuffix(_ENDING) for file in files if file.name.endswith(_ENDING))
 
 
 def find_sums(table: str) -> dict[str, str] | None:
-    """Return the sums of a table by shard name. table: a built-in table's name, or the path of a .tsv file.
+    """Load a table of checksums by shard name.
 
-    None if it is not a table of sums, which is recognised by its columns name and sum. InputError for a bad
-    line.
+    table: name of a built-in table, or path of a .tsv file. None if it lacks the columns name and sum, and is
+    therefore another table. InputError for a malformed line.
     """
-    if table in sum_table_names():
+    if table in list_sum_tables():
         import lzma  # some Python builds lack it, and only built-in tables need it
 
         packed = resources.files(__package__).joinpath(f"{table}{_ENDING}").read_bytes()
-        return _parse(lzma.decompress(packed).decode(), table)
+        return _parse_sums(lzma.decompress(packed).decode(), table)
     if not table.endswith(".tsv"):
         return None
     text = storage.read_bytes(table).decode("utf-8", "replace")
-    return _parse(text, table) if text.splitlines()[:1] == ["\t".join(_COLUMNS)] else None
+    return _parse_sums(text, table) if text.splitlines()[:1] == ["\t".join(_COLUMNS)] else None
 
 
-def _parse(text: str, table: str) -> dict[str, str]:
+def _parse_sums(text: str, table: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, row in table_rows(text, table, delimiter="\t", quoted=False)[1:]:
         if len(row) != len(_COLUMNS) or len(row[1]) != 32 or row[0] in found:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from bertdata.dataset.published.sums import sum_table_names
+from bertdata.dataset.published.sums import list_sum_tables
 from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
 from bertdata.io.table_text import decode_table, named_rows, table_rows
@@ -25,35 +25,37 @@ class PublishedFile:
     paths: tuple[str, ...]
 
 
-def table_names() -> list[str]:
+def list_table_names() -> list[str]:
     """Return the names of the built-in tables, sorted."""
     files = resources.files(__package__).iterdir()
     return sorted(file.name.removesuffix(".tsv") for file in files if file.name.endswith(".tsv"))
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """Return the rows of a table in order. name: a built-in table's name, or the path of a .tsv file.
+    """Load the rows of a table in order. name: name of a built-in table, or path of a .tsv file.
 
     UsageError for an unknown name, listing the known ones. InputError for a file that is not such a table.
     """
     if name.endswith(".tsv"):
-        return _parse(decode_table(storage.read_bytes(name), name), name)
-    if name not in table_names():
+        return _parse_table(decode_table(storage.read_bytes(name), name), name)
+    if name not in list_table_names():
         raise UsageError(
-            f"table {name!r} is not known; known are {', '.join([*table_names(), *sum_table_names()])}, "
+            f"table {name!r} is not known; known are {', '.join([*list_table_names(), *list_sum_tables()])}, "
             "or give a .tsv file"
         )
-    return _parse(resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8"), name)
+    return _parse_table(
+        resources.files(__package__).joinpath(f"{name}.tsv").read_text(encoding="utf-8"), name
+    )
 
 
-def _parse(text: str, table: str) -> list[PublishedFile]:
+def _parse_table(text: str, table: str) -> list[PublishedFile]:
     rows = table_rows(text, table, delimiter="\t", quoted=False)
     if not rows or not {"label", "bytes", "md5", "paths"} <= set(rows[0][1]):
         raise InputError(f"{table}: is no table, expected columns label, bytes, md5 and paths between tabs")
-    return [_published(row, f"{table}: line {number}") for number, row in named_rows(rows, table)]
+    return [_parse_row(row, f"{table}: line {number}") for number, row in named_rows(rows, table)]
 
 
-def _published(row: Mapping[str, str], where: str) -> PublishedFile:
+def _parse_row(row: Mapping[str, str], where: str) -> PublishedFile:
     size = row["bytes"]
     if not (size.isascii() and size.isdecimal() and len(size) < 20):
         raise InputError(f"{where}: bytes is {size!r:.60}, expected a number of bytes")

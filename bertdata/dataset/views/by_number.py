@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ExamplesByNumber:
-    """The examples by index, as objects of the objective's ``example_type``. Picklable.
+    """Examples by index, as objects of the objective's ``example_type``. Picklable.
 
     Files are opened only when the first example is read.
     objective: a user's objective as package.module:NAME, loaded in each process. None for a built-in
@@ -33,10 +33,10 @@ class ExamplesByNumber:
         Negative indices count from the end.
         """
         if isinstance(index, slice):
-            return self.several(range(*index.indices(self._data.examples)))
-        return self.several([whole(index)])[0]
+            return self.get_several(range(*index.indices(self._data.examples)))
+        return self.get_several([whole(index)])[0]
 
-    def several(self, numbers: Sequence[int]) -> list[Any]:
+    def get_several(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples with these indices, in this order. IndexError for an index out of range."""
         size = self._data.examples
         for number in numbers:
@@ -44,7 +44,9 @@ class ExamplesByNumber:
                 raise IndexError(f"example {number}, expected {-size} to {size - 1}")
         if not numbers:
             return []
-        batch = self._open_access().batch([number + size if number < 0 else number for number in numbers])
+        batch = self._open_access().read_batch(
+            [number + size if number < 0 else number for number in numbers]
+        )
         return list(batch.examples())
 
     def _open_access(self) -> "RandomAccess | MixedAccess":
@@ -54,7 +56,7 @@ class ExamplesByNumber:
             from bertdata.dataset.random_access import RandomAccess
 
             if self._objective is not None:
-                find_objective(self._objective)  # loads it, since this may be a new process
+                find_objective(self._objective)  # imports a user's objective, since this may be a new process
             if isinstance(self._data, MixedExamples):
                 self._access = MixedAccess(self._data)
             else:

@@ -11,13 +11,16 @@ from bertdata.dataset.views.epochs import SharedEpoch
 
 
 class EpochDataset(IterableDataset):  # type: ignore[misc]
-    """The IterableDataset that ``.datasets()`` returns. Results of ``map`` or ``filter`` follow its epoch."""
+    """The IterableDataset that ``.datasets()`` returns.
+
+    Datasets derived from it with ``map`` or ``filter`` follow its epoch.
+    """
 
     shared_epoch: SharedEpoch
 
     @classmethod
     def of(cls, view: Any, epoch: SharedEpoch) -> "EpochDataset":
-        """Return an EpochDataset with the view's examples and this epoch."""
+        """Make an EpochDataset with the examples of an IterableDataset ``view`` and a shared epoch."""
         found = cls(view._ex_iterable, info=view._info)
         found.shared_epoch = epoch
         return found

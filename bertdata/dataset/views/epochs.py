@@ -1,4 +1,4 @@
-"""The epoch of a view that draws masks while it is read. It may change between two iterations."""
+"""Share the current epoch, which decides the masks, between a dataset and its workers."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -11,7 +11,7 @@ class SharedEpoch:
 
     def __init__(self, data: OpenedDataset) -> None:
         self._data = data
-        self._epoch: Any = [-1]  # -1: not set, keep the dataset's epoch
+        self._epoch: Any = [-1]  # -1 if no epoch was set; the dataset's epoch is then kept
         if find_spec("torch") is not None:
             import torch
 
@@ -28,5 +28,5 @@ class SharedEpoch:
         return int(self._epoch[0])
 
     def data(self) -> OpenedDataset:
-        """Return the dataset at the current epoch."""
+        """Return the dataset with the masks of the current epoch."""
         return self._data if self.number < 0 else self._data.at_epoch(self.number)

@@ -8,7 +8,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.objectives import find_objective
 
 
-def examples_of(data: OpenedDataset, numbers: range, objective: str | None) -> Iterator[Any]:
+def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None) -> Iterator[Any]:
     """Yield the examples with these numbers as objects of the objective's ``example_type``.
 
     objective: a user's objective as package.module:NAME, loaded first since this may be a new process. None
@@ -16,12 +16,12 @@ def examples_of(data: OpenedDataset, numbers: range, objective: str | None) -> I
     """
     if objective is not None:
         find_objective(objective)
-    for batch in data.run(numbers):
+    for batch in data.read_range(numbers):
         yield from batch.examples()
 
 
-def numbers_of(examples: int, part: int, parts: int) -> range:
-    """Return the numbers of the examples of one part, if ``parts`` divide them as evenly as possible."""
+def split_numbers(examples: int, part: int, parts: int) -> range:
+    """Divide the example numbers evenly into ``parts`` ranges and return range ``part``, from 0."""
     return range(examples * part // parts, examples * (part + 1) // parts)
 
 

@@ -10,26 +10,28 @@ from typing import Any
 from bertdata.dataset.mixture.examples import MixedExamples
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.views.epochs import SharedEpoch
-from bertdata.dataset.views.examples import numbers_of
-from bertdata.dataset.views.model_rows import model_rows
+from bertdata.dataset.views.examples import split_numbers
+from bertdata.dataset.views.model_rows import make_model_rows
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ShardLayout
 
 
-def iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
+def make_iterable_dataset(data: OpenedDataset, objective: str | None) -> Any:
     """Return an IterableDataset of padded rows under Hugging Face's names, with one shard per file."""
     import datasets
 
     from bertdata.dataset.views.epoch_dataset import EpochDataset
 
     epoch = SharedEpoch(data)
-    shares = {"numbers": _shares(data), "data": data, "objective": objective, "epoch": epoch}
-    view = datasets.IterableDataset.from_generator(rows, features=_features(data.layout), gen_kwargs=shares)
+    shares = {"numbers": _split_into_shares(data), "data": data, "objective": objective, "epoch": epoch}
+    view = datasets.IterableDataset.from_generator(
+        iterate_rows, features=_make_features(data.layout), gen_kwargs=shares
+    )
     return EpochDataset.of(view, epoch)
 
 
-def map_dataset(data: OpenedDataset, objective: str | None) -> Any:
+def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:
     """Return a Dataset of the same rows, stored in the cache of ``datasets``.
 
     ``datasets`` finds the rows in its cache by a hash of the generator's arguments. These include the files'
@@ -40,26 +42,31 @@ def map_dataset(data: OpenedDataset, objective: str | None) -> Any:
     # A tuple, because ``datasets`` splits lists in gen_kwargs among its workers.
     versions = tuple(storage.version(shard.path) for shard in data.shards)
     given = {"data": data, "objective": objective, "versions": versions}
-    return datasets.Dataset.from_generator(all_rows, features=_features(data.layout), gen_kwargs=given)
+    return datasets.Dataset.from_generator(
+        iterate_all_rows, features=_make_features(data.layout), gen_kwargs=given
+    )
 
 
-def all_rows(
+def iterate_all_rows(
     data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all examples. versions: unused, but part of the cache's key."""
-    return rows([range(data.examples)], data, objective)
+    """Yield the rows of all examples. versions: unused here, but ``datasets`` hashes it for its cache."""
+    return iterate_rows([range(data.examples)], data, objective)
 
 
-def _shares(data: OpenedDataset) -> list[range]:
-    """Return the numbers of the examples of each shard. A mixture has equal shares instead, one per shard."""
+def _split_into_shares(data: OpenedDataset) -> list[range]:
+    """Return the range of example numbers of each shard.
+
+    A mixture alternates between shards. Its examples are instead split evenly into as many ranges.
+    """
     if isinstance(data, MixedExamples):
         shares = len(data.shards)
-        return [numbers_of(data.examples, share, shares) for share in range(shares)]
+        return [split_numbers(data.examples, share, shares) for share in range(shares)]
     ends = [0, *accumulate(shard.examples for shard in data.shards)]
     return [range(start, stop) for start, stop in pairwise(ends)]
 
 
-def rows(
+def iterate_rows(
     numbers: list[range], data: OpenedDataset, objective: str | None, epoch: SharedEpoch | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of the examples with these numbers. ``datasets`` splits the list among its workers."""
@@ -68,13 +75,13 @@ def rows(
     if epoch is not None:
         data = epoch.data()
     for share in numbers:
-        for batch in data.run(share):
-            found = model_rows(batch, data.layout)
+        for batch in data.read_range(share):
+            found = make_model_rows(batch, data.layout)
             for index in range(len(batch)):
                 yield {name: values[index] for name, values in found.items()}
 
 
-def _features(layout: ShardLayout) -> Any:
+def _make_features(layout: ShardLayout) -> Any:
     import datasets
 
     found = {}

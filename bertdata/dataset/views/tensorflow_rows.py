@@ -14,13 +14,13 @@ from bertdata.examples import columns
 from bertdata.examples.columns import Array
 from bertdata.examples.fields import Fields
 from bertdata.examples.objectives import find_objective
-from bertdata.shards.rows import pad
+from bertdata.shards.rows import pad_examples
 
 _ROWS = 256
 
 
-def feature_spec(data: OpenedDataset) -> dict[str, Any]:
-    """Return the features of the dataset's TFRecords by field name, for ``tf.io.parse_example``.
+def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
+    """Return the feature spec with which ``tf.io.parse_example`` parses the dataset's TFRecords.
 
     SettingsError for packed rows.
     """
@@ -34,11 +34,11 @@ def feature_spec(data: OpenedDataset) -> dict[str, Any]:
         name: tf.io.RaggedFeature(getattr(tf, field.type))
         if field.shape == "*"
         else tf.io.FixedLenFeature([field.width(layout, 0)], getattr(tf, field.type))
-        for name, field in _fields(data).items()
+        for name, field in _list_fields(data).items()
     }
 
 
-def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
+def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
     """Return a ``tf.data.Dataset`` with the tensors that parse_example gives for the examples.
 
     The shards may be in any container. batch_size: number of rows [N, S], or None for single examples [S].
@@ -47,7 +47,7 @@ def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: i
         raise SettingsError(
             f"{data.name}: is in Graphcore's remasked order; read its TFRecord shards with feature_spec()"
         )
-    fields = _fields(data)
+    fields = _list_fields(data)
     signature = {
         name: tf.TensorSpec([None, field.width(data.layout, 0)], getattr(tf, field.type))
         for name, field in fields.items()
@@ -56,8 +56,8 @@ def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: i
     def rows() -> Iterator[dict[str, Array]]:
         if objective is not None:
             find_objective(objective)
-        for batch in columns.regroup_batches(data.run(range(data.examples)), batch_size or _ROWS):
-            found = pad(batch, data.layout, fields)
+        for batch in columns.regroup_batches(data.read_range(range(data.examples)), batch_size or _ROWS):
+            found = pad_examples(batch, data.layout, fields)
             yield {name: values.reshape(len(batch), -1) for name, values in found.items()}
 
     found = tf.data.Dataset.from_generator(rows, output_signature=signature)
@@ -66,5 +66,5 @@ def tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: i
     return found.unbatch().apply(tf.data.experimental.assert_cardinality(data.examples))
 
 
-def _fields(data: OpenedDataset) -> Fields:
+def _list_fields(data: OpenedDataset) -> Fields:
     return find_objective(data.layout.objective).fields("tfrecord", data.layout)

@@ -14,8 +14,8 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.dataset.views.by_number import ExamplesByNumber
 from bertdata.dataset.views.epochs import SharedEpoch
-from bertdata.dataset.views.examples import examples_of, numbers_of
-from bertdata.dataset.views.model_rows import model_rows
+from bertdata.dataset.views.examples import iterate_examples, split_numbers
+from bertdata.dataset.views.model_rows import make_model_rows
 from bertdata.examples import columns
 from bertdata.examples.dynamic_masking.masker import Draws, Masker
 from bertdata.examples.objectives import find_objective
@@ -23,7 +23,7 @@ from bertdata.records import ShardLayout
 
 
 class TorchExamples(IterableDataset[Any]):
-    """The examples of a rank as an iterable dataset. Picklable.
+    """The examples of a rank (a process of distributed training) as an iterable dataset. Picklable.
 
     Each example is read by exactly one DataLoader worker.
     """
@@ -43,8 +43,8 @@ class TorchExamples(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        numbers = numbers_of(self._data.examples, self._rank * workers + number, self._world * workers)
-        return examples_of(self._epoch.data(), numbers, self._objective)
+        numbers = split_numbers(self._data.examples, self._rank * workers + number, self._world * workers)
+        return iterate_examples(self._epoch.data(), numbers, self._objective)
 
 
 class TorchExamplesByNumber(Dataset[Any]):
@@ -69,7 +69,7 @@ class TorchExamplesByNumber(Dataset[Any]):
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """Return the examples of a batch. DataLoader calls this with the indices of its sampler."""
-        return self._examples().several(numbers)
+        return self._examples().get_several(numbers)
 
     def _examples(self) -> ExamplesByNumber:
         if self._found[0] != (number := self._epoch.number):
@@ -96,12 +96,12 @@ class Collator:
         batch_type = find_objective(self.objective or self.layout.objective).batch_type
         batch = columns.convert_to_arrays(batch_type.of(examples, wide=True))
         if self.masker is not None:
-            batch = columns.shrink_ids(self.masker.mask_batch(batch, _draws(len(examples), self.masker)))
-        return {name: torch.from_numpy(rows) for name, rows in model_rows(batch, self.layout).items()}
+            batch = columns.shrink_ids(self.masker.mask_batch(batch, _make_draws(len(examples), self.masker)))
+        return {name: torch.from_numpy(rows) for name, rows in make_model_rows(batch, self.layout).items()}
 
 
-def _draws(examples: int, masker: Masker) -> Draws:
-    """Return the draws for a batch's masks. All examples share a key that torch's generator draws.
+def _make_draws(examples: int, masker: Masker) -> Draws:
+    """Return the random draws for a batch's masks, from a key that torch's generator draws per batch.
 
     DataLoader workers have different seeds, so no two batches get the same key.
     """

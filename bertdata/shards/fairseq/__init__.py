@@ -5,7 +5,7 @@ from importlib import import_module
 from bertdata.errors import MissingExtraError, install_extra
 
 OBJECTIVE = "mlm"
-"""Objective of the examples: each line is a block of text whose masks are drawn while it is read."""
+"""Objective of examples read from a .bin: each is a block of ids whose masks are drawn during training."""
 
 
 def load_numpy() -> None:

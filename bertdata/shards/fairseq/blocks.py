@@ -29,7 +29,7 @@ _MASKED_SHARE = 0.15
 
 
 def check_blocks(objective: Objective, name: str) -> None:
-    """Raise SettingsError for an objective whose examples hold more than blocks of ids."""
+    """Raise SettingsError for an objective whose examples hold more than token ids and masks."""
     if not set(objective.batch_type.groups()) <= {IDS, MASKS, WORD_STARTS}:
         raise SettingsError(
             f"{name}: fairseq holds blocks of ids, those of create --objective mlm --no-masks, not examples "
@@ -49,9 +49,10 @@ class FairseqReader(ShardReader):
         objective: Objective | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """Open the file and find its layout.
+        """Open the ``.bin`` and its ``.idx`` and find the sizes of the examples.
 
-        objective: mlm, or None for the same. sizes: the examples' sizes by name, or None to measure them.
+        objective: mlm, the only objective possible. None means mlm too.
+        sizes: the examples' largest sizes by name, from a manifest. None measures them in the file.
         """
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
@@ -66,7 +67,9 @@ class FairseqReader(ShardReader):
             raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
         if (found == 1).any():  # a line of length 1 may be blank; look at its id
-            self._length -= sum(int(_are_blank(piece).sum()) for piece in self._lines.pieces(_PIECE))
+            self._length -= sum(
+                int(_find_blank_lines(piece).sum()) for piece in self._lines.read_pieces(_PIECE)
+            )
         self.is_measured = sizes is None
         longest = int(found.max()) + 1
         measured = {IDS.size: longest, MASKS.size: max(1, round(_MASKED_SHARE * longest))}
@@ -78,15 +81,15 @@ class FairseqReader(ShardReader):
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
         first = 0
-        for piece in self._lines.pieces(min(size, _PIECE)):
-            batch = self._batch(piece)
+        for piece in self._lines.read_pieces(min(size, _PIECE)):
+            batch = self._make_batch(piece)
             check_batch(batch, self.layout, RecordCheck(name=self._name, first=first))
             first += len(batch)
             if len(batch):
                 yield convert_to_item_types(batch)
 
-    def _batch(self, lines: StoredLines) -> ExampleBatch:
-        kept = ~_are_blank(lines)
+    def _make_batch(self, lines: StoredLines) -> ExampleBatch:
+        kept = ~_find_blank_lines(lines)
         sizes = compute_lengths(lines.ends)
         ids = lines.ids if kept.all() else lines.ids[np.repeat(kept, sizes)]
         ends = np.cumsum(sizes[kept])
@@ -97,15 +100,15 @@ class FairseqReader(ShardReader):
         return self._kind(**columns)
 
 
-def _are_blank(lines: StoredLines) -> Array:
-    """Return for each line whether it is a single end token."""
+def _find_blank_lines(lines: StoredLines) -> Array:
+    """Return a boolean per line: True for a blank line, which consists of a single end token."""
     found: Array = compute_lengths(lines.ends) == 1
     found[found] = lines.ids[lines.ends[found] - 1] == END
     return found
 
 
-def lines_of(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
-    """Return the ids of blocks as lines, without the start token of each, and the lines' ends.
+def make_lines(batch: ExampleBatch, start: int, record: RecordCheck) -> tuple[Array, Array]:
+    """Convert blocks to lines by removing each start token. Return the lines' ids and where each line ends.
 
     start: id of the start token. ShardError for a block without it, or with nothing after it.
     """

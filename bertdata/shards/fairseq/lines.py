@@ -24,7 +24,7 @@ from bertdata.shards.protocol import Sink
 
 BIN, INDEX = ".bin", ".idx"
 TYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
-"""Integer types of ids by their code in the index. Codes 6 and 7 are floats."""
+"""Integer types of ids, by fairseq's code in the ``.idx``. Codes 6 and 7 are types of floats."""
 SMALL_VOCABULARY = 65_500
 """Vocabularies smaller than this use 16-bit ids, others 32-bit ids."""
 
@@ -34,19 +34,19 @@ _HEAD = struct.Struct("<QBQ")
 _LINE_BYTES = 12
 
 
-def index_path(path: str) -> str:
-    """Return the path of the ``.idx`` that belongs to a ``.bin``."""
+def make_index_path(path: str) -> str:
+    """Return the path of the ``.idx`` file that belongs to this ``.bin`` file."""
     return path.removesuffix(BIN) + INDEX
 
 
-def id_type(vocabulary_size: int) -> str:
-    """Return the integer type for the ids of a vocabulary of this size."""
+def choose_id_type(vocabulary_size: int) -> str:
+    """Return the integer type, u2 or u4, in which fairseq stores the ids of a vocabulary of this size."""
     return "u2" if vocabulary_size < SMALL_VOCABULARY else "u4"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class StoredLines:
-    """Lines in memory. Line i is ``ids[ends[i-1]:ends[i]]``. ids: in the file's integer type."""
+    """Lines of token ids in memory. Line i is ``ids[ends[i-1]:ends[i]]``, in the file's integer type."""
 
     ids: Array
     ends: Array
@@ -59,7 +59,7 @@ class StoredLines:
 class LinesFile:
     """An open ``.bin`` whose ids are read on demand.
 
-    kind: integer type of the ids. ends: end of each line, counted in ids.
+    kind: integer type of the ids, such as u2. ends: number of ids in the file up to the end of each line.
     """
 
     file: FileView
@@ -70,21 +70,21 @@ class LinesFile:
     def __len__(self) -> int:
         return len(self.ends)
 
-    def pieces(self, most: int) -> Iterator[StoredLines]:
+    def read_pieces(self, most: int) -> Iterator[StoredLines]:
         """Yield the lines in order, at most ``most`` at a time.
 
-        Their ends count from the piece's first id.
+        The ``ends`` of the yielded lines count from the first id yielded with them.
         """
         for first in range(0, len(self), most):
             start = int(self.ends[first - 1]) if first else 0
             ends = self.ends[first : first + most] - start
-            yield StoredLines(ids=self._read(start, int(ends[-1])), ends=ends)
+            yield StoredLines(ids=self._read_ids(start, int(ends[-1])), ends=ends)
 
-    def whole(self) -> StoredLines:
-        """Return all lines."""
-        return StoredLines(ids=self._read(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
+    def read_all(self) -> StoredLines:
+        """Read all lines into memory and return them."""
+        return StoredLines(ids=self._read_ids(0, int(self.ends[-1]) if len(self) else 0), ends=self.ends)
 
-    def _read(self, start: int, count: int) -> Array:
+    def _read_ids(self, start: int, count: int) -> Array:
         """Read ``count`` ids from id ``start`` on. ShardError if the file ends too early."""
         item = np.dtype(f"<{self.kind}")
         ids = np.empty(count, item)
@@ -100,13 +100,13 @@ class LinesFile:
 
 
 def read_lines(file: IO[bytes], name: str) -> StoredLines:
-    """Return all lines of a ``.bin``. Errors as from open_lines."""
-    return open_lines(file, name).whole()
+    """Read all lines of a ``.bin``. ShardError if the file and its ``.idx`` are damaged or do not match."""
+    return open_lines(file, name).read_all()
 
 
 def open_lines(file: IO[bytes], name: str) -> LinesFile:
     """Open a ``.bin`` with its ``.idx`` next to it. ShardError if they are damaged or do not match."""
-    path = index_path(name)
+    path = make_index_path(name)
     if not name.endswith(BIN) or not storage.exists(path):
         raise ShardError(f"{name}: {path} is missing, which tells the lines of a .bin of fairseq's")
     kind, sizes, places = _parse_index(storage.read_bytes(path), path)
@@ -159,7 +159,10 @@ def _parse_index(data: bytes, path: str) -> tuple[str, Array, Array]:
 
 @dataclass(kw_only=True, slots=True)
 class LinesWriter:
-    """Writer of lines to a ``.bin``. It makes the ``.idx`` at the end. kind: one of TYPES."""
+    """Writer of lines to a ``.bin``. ``index`` returns the ``.idx`` at the end.
+
+    kind: integer type of the ids, one of TYPES.
+    """
 
     sink: Sink
     kind: str

@@ -10,15 +10,15 @@ from bertdata.examples.columns import compute_lengths, convert_to_arrays
 from bertdata.examples.groups import count_masks, get_masks
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
-from bertdata.shards.fairseq.blocks import check_blocks, lines_of
-from bertdata.shards.fairseq.lines import LinesWriter, id_type
+from bertdata.shards.fairseq.blocks import check_blocks, make_lines
+from bertdata.shards.fairseq.lines import LinesWriter, choose_id_type
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 from bertdata.tokens.fairseq_dictionary import compute_fairseq_ids, make_dictionary
 
 
 class FairseqWriter:
-    """Writer of blocks to a ``.bin``. ``index`` and ``dictionary`` return the files next to it."""
+    """Writer of blocks to a ``.bin``. ``index`` and ``dump_dictionary`` return the files next to it."""
 
     def __init__(self, sink: Sink, layout: ShardLayout, vocabulary: Vocabulary) -> None:
         check_blocks(find_objective(layout.objective), "fairseq shard")
@@ -26,7 +26,7 @@ class FairseqWriter:
         self._table = np.array(compute_fairseq_ids(vocabulary), np.uint32)
         self._counts = np.zeros(len(self._table), np.int64)
         make_dictionary(vocabulary, self._counts.tolist())
-        self._lines = LinesWriter(sink=sink, kind=id_type(len(self._table)))
+        self._lines = LinesWriter(sink=sink, kind=choose_id_type(len(self._table)))
 
     def write(self, batch: ExampleBatch) -> None:
         batch = convert_to_arrays(batch)
@@ -40,7 +40,7 @@ class FairseqWriter:
         record.refuse_items(
             wrong, batch.ends, lambda item: f"id {batch.ids[item]}, expected less than {most}"
         )
-        ids, ends = lines_of(batch, self._vocabulary.role("cls"), record)
+        ids, ends = make_lines(batch, self._vocabulary.role("cls"), record)
         found = self._table[ids]
         self._lines.write(found, ends)
         self._counts += np.bincount(found, minlength=most)
@@ -53,6 +53,6 @@ class FairseqWriter:
         """Return the contents of the ``.idx``."""
         return self._lines.index()
 
-    def dictionary(self) -> bytes:
-        """Return the contents of ``dict.txt``, with the token counts of the blocks written."""
+    def dump_dictionary(self) -> bytes:
+        """Return the contents of ``dict.txt``: each token and how often the written blocks contain it."""
         return make_dictionary(self._vocabulary, self._counts.tolist()).dump()

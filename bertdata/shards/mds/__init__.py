@@ -1,1 +1,1 @@
-"""MDS, the shard format of Mosaic's Streaming: column types, shard files, index, and a container of ids."""
+"""MDS, the shard format of Mosaic's Streaming: column types, shard files, index, and shards of token ids."""

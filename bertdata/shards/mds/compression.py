@@ -24,7 +24,7 @@ _DEFAULTS = {"br": 11, "bz2": 9, "gz": 9, "snappy": 0, "zstd": 3}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compression:
-    """A compression method. ending: the end of the file's name after ``.mds.``."""
+    """A compression method and level. ending: last part of a compressed shard's name, such as ``zstd``."""
 
     ending: str
     level: int
@@ -42,7 +42,7 @@ class Compression:
 
 
 def find_compression(name: str) -> Compression:
-    """Return the compression with this name and optional level.
+    """Parse a compression such as ``zstd`` or ``zstd:9``, with a name and an optional level.
 
     SettingsError for an unknown name or level.
     """

@@ -25,11 +25,11 @@ from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
 from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked
-from bertdata.shards.mds.fit import UNMASKED, check_ids_alone
-from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form
+from bertdata.shards.mds.fit import UNMASKED, check_has_only_ids
+from bertdata.shards.mds.ids import IdDecoder, encode_ids, make_id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
-from bertdata.shards.mds.names import INDEX_NAME, compression_ending, strip_ending
-from bertdata.shards.mds.shard_file import encode_head, head_size, read_head
+from bertdata.shards.mds.names import INDEX_NAME, find_compression_ending, strip_ending
+from bertdata.shards.mds.shard_file import compute_head_size, encode_head, read_head
 from bertdata.shards.protocol import ShardReader, Sink
 from bertdata.shards.rows import RecordCheck, check_batch
 
@@ -38,11 +38,11 @@ _MASK_SHARE = 0.15
 
 
 class MdsWriter:
-    """Writer of a shard of unmasked examples. The whole shard is in memory until it is closed.
+    """Writer of a shard of unmasked examples. It holds the whole shard in memory until ``close``.
 
-    names: name of each example in order. None for the shard's name without its ending, followed by a number.
-    form: columns of the shard. None for the form that ``create`` uses, with ids as wide as the first batch's:
-    16 bits for a vocabulary of at most 65,536 ids.
+    names: name of each example, in order. None names them after the shard, such as ``part-0-17``.
+    form: columns, compression and hashes of the shard. None for the columns that ``create`` uses, with 16-bit
+    ids if the first batch has 16-bit ids (a vocabulary of at most 65,536 ids), else 32-bit ids.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class MdsWriter:
         names: Iterator[str] | None = None,
         form: ShardForm | None = None,
     ) -> None:
-        check_ids_alone(find_objective(layout.objective).batch_type, layout.objective, name)
+        check_has_only_ids(find_objective(layout.objective).batch_type, layout.objective, name)
         self._sink, self._layout, self._name, self._form = sink, layout, name, form
         stem = strip_ending(storage.base_name(name))
         self._names = names or (f"{stem}-{number}" for number in count())
@@ -68,7 +68,7 @@ class MdsWriter:
         if count_masks(batch):
             masked = compute_lengths(getattr(batch, find_mask_names(type(batch)).ends)) > 0
             record.refuse(masked, lambda _: f"has masks, expected ids alone; {UNMASKED}")
-        form = self._form = self._form or id_form(wide=batch.ids.itemsize > 2, with_len=False)
+        form = self._form = self._form or make_id_form(wide=batch.ids.itemsize > 2, with_len=False)
         names = islice(self._names, len(batch))
         data, sizes = encode_ids(
             batch.ids, batch.ends, names, wide="ndarray:uint32" in form.types, with_len="len" in form.names
@@ -77,10 +77,10 @@ class MdsWriter:
         self._data.append(data)
 
     def close(self) -> None:
-        form = self._form or id_form(wide=False, with_len=False)
+        form = self._form or make_id_form(wide=False, with_len=False)
         head = form.dump()
         # The offsets of the samples have 32 bits.
-        if sum(self._sizes) + 4 * len(self._sizes) + head_size(head) > LARGEST_SHARD:
+        if sum(self._sizes) + 4 * len(self._sizes) + compute_head_size(head) > LARGEST_SHARD:
             raise ShardError(
                 f"{self._name}: passes 4 GiB, the most of an MDS shard; make smaller parts, or more shards "
                 "with --shuffle global --num-shards N"
@@ -93,7 +93,7 @@ class MdsWriter:
 
 
 class MdsReader(ShardReader):
-    """Reader of the ids in a shard of any program. The file must be seekable.
+    """Reader of the token ids in an MDS shard of any program. The file must be seekable.
 
     layout: the layout of the shard's dataset, or None if it is unknown. Without it the shard's longest
     example becomes the limit, because a shard does not record how long examples may be. The shard is then
@@ -115,7 +115,8 @@ class MdsReader(ShardReader):
         ids_type: integer type of the ids, if their column has the type bytes.
         """
         entry = find_listed_entry(name) if layout is None else None
-        # The md5 of a dataset's shard is checked against its manifest, so its size can be trusted.
+        # A shard with a known layout belongs to a dataset, whose manifest has its md5. The sizes that the
+        # shard states can then be trusted up to the format's limit.
         most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
         self._file, self._name = _open_raw(file, name, entry, most), name
         self._head = read_head(self._file, name)
@@ -128,7 +129,7 @@ class MdsReader(ShardReader):
         except ValueError as error:
             raise ShardError(f"{name}: {error}") from None
         self._objective = objective or find_objective(layout.objective if layout else "mlm")
-        check_ids_alone(self._objective.batch_type, self._objective.name, name)
+        check_has_only_ids(self._objective.batch_type, self._objective.name, name)
         self.is_measured = layout is None
         self.layout = layout or self._measure_layout()
 
@@ -136,14 +137,14 @@ class MdsReader(ShardReader):
         return len(self._head)
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        for first, data, bounds in self._blocks(size):
+        for first, data, bounds in self._read_blocks(size):
             record = RecordCheck(name=self._name, first=first)
             batch = _make_unmasked(self._objective, *self._decoder.decode(data, bounds, record.refuse))
             check_batch(batch, self.layout, record)
             yield convert_to_item_types(batch)
 
-    def _blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
-        """Yield ``size`` samples at a time: number of the first, their bytes, and the bounds of each."""
+    def _read_blocks(self, size: int) -> Iterator[tuple[int, bytes, Array]]:
+        """Yield up to ``size`` samples at a time, as (number of the first, their bytes, offset of each)."""
         offsets = self._head.offsets
         self._file.seek(int(offsets[0]))
         for first in range(0, len(self), size):
@@ -153,14 +154,14 @@ class MdsReader(ShardReader):
     def _measure_layout(self) -> ShardLayout:
         """Return a layout with the shard's longest example as its limit."""
         longest = 1
-        for first, data, bounds in self._blocks(_MEASURED):
+        for first, data, bounds in self._read_blocks(_MEASURED):
             record = RecordCheck(name=self._name, first=first)
-            longest = max(longest, int(self._decoder.lengths(data, bounds, record.refuse).max()))
+            longest = max(longest, int(self._decoder.count_ids(data, bounds, record.refuse).max()))
         return make_layout(self._objective, longest)
 
 
 def make_layout(objective: Objective, longest: int) -> ShardLayout:
-    """Return the layout of unmasked examples of which only the largest length is known."""
+    """Return a layout for unmasked examples of at most ``longest`` ids."""
     sizes = dict.fromkeys(objective.batch_type.sizes(), longest)
     if has_group(objective.batch_type, MASKS):
         sizes[MASKS.size] = max(1, round(_MASK_SHARE * longest))
@@ -168,12 +169,12 @@ def make_layout(objective: Objective, longest: int) -> ShardLayout:
 
 
 def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
-    """Return the uncompressed shard, compared with its index entry.
+    """Check a shard against its entry in the index, decompress it, and return it as an open file.
 
-    An uncompressed shard without hashes is not loaded into memory. most: most uncompressed bytes of a shard
-    without an entry.
+    An uncompressed shard without hashes is not loaded into memory.
+    most: largest uncompressed size in bytes, for a shard without an entry.
     """
-    if compression_ending(name) is None and (entry is None or not entry.raw.hashes):
+    if find_compression_ending(name) is None and (entry is None or not entry.raw.hashes):
         if entry is not None and (size := file.seek(0, 2)) != entry.raw.bytes:
             raise ShardError(
                 f"{name}: {size} bytes, expected {entry.raw.bytes} by {INDEX_NAME}; copy it again"
@@ -224,9 +225,9 @@ class MdsDirectoryReader(ShardReader):
         return self._length
 
     def batches(self, size: int) -> Iterator[ExampleBatch]:
-        return regroup_batches(self._all_batches(size), size)
+        return regroup_batches(self._read_all_batches(size), size)
 
-    def _all_batches(self, size: int) -> Iterator[ExampleBatch]:
+    def _read_all_batches(self, size: int) -> Iterator[ExampleBatch]:
         for path in self._paths:
             with storage.open_input(path) as file:
                 reader = MdsReader(file, path, self._objective, self._known, self._ids_type)

@@ -1,6 +1,7 @@
-"""Directories of MDS shards with any columns: written as MDSWriter does, and read again.
+"""Write and read directories of MDS shards with any columns, as Mosaic's MDSWriter writes them.
 
-This is the readable twin of ``ids.py`` and ``container.py``, which process examples of ids in bulk.
+This module converts one sample at a time, for any column types. ``ids.py`` and ``container.py`` are faster
+and handle only samples of token ids.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +22,7 @@ from bertdata.shards.mds.index import (
     find_entry,
     parse_index,
 )
-from bertdata.shards.mds.names import INDEX_NAME, compression_ending
+from bertdata.shards.mds.names import INDEX_NAME, find_compression_ending
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
 
 MAX_UNLISTED_BYTES = 1 << 28
@@ -58,7 +59,7 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
 
 
 def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[IndexEntry, bytes]:
-    """Return the index entry of a shard, and the bytes of its file, compressed if the form says so."""
+    """Return a shard's index entry and the bytes of its file, compressed if ``form`` names a compression."""
     raw, zipped, stored = _describe_file(name, data, form), None, data
     if form.compression is not None:
         compression = find_compression(form.compression)
@@ -70,7 +71,7 @@ def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[I
 def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
     """Return the index entry of an existing shard, computed from its file."""
     data, name = storage.read_bytes(path), storage.base_name(path)
-    ending = compression_ending(name)
+    ending = find_compression_ending(name)
     if ending is None:
         return IndexEntry(form=form, samples=samples, raw=_describe_file(name, data, form))
     raw = _describe_file(name.removesuffix(f".{ending}"), decompress(data, ending, path, LARGEST_SHARD), form)
@@ -89,7 +90,7 @@ def read_directory(directory: str) -> Iterator[dict[str, Any]]:
 
 
 def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[str, Any]]:
-    """Yield all samples of a shard after comparing it with its entry.
+    """Yield all samples of a shard, after checking the shard's size and hashes against its index entry.
 
     ShardError names an unreadable record.
     """
@@ -103,9 +104,9 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """Return the path of a shard as it was written, or as a loader decompressed it.
+    """Return the path of the shard's file. If only the copy exists that a loader decompressed, return that.
 
-    ShardError if it is missing.
+    ShardError if both are missing.
     """
     for file in (entry.stored, entry.raw):
         path = storage.join(directory, file.basename)
@@ -133,17 +134,17 @@ def read_checked(data: bytes, path: str, entry: IndexEntry | None, most: int = M
 
     most: largest uncompressed size of a compressed shard without an entry.
     """
-    ending = compression_ending(path)
+    ending = find_compression_ending(path)
     if entry is not None and ending is not None:
-        _check(data, path, entry.stored)
+        _check_file(data, path, entry.stored)
     most = most if entry is None else entry.raw.bytes
     raw = data if ending is None else decompress(data, ending, path, most)
     if entry is not None:
-        _check(raw, path, entry.raw)
+        _check_file(raw, path, entry.raw)
     return raw
 
 
-def _check(data: bytes, path: str, expected: StoredFile) -> None:
+def _check_file(data: bytes, path: str, expected: StoredFile) -> None:
     if len(data) != expected.bytes:
         raise ShardError(
             f"{path}: {len(data)} bytes, expected {expected.bytes} by {INDEX_NAME}; copy it again"

@@ -12,8 +12,8 @@ from bertdata.shards.mds.names import MDS
 UNMASKED = "make the dataset with bertdata create --objective mlm --no-masks"
 
 
-def check_ids_alone(batch_type: type[ExampleBatch], objective: str, where: str = MDS) -> None:
-    """Raise SettingsError unless the objective's examples have only ids and optionally masks."""
+def check_has_only_ids(batch_type: type[ExampleBatch], objective: str, where: str = MDS) -> None:
+    """Raise SettingsError if the objective's examples have anything besides ids and optional masks."""
     if has_group(batch_type, WORD_STARTS):
         raise SettingsError(
             f"{where} holds ids alone; objective {objective} has word starts too; create --format mds and "
@@ -29,14 +29,14 @@ def check_ids_alone(batch_type: type[ExampleBatch], objective: str, where: str =
 def check_unmasked(
     batch_type: type[ExampleBatch], objective: str, settings: Mapping[str, Any], where: str = MDS
 ) -> None:
-    """Raise SettingsError as check_ids_alone does, and also if the settings mask the examples."""
-    check_ids_alone(batch_type, objective, where)
+    """Raise SettingsError if the examples have more than ids, or if the settings mask them."""
+    check_has_only_ids(batch_type, objective, where)
     if has_group(batch_type, MASKS) and settings.get("masks", True):
         raise SettingsError(f"{where} holds ids without masks; {UNMASKED}")
 
 
-def layout_in_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
-    """Return the layout of shards from their dataset's manifest. name: the shard, for errors."""
+def read_layout_from_manifest(manifest: dict[str, Any], name: str) -> ShardLayout:
+    """Read the layout of a dataset's examples from its manifest's JSON. name: the shard, for errors."""
     records = manifest["settings"]
     objective = find_objective_of_file(records["objective"]["name"], name)
     sizes = {size: records["objective"][size] for size in objective.batch_type.sizes()}

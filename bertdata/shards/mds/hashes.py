@@ -1,4 +1,4 @@
-"""Hashes of shards by name, from hashlib or the package xxhash."""
+"""Compute hashes of shards, such as sha1 or xxh64, with hashlib or the package xxhash."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -15,22 +15,22 @@ NAMES = (
 
 
 def check_hashes(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names, sorted.
+    """Check the names of hash functions and return them sorted.
 
     SettingsError for an unknown name, MissingExtraError if its package is missing.
     """
     found = tuple(sorted(set(names)))
     for name in found:
-        _function(name)
+        _find_hash_function(name)
     return found
 
 
 def compute_hashes(data: bytes | memoryview, names: Iterable[str]) -> dict[str, str]:
     """Return the hashes of the data by name, as hexadecimal digits."""
-    return {name: str(_function(name)(data).hexdigest()) for name in names}
+    return {name: str(_find_hash_function(name)(data).hexdigest()) for name in names}
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _find_hash_function(name: str) -> Callable[..., Any]:
     if name not in NAMES:
         raise SettingsError(f"unknown hash {name!r}, expected {', '.join(NAMES)}")
     if name not in _XXHASHES:

@@ -1,6 +1,6 @@
 """Convert many examples of ids to MDS samples at once, and back.
 
-Columns: id, input_ids and optionally len.
+bertdata's samples have the columns id (the sample's name), input_ids and optionally len (the number of ids).
 """
 
 import struct
@@ -10,7 +10,7 @@ import numpy as np
 
 from bertdata.examples.columns import Array
 from bertdata.shards.mds.index import ShardForm
-from bertdata.shards.mds.types import DTYPES, ArrayType, array_type, encode_shape
+from bertdata.shards.mds.types import DTYPES, ArrayType, encode_shape, parse_array_type
 
 ID_COLUMNS = ("input_ids", "tokens")
 """Columns that may hold a sample's ids; the first that exists is used. EuroBERT's data has ``tokens``."""
@@ -22,23 +22,27 @@ Refuse = Callable[[Array, Callable[[int], str]], None]
 """Function that raises an error for the first sample marked as wrong, with a description of that sample."""
 
 
-def id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
-    """Return the form of shards of ids. wide: 32-bit ids, else 16-bit."""
+def make_id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
+    """Return the form of shards whose samples hold token ids.
+
+    wide: True for 32-bit ids, False for 16-bit ids. with_len: add the column len.
+    others: further fields of ShardForm, such as hashes.
+    """
     columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
     return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
 
 
-def sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
+def compute_sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:
     """Return the size in bytes of each sample.
 
-    counts: ids of each, 1 to 65535. name_sizes: bytes of its name.
+    counts: number of ids of each sample, 1 to 65535. name_sizes: bytes of each sample's name.
     """
     ids = counts.astype(np.int64)
     shape = np.where(ids < 1 << 8, 2, 3)
     return 2 * _WORD + name_sizes + shape + ids * (4 if wide else 2) + (8 if with_len else 0)
 
 
-def name_sizes(stem: str, start: int, stop: int) -> Array:
+def compute_name_sizes(stem: str, start: int, stop: int) -> Array:
     """Return the sizes in bytes of the names ``<stem>-<index>`` for the indices start to stop - 1."""
     numbers, size = np.arange(start, stop), np.full(stop - start, len(stem.encode()) + 2)
     for digits in range(1, len(str(max(stop, 1))) + 1):
@@ -55,7 +59,8 @@ def encode_ids(
     pieces: list[bytes | memoryview] = []
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
-        # sample: size of the name, size of the array, name, array (shape, then ids), optionally the length
+        # A sample is: size of the name, size of the array, name, array (its shape, then the ids), and
+        # optionally the number of ids.
         text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
@@ -67,16 +72,17 @@ def encode_ids(
 
 
 def encode_length(length: int) -> bytes:
-    """Return the shape of a one-dimensional array as ``encode_shape`` does, but faster."""
+    """Encode the shape of a one-dimensional array of this length. It is a faster ``encode_shape``."""
     if length < 1 << 8:
         return bytes((4, length))
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
 
 
-def id_column(form: ShardForm, ids_type: str | None = None) -> str:
-    """Return the name of the column of ids. ValueError if there is none, or if it does not hold integers.
+def find_id_column(form: ShardForm, ids_type: str | None = None) -> str:
+    """Return the name of the column that holds the token ids.
 
-    ids_type: integer type of a column of type bytes, which does not record it.
+    ids_type: integer type of the ids if the column has the type bytes, which does not record it.
+    ValueError if there is no such column, or if it does not hold integers.
     """
     for name in ID_COLUMNS:
         if name in form.names:
@@ -100,15 +106,17 @@ class IdDecoder:
     """Decoder of the ids of many samples at once."""
 
     def __init__(self, form: ShardForm, ids_type: str | None = None) -> None:
-        """Find the column of ids in the form. ValueError if there is none.
+        """Find the column of token ids in the shard's form. ValueError if there is none.
 
         ids_type: integer type of the ids, if their column has the type bytes.
         """
-        name = id_column(form, ids_type)
+        name = find_id_column(form, ids_type)
         self._at = form.names.index(name)
-        self._sizes = [kind.size for kind in form.column_types()]
+        self._sizes = [kind.size for kind in form.find_column_types()]
         self._is_bytes = form.types[self._at] == "bytes"
-        self._array: ArrayType = array_type(f"ndarray:{ids_type}" if self._is_bytes else form.types[self._at])
+        self._array: ArrayType = parse_array_type(
+            f"ndarray:{ids_type}" if self._is_bytes else form.types[self._at]
+        )
         if self._array.shape is not None and len(self._array.shape) != 1:
             raise ValueError(f"column {name} has the shape {self._array.shape}, expected one axis")
 
@@ -129,7 +137,7 @@ class IdDecoder:
             return np.frombuffer(joined, dtype), np.cumsum(counts)
         return self._decode_mixed(data, stops, counts, items), np.cumsum(counts)
 
-    def lengths(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
+    def count_ids(self, data: bytes, bounds: Array, refuse: Refuse) -> Array:
         """Return the number of ids of each sample."""
         buffer = np.frombuffer(data, np.uint8)
         return self._count_ids(buffer, *self._find_spans(buffer, bounds, refuse), refuse)[0]
@@ -178,23 +186,23 @@ class IdDecoder:
         return counts, items
 
     def _count_plain_ids(self, sizes: Array, refuse: Refuse) -> tuple[Array, Array]:
-        """Return the number of ids in values that are plain bytes without a shape, and their type's code."""
+        """Count the ids in values of type bytes, which store no shape. Also return the ids' type code."""
         width = np.dtype(self._array.dtype).itemsize
         refuse(sizes % width != 0, lambda i: f"{sizes[i]} bytes of ids, expected a multiple of {width}")
         code = next(code for code, name in DTYPES.items() if name == self._array.dtype)
         return sizes // width, np.full(len(sizes), code)
 
     def _decode_mixed(self, data: bytes, stops: Array, counts: Array, items: Array) -> Array:
-        """Return the ids of samples with different integer types."""
+        """Return the ids of samples whose integer types differ, converted to int64."""
         rows = []
         for stop, count, code in zip(stops.tolist(), counts.tolist(), items.tolist(), strict=True):
             kind = np.dtype(DTYPES[code]).newbyteorder("<")
             rows.append(np.frombuffer(data, kind, count, stop - count * kind.itemsize))
-        return np.concatenate([_to_int64(row) for row in rows])
+        return np.concatenate([_convert_to_int64(row) for row in rows])
 
 
 def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> tuple[Array, Array]:
-    """Return the length in each one-dimensional shape, and the offset after the shape."""
+    """Parse the one-dimensional shape at each offset. Return its length and the offset after the shape."""
     codes = buffer[place] & 3
     behind = place + 1 + (1 << codes.astype(np.int64))
     refuse(behind > stops, lambda _: "an array that ends in its shape")
@@ -202,8 +210,9 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
     for code in np.unique(codes).tolist():
         chosen = codes == code
         found = _gather_bytes(buffer, place[chosen] + 1, 1 << code).view(f"<u{1 << code}")[:, 0]
-        # Capped, so that multiplying by the width of an id cannot overflow.
-        counts[chosen] = np.minimum(_to_int64(found), 1 << 40)
+        # A damaged shape may state any length. It is capped, so that its product with the width of an id
+        # cannot overflow.
+        counts[chosen] = np.minimum(_convert_to_int64(found), 1 << 40)
     return counts, behind
 
 
@@ -212,6 +221,6 @@ def _gather_bytes(buffer: Array, places: Array, width: int) -> Array:
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 
-def _to_int64(values: Array) -> Array:
+def _convert_to_int64(values: Array) -> Array:
     """Return the numbers as int64. Larger unsigned numbers become the largest int64."""
     return (np.minimum(values, (1 << 63) - 1) if values.dtype.itemsize == 8 else values).astype(np.int64)

@@ -1,4 +1,7 @@
-"""``index.json`` of an MDS directory, and the form of its shards: columns, compression and hashes."""
+"""Read and write ``index.json``, which lists the shards of an MDS directory.
+
+The form of a shard is its columns with their types, its compression and its hashes.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +22,9 @@ LARGEST_SHARD = (1 << 32) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardForm:
-    """The columns of a shard, sorted by name, with their types.
+    """The form of a shard: columns sorted by name, their types, compression and hashes.
 
-    size_limit: in bytes, None for a single shard.
+    size_limit: size in bytes at which MDSWriter begins a new shard. None for a single shard.
     """
 
     names: tuple[str, ...]
@@ -32,19 +35,19 @@ class ShardForm:
 
     @classmethod
     def of(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
-        """Return the form for columns in any order. columns: type by name."""
+        """Make a form from the type of each column by name, in any order. others: further fields."""
         names = tuple(sorted(columns))
         return cls(names=names, types=tuple(columns[name] for name in names), **others)
 
-    def column_types(self) -> list[ColumnType]:
+    def find_column_types(self) -> list[ColumnType]:
         """Return the columns' types. ValueError for a type that is unknown or unsafe."""
-        return [_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
+        return [_find_column_type(name, kind) for name, kind in zip(self.names, self.types, strict=True)]
 
     def as_json(self) -> dict[str, Any]:
         return {
             "column_encodings": list(self.types),
             "column_names": list(self.names),
-            "column_sizes": [kind.size for kind in self.column_types()],
+            "column_sizes": [kind.size for kind in self.find_column_types()],
             "compression": self.compression,
             "format": "mds",
             "hashes": list(self.hashes),
@@ -53,13 +56,13 @@ class ShardForm:
         }
 
     def dump(self) -> bytes:
-        """Return the JSON in a shard's file."""
+        """Return the form as the JSON that a shard's file stores before its samples."""
         return json.dumps(self.as_json(), sort_keys=True).encode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredFile:
-    """A file in an index: its name, size, and hashes by name."""
+    """A file as an index lists it: name, size in bytes, and hashes by the hash's name."""
 
     basename: str
     bytes: int
@@ -68,7 +71,7 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexEntry:
-    """A shard in an index. zipped: the compressed file, or None."""
+    """A shard as an index lists it. raw: the uncompressed file. zipped: the compressed file, or None."""
 
     form: ShardForm
     samples: int
@@ -90,16 +93,16 @@ class IndexEntry:
 
 
 def dump_index(entries: Iterable[IndexEntry]) -> bytes:
-    """Return the contents of ``index.json``."""
+    """Return the contents of an ``index.json`` that lists these shards."""
     shards = [entry.as_json() for entry in entries]
     return json.dumps({"shards": shards, "version": VERSION}, sort_keys=True).encode()
 
 
 @lru_cache(maxsize=4)
 def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
-    """Parse an index.
+    """Parse an ``index.json`` and return the entries of its shards. where: path of the index, for errors.
 
-    Return its shards. ShardError names what is damaged or unknown. where: the index's path.
+    ShardError names a damaged value or an unknown format, compression or column type.
     """
     try:
         value = parse_json_text(data)
@@ -121,7 +124,7 @@ def parse_index(data: bytes, where: str) -> tuple[IndexEntry, ...]:
 
 
 def parse_form(value: Any, where: str) -> ShardForm:
-    """Return the form of a shard from its JSON. ShardError names what is damaged or unknown."""
+    """Parse the form of a shard from its JSON. ShardError names a damaged value or an unknown type."""
     _check_version(value, where)
     if (format := value.get("format")) != "mds":
         raise ShardError(f"{where}: format {format!r}, expected mds")
@@ -139,7 +142,7 @@ def parse_form(value: Any, where: str) -> ShardForm:
         size_limit=limit if isinstance(limit, int) else None,
     )
     try:
-        sizes = [kind.size for kind in form.column_types()]
+        sizes = [kind.size for kind in form.find_column_types()]
     except ValueError as error:
         raise ShardError(f"{where}: {error}") from None
     if value.get("column_sizes") != sizes:
@@ -147,7 +150,7 @@ def parse_form(value: Any, where: str) -> ShardForm:
     return form
 
 
-def _column_type(name: str, kind: str) -> ColumnType:
+def _find_column_type(name: str, kind: str) -> ColumnType:
     try:
         return find_type(kind)
     except ValueError as error:
@@ -163,14 +166,14 @@ def _check_version(value: Any, where: str) -> None:
 def _read_texts(value: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
     found = value.get(key)
     if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise ShardError(f"{where}: {key} is {_short(found)}, expected a list of texts")
+        raise ShardError(f"{where}: {key} is {_shorten_repr(found)}, expected a list of texts")
     return tuple(found)
 
 
 def _parse_entry(value: Any, where: str) -> IndexEntry:
     form, samples = parse_form(value, where), value.get("samples")
     if not isinstance(samples, int) or samples < 0:
-        raise ShardError(f"{where}: samples is {_short(samples)}, expected 0 or more")
+        raise ShardError(f"{where}: samples is {_shorten_repr(samples)}, expected 0 or more")
     zipped = None if value.get("zip_data") is None else _parse_file(value["zip_data"], f"{where}: zip_data")
     return IndexEntry(
         form=form,
@@ -184,14 +187,14 @@ def _parse_file(value: Any, where: str) -> StoredFile:
     found = value if isinstance(value, dict) else {}
     name, size, hashes = (found.get(key) for key in ("basename", "bytes", "hashes"))
     if not (isinstance(name, str) and isinstance(size, int) and isinstance(hashes, dict)):
-        raise ShardError(f"{where}: is {_short(value)}, expected basename, bytes and hashes")
+        raise ShardError(f"{where}: is {_shorten_repr(value)}, expected basename, bytes and hashes")
     unknown = [hash for hash in hashes if hash not in NAMES]
     if unknown:
         raise ShardError(f"{where}: unknown hash {unknown[0]!r}, expected {', '.join(NAMES)}")
     return StoredFile(basename=name, bytes=size, hashes=hashes)
 
 
-def _short(value: Any) -> str:
+def _shorten_repr(value: Any) -> str:
     return repr(value)[:60]
 
 

@@ -8,7 +8,7 @@ from bertdata.shards.containers import is_shard_name
 from bertdata.shards.mds.names import INDEX_NAME, is_mds_name, load_numpy
 
 
-def mds_shards(directory: str, names: Sequence[str]) -> list[str]:
+def list_mds_shards(directory: str, names: Sequence[str]) -> list[str]:
     """Return the shards that the indexes in a directory tree list, or an empty list without an MDS index.
 
     names: all files below the directory. An ``index.json`` next to shards of another format is ignored.

@@ -22,8 +22,8 @@ def is_mds_name(path: str) -> bool:
     return _MDS_NAME.search(path) is not None
 
 
-def compression_ending(path: str) -> str | None:
-    """Return the compression's ending in a shard's name, or None."""
+def find_compression_ending(path: str) -> str | None:
+    """Return the ending of the compression in a shard's name: a.mds.zstd -> zstd. None if there is none."""
     found = _MDS_NAME.search(path)
     return found[1] if found else None
 

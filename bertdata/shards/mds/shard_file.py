@@ -23,22 +23,28 @@ from bertdata.shards.mds.index import LARGEST_SHARD, ShardForm, parse_form
 _WORD = 4
 
 
-def head_size(form: bytes) -> int:
-    """Return the size of a shard without samples, which writers count towards the size limit."""
+def compute_head_size(form: bytes) -> int:
+    """Return the size in bytes that Mosaic's writer counts for a shard without samples.
+
+    form: the JSON of the shard's form. The size counts towards the size limit of a shard.
+    """
     return 2 * _WORD + len(form)
 
 
 def encode_head(sizes: Array, form: bytes) -> bytes:
-    """Return everything before the samples. sizes: bytes of each sample, in total at most LARGEST_SHARD."""
+    """Return the part of a shard's file before its samples.
+
+    sizes: bytes of each sample, in total at most LARGEST_SHARD. form: the JSON of the shard's form.
+    """
     offsets = np.cumsum(np.concatenate([[0], np.asarray(sizes, np.int64)]))
-    offsets += head_size(form) + _WORD * len(sizes)
+    offsets += compute_head_size(form) + _WORD * len(sizes)
     assert offsets[-1] <= LARGEST_SHARD
     return len(sizes).to_bytes(_WORD, "little") + offsets.astype("<u4").tobytes() + form
 
 
 def encode_sample(sample: Any, form: ShardForm) -> bytes:
     """Return a sample's bytes. sample: its values by column. ValueError names a column that does not fit."""
-    kinds, sizes, data = form.column_types(), [], []
+    kinds, sizes, data = form.find_column_types(), [], []
     for name, kind in zip(form.names, kinds, strict=True):
         try:
             datum = kind.encode(sample[name])
@@ -54,7 +60,7 @@ def encode_sample(sample: Any, form: ShardForm) -> bytes:
 
 def decode_sample(data: bytes, form: ShardForm) -> dict[str, Any]:
     """Return a sample's values by column. ValueError names a column that does not fit."""
-    kinds = form.column_types()
+    kinds = form.find_column_types()
     varying = sum(kind.size is None for kind in kinds)
     if len(data) < _WORD * varying:
         raise ValueError(f"{len(data)} bytes, expected {_WORD * varying} or more")
@@ -90,10 +96,10 @@ def read_head(file: BinaryIO, name: str) -> ShardHead:
     """Read the head of a seekable file. ShardError if it is damaged or truncated."""
     size = file.seek(0, 2)
     file.seek(0)
-    number = int.from_bytes(_read(file, _WORD, name, size), "little")
+    number = int.from_bytes(_read_exactly(file, _WORD, name, size), "little")
     if _WORD * (number + 2) > size:
         raise ShardError(f"{name}: {size} bytes, too few for its {number} samples; it is truncated or no MDS")
-    offsets = np.frombuffer(_read(file, _WORD * (number + 1), name, size), "<u4").astype(np.int64)
+    offsets = np.frombuffer(_read_exactly(file, _WORD * (number + 1), name, size), "<u4").astype(np.int64)
     place = _WORD * (number + 2)
     # Offsets must ascend from the end of the offset table to the end of the file. Otherwise a damaged offset
     # would make later code read or allocate arbitrary ranges.
@@ -107,13 +113,13 @@ def read_head(file: BinaryIO, name: str) -> ShardHead:
             f"{name}: {size} bytes, expected {offsets[-1]} by its offsets; it is truncated or damaged"
         )
     try:
-        value = parse_json_text(_read(file, int(offsets[0]) - place, name, size))
+        value = parse_json_text(_read_exactly(file, int(offsets[0]) - place, name, size))
     except ValueError as error:
         raise ShardError(f"{name}: its description is no JSON: {error}; it is damaged, or no MDS") from None
     return ShardHead(form=parse_form(value, name), offsets=offsets)
 
 
-def _read(file: BinaryIO, count: int, name: str, size: int) -> bytes:
+def _read_exactly(file: BinaryIO, count: int, name: str, size: int) -> bytes:
     data = file.read(count)
     if len(data) != count:
         raise ShardError(f"{name}: {size} bytes, expected {count} more at its start; it is truncated")
@@ -121,19 +127,21 @@ def _read(file: BinaryIO, count: int, name: str, size: int) -> bytes:
 
 
 def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
-    """Return where MDSWriter cuts samples into shards: the first sample of each, then the number of samples.
+    """Distribute samples to shards as MDSWriter does. Return the index of each shard's first sample.
 
-    sizes: bytes of each sample. A shard ends before the sample that would exceed the limit. A sample that
-    exceeds the limit alone gets its own shard. ValueError if that is the first sample, for which MDSWriter
-    would write an empty shard.
+    The last item of the result is the number of samples. sizes: bytes of each sample. A shard ends before the
+    sample that would exceed the limit. A sample larger than the limit gets a shard for itself. ValueError if
+    it is the first sample, because MDSWriter would then write an empty shard.
     """
     ends = np.cumsum(np.asarray(sizes, np.int64) + _WORD)
     starts = [0]
     if limit is None or not len(ends):
         return [0, len(ends)] if len(ends) else [0]
-    room = limit - head_size(form)
+    room = limit - compute_head_size(form)
     if int(ends[0]) > room:
-        raise ValueError(f"the first sample alone makes a shard of {int(ends[0]) + head_size(form)} bytes")
+        raise ValueError(
+            f"the first sample alone makes a shard of {int(ends[0]) + compute_head_size(form)} bytes"
+        )
     while starts[-1] < len(ends):
         done = int(ends[starts[-1] - 1]) if starts[-1] else 0
         stop = int(np.searchsorted(ends, done + room, side="right"))
@@ -142,6 +150,6 @@ def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) ->
 
 
 def join_shard(samples: Iterable[bytes], form: bytes) -> bytes:
-    """Return the file of a few samples, built in memory."""
+    """Return the bytes of a shard's file with these encoded samples."""
     held = list(samples)
     return encode_head(np.array([len(sample) for sample in held], np.int64), form) + b"".join(held)

@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from bertdata.io.json_text import parse_json_text
 
 UNSAFE = "pkl"
-"""Type whose values run code when they are read (pickle). It is refused."""
+"""Column type that is refused, because reading its values (pickles) would run code."""
 
 DTYPES = {
     8: "uint8",
@@ -31,7 +31,7 @@ DTYPES = {
     65: "int64",
     66: "float64",
 }
-"""Types of numbers and of array items by their code, which is stored in arrays of undeclared type."""
+"""Item types by MDS's code for them. An array whose column does not declare a type stores the code."""
 
 _CODES = {name: code for code, name in DTYPES.items()}
 _SIZES = ("<u1", "<u2", "<u4", "<u8")
@@ -41,10 +41,10 @@ _IMAGES = ("pil", "jpeg", "jpeg_array", "jpegarray", "png", "list[pil]", "list[j
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnType:
-    """The type of a column: functions that encode and decode a value.
+    """The type of a column, with functions that convert a value to bytes and back.
 
-    size: bytes of a value, None if it varies. Both functions raise ValueError for a value or bytes of another
-    type.
+    size: number of bytes of a value, or None if it varies.
+    Both functions raise ValueError if the value or the bytes are not of this type.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ColumnType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArrayType:
-    """The type of a column of arrays. dtype and shape are None if each value stores its own."""
+    """The type of a column of arrays. dtype or shape is None if it varies and each value stores it."""
 
     dtype: str | None
     shape: tuple[int, ...] | None
@@ -124,22 +124,25 @@ def _decode_shape(data: bytes, place: int) -> tuple[tuple[int, ...], int]:
 
 @cache
 def find_type(name: str) -> ColumnType:
-    """Return the type with this name. ValueError for an unknown type, and for pickle, which runs code."""
+    """Return the column type with this name. ValueError for an unknown type, or pickle, which is unsafe."""
     kind, *arguments = name.split(":")
     if kind == UNSAFE:
         raise ValueError(f"type {UNSAFE} runs code when it is read, and is refused; write the column as json")
     if kind == "ndarray":
-        array = array_type(name)
+        array = parse_array_type(name)
         return ColumnType(name=name, size=array.size, encode=array.encode, decode=array.decode)
     if arguments or (kind not in _PLAIN and kind not in _CODES):
         raise ValueError(f"unknown type {name!r}, expected one of {', '.join((*_PLAIN, *_CODES))}, ndarray")
     if kind in _CODES:
-        return _scalar_type(kind, kind)
+        return _make_scalar_type(kind, kind)
     return _PLAIN[kind]
 
 
-def array_type(name: str) -> ArrayType:
-    """Return the type ``ndarray[:item type[:length,length,...]]``. ValueError for any other name."""
+def parse_array_type(name: str) -> ArrayType:
+    """Parse an array type written as ``ndarray[:item type[:length,length,...]]``.
+
+    ValueError for any other name.
+    """
     kind, *arguments = name.split(":")
     dtype = arguments[0] if arguments else None
     lengths = arguments[1].split(",") if len(arguments) > 1 else None
@@ -149,13 +152,13 @@ def array_type(name: str) -> ArrayType:
     return ArrayType(dtype=dtype, shape=tuple(map(int, lengths)) if lengths else None)
 
 
-def _scalar_type(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
+def _make_scalar_type(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
     """Return the type of a single number. whole: accept only integers."""
     kind = np.dtype(dtype).newbyteorder("<")
 
     def encode(value: Any) -> bytes:
         if whole:
-            _expect(int, value)
+            _check_type(int, value)
         try:
             return np.array(value, kind).reshape(()).tobytes()
         except (TypeError, OverflowError) as error:
@@ -169,13 +172,13 @@ def _scalar_type(name: str, dtype: str, *, whole: bool = False) -> ColumnType:
     return ColumnType(name=name, size=kind.itemsize, encode=encode, decode=decode)
 
 
-def _expect(kind: type[Any], value: Any) -> Any:
+def _check_type(kind: type[Any], value: Any) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"{value!r}, expected {kind.__name__}")
     return value
 
 
-def _text_type(
+def _make_text_type(
     name: str, kind: type[Any], to_text: Callable[[Any], str], of_text: Callable[[str], Any]
 ) -> ColumnType:
     """Return a type whose values are stored as UTF-8 text."""
@@ -187,7 +190,7 @@ def _text_type(
             raise ValueError(f"{data!r} is no number") from None
 
     return ColumnType(
-        name=name, size=None, encode=lambda value: to_text(_expect(kind, value)).encode(), decode=decode
+        name=name, size=None, encode=lambda value: to_text(_check_type(kind, value)).encode(), decode=decode
     )
 
 
@@ -198,17 +201,17 @@ def _dump_json(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
-def _bytes_type(name: str) -> ColumnType:
-    return ColumnType(name=name, size=None, encode=partial(_expect, bytes), decode=bytes)
+def _make_bytes_type(name: str) -> ColumnType:
+    return ColumnType(name=name, size=None, encode=partial(_check_type, bytes), decode=bytes)
 
 
 _PLAIN = {
-    "bytes": _bytes_type("bytes"),
-    "str": _text_type("str", str, str, str),
-    "int": _scalar_type("int", "int64", whole=True),
-    "str_int": _text_type("str_int", int, str, int),
-    "str_float": _text_type("str_float", float, str, float),
-    "str_decimal": _text_type("str_decimal", Decimal, str, Decimal),
-    "json": _text_type("json", object, _dump_json, partial(parse_json_text, any_number=True)),
-    **{name: _bytes_type(name) for name in _IMAGES},  # images are not decoded
+    "bytes": _make_bytes_type("bytes"),
+    "str": _make_text_type("str", str, str, str),
+    "int": _make_scalar_type("int", "int64", whole=True),
+    "str_int": _make_text_type("str_int", int, str, int),
+    "str_float": _make_text_type("str_float", float, str, float),
+    "str_decimal": _make_text_type("str_decimal", Decimal, str, Decimal),
+    "json": _make_text_type("json", object, _dump_json, partial(parse_json_text, any_number=True)),
+    **{name: _make_bytes_type(name) for name in _IMAGES},  # images stay encoded as PNG, JPEG and so on
 }

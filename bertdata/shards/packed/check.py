@@ -20,9 +20,9 @@ MAX_SEQUENCES = (1 << 15) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceCheck(RecordCheck):
-    """RecordCheck whose errors name the row and the number of the sequence in it.
+    """Check of the sequences in packed rows. Its errors name the row and the number of the sequence in it.
 
-    ends: as in PackBatch.
+    ends: number of sequences in the batch up to the end of each row.
     """
 
     ends: Array
@@ -56,18 +56,18 @@ def check_packs(
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
     lowest = {find_mask_names(type(examples)).places: lowest_position} if lowest_position else {}
     check_batch(examples, layout, sequence, lowest)
-    ids = row_sizes(examples.ends, packs.ends)
+    ids = count_items_per_row(examples.ends, packs.ends)
     limit = layout.max_seq_length
     record.refuse(ids > limit, lambda i: f"{ids[i]} ids, expected at most {limit}")
     if most_masks is not None:
-        masks = row_sizes(get_masks(examples).ends, packs.ends)
+        masks = count_items_per_row(get_masks(examples).ends, packs.ends)
         record.refuse(
             masks > most_masks, lambda i: f"{masks[i]} masked positions, expected at most {most_masks}"
         )
 
 
 def check_largest_id(packs: PackBatch, largest: int, record: RecordCheck) -> None:
-    """Raise ShardError for the first row with an id that the container cannot store."""
+    """Raise ShardError for the first row with an id above ``largest``, the container's largest number."""
     examples, last = packs.examples, np.asarray(packs.ends, np.int64) - 1
     for column in examples.columns():
         if column.item == "id" and column.ends is not None:
@@ -81,7 +81,7 @@ def _refuse_larger(ids: Array, row_ends: Array, largest: int, record: RecordChec
     )
 
 
-def row_sizes(ends: Array, row_ends: Array) -> Array:
+def count_items_per_row(ends: Array, row_ends: Array) -> Array:
     """Return the number of items in each row.
 
     ends: end of each sequence's items in the batch. row_ends: number of sequences up to each row's end.
@@ -90,10 +90,10 @@ def row_sizes(ends: Array, row_ends: Array) -> Array:
 
 
 def check_packed_layout(layout: ShardLayout) -> None:
-    """Raise SettingsError if packed rows cannot have this layout."""
+    """Raise SettingsError if the layout's sizes are impossible for packed rows."""
     if layout.remask:
         raise SettingsError("remask: packed rows hold examples in their usual order")
-    most = most_sequences(layout)
+    most = find_max_sequences(layout)
     if not 1 <= layout.sequences_per_row <= most:
         raise SettingsError(f"sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
 
@@ -102,11 +102,11 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
     """Raise ShardError if the sizes that a file declares are impossible. name: the file."""
     sizes = find_objective(layout.objective).batch_type.sizes()
     check_layout(layout, name, [what for what in sizes if layout.size(what)])
-    most = most_sequences(layout)
+    most = find_max_sequences(layout)
     if not 1 <= layout.sequences_per_row <= most:
         raise ShardError(f"{name}: sequences_per_row is {layout.sequences_per_row}, expected 1 to {most}")
 
 
-def most_sequences(layout: ShardLayout) -> int:
+def find_max_sequences(layout: ShardLayout) -> int:
     """Return the most sequences a row can hold. Each has at least one id, and its number must fit 15 bits."""
     return min(layout.max_seq_length, MAX_SEQUENCES)

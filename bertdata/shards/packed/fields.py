@@ -11,7 +11,11 @@ from schemas import load_schema
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowField:
-    """A field of a packed row. ``schemas/packed.json`` describes the attributes."""
+    """A field of a packed row, as ``schemas/packed.json`` declares it.
+
+    type: item type. shape: number of values per row, such as S (ids) or K (sequences), or ``*`` if it varies.
+    of: the quantity that the field stores, such as ids or mask_places.
+    """
 
     name: str
     type: str
@@ -31,7 +35,7 @@ class RowField:
 
 
 RowFields = Mapping[str, RowField]
-"""Fields of a layout in a container, by name."""
+"""Fields of a packed row in a certain layout and container, by name."""
 
 
 def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -> None:
@@ -43,7 +47,7 @@ def check_row_fields(found: Iterable[str], fields: Collection[str], name: str) -
 
 
 @cache
-def row_fields(packing: str, form: str) -> RowFields:
-    """Return the fields of a layout's rows in a container, in declared order. form: the container's name."""
+def load_row_fields(packing: str, form: str) -> RowFields:
+    """Return the fields of a packed row in the layout ``packing`` and the container ``form``, in order."""
     declared = load_schema("packed")[packing][form]
     return {name: RowField(name=name, **field) for name, field in declared.items()}

@@ -31,11 +31,11 @@ from bertdata.shards.parquet_file import (
     ParquetInput,
     ParquetOutput,
     check_parquet_columns,
-    group_rows,
-    list_schema,
-    lists,
+    choose_group_rows,
+    find_objective_in_metadata,
     load_pyarrow,
-    objective_in_metadata,
+    make_list_schema,
+    make_lists,
     read_lists,
     read_size,
 )
@@ -61,10 +61,10 @@ class FlatWriter:
         check_packed_layout(layout)
         self._layout = layout
         self._received = 0
-        self._blocks = PackRegrouping(group_rows(layout))
+        self._blocks = PackRegrouping(choose_group_rows(layout))
         objective = find_objective(layout.objective)
         self._fields, self._sizes = objective.flat_fields, (*objective.batch_type.sizes(), _SEQUENCES)
-        self._schema = list_schema(_item_types(self._fields), set(self._fields))
+        self._schema = make_list_schema(_find_item_types(self._fields), set(self._fields))
         self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
@@ -72,32 +72,37 @@ class FlatWriter:
         check_packs(packs, self._layout, RecordCheck(name="flat shard", first=self._received))
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._parquet.write(_encode(block, self._fields, self._schema))
+            self._parquet.write(_encode_rows(block, self._fields, self._schema))
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._parquet.write(_encode(block, self._fields, self._schema))
+            self._parquet.write(_encode_rows(block, self._fields, self._schema))
         sizes = {what: str(self._layout.size(what)) for what in self._sizes}
         found = {"packing": NAME, "objective": self._layout.objective, **sizes}
         self._parquet.close({f"bertdata.{what}": value for what, value in found.items()})
 
 
 class FlatReader(PackReader):
-    """Reader of files with these columns, with any integer types and row groups. Files must be seekable."""
+    """Reader of Parquet files in the layout flat, with any integer types and row groups.
+
+    The file must be seekable.
+    """
 
     layout: ShardLayout
 
     def __init__(self, file: IO[bytes], name: str, objective: Objective | None = None) -> None:
-        """Open the file and find its layout.
+        """Open the file and find its ``layout``, the objective and sizes of its examples.
 
         objective: the examples' objective, or None to take it from the file.
         """
         self._name = name
         self._parquet = ParquetInput(file, name)
-        objective = objective or find_objective_of_file(objective_in_metadata(self._parquet.metadata), name)
+        objective = objective or find_objective_of_file(
+            find_objective_in_metadata(self._parquet.metadata), name
+        )
         self._batch_type, self._fields = objective.batch_type, objective.flat_fields
         check_row_fields(self._parquet.schema.names, self._fields, name)
-        check_parquet_columns(self._parquet.schema, _item_types(self._fields), set(self._fields), name)
+        check_parquet_columns(self._parquet.schema, _find_item_types(self._fields), set(self._fields), name)
         self.layout = _find_layout(self._parquet.metadata, objective, name)
         self.rows = len(self._parquet)
         self._examples: int | None = None
@@ -106,47 +111,47 @@ class FlatReader(PackReader):
         """Return the number of examples. This reads the column ``sequence_ends``."""
         if self._examples is None:
             column = _find_name(IDS_ENDS, self._fields)
-            found = self._parquet.records([column], group_rows(self.layout))
+            found = self._parquet.read_batches([column], choose_group_rows(self.layout))
             self._examples = sum(len(records.column(0).flatten()) for _, records in found)
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(), size)
+        return regroup_packs(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[PackBatch]:
-        for start, records in self._parquet.records(list(self._fields), group_rows(self.layout)):
+    def _read_blocks(self) -> Iterator[PackBatch]:
+        for start, records in self._parquet.read_batches(list(self._fields), choose_group_rows(self.layout)):
             record = RecordCheck(name=self._name, first=start)
-            packs = _decode(records, self._fields, self._batch_type, record)
+            packs = _decode_rows(records, self._fields, self._batch_type, record)
             check_packs(packs, self.layout, record)
             yield PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
 
 
-def _item_types(fields: Fields) -> dict[str, str]:
-    """Return the item type of each list by field."""
+def _find_item_types(fields: Fields) -> dict[str, str]:
+    """Return the item type of each field's list, by field name."""
     return {name: field.type for name, field in fields.items()}
 
 
 def _find_name(column: str, fields: Fields) -> str:
-    """Return the name of the list that stores this column."""
+    """Return the name of the field whose list stores this column of the examples."""
     return next(name for name, field in fields.items() if field.of == column)
 
 
-def _encode(block: PackBatch, fields: Fields, schema: Any) -> Any:
+def _encode_rows(block: PackBatch, fields: Fields, schema: Any) -> Any:
     """Return checked rows as an Arrow table."""
     examples, sequence_ends = block.examples, block.ends.astype(np.int64)
     values = {column.name: getattr(examples, column.name) for column in examples.columns()}
     row_ends: dict[str, Array] = {}
     for ends, items in examples.ragged().items():
-        values[ends], found = _cut_ends(values[ends], sequence_ends)
+        values[ends], found = _rebase_ends_to_rows(values[ends], sequence_ends)
         row_ends |= {column.name: found for column in items}
     columns = [
-        lists(values[field.of], row_ends.get(field.of, sequence_ends), schema.field(name).type)
+        make_lists(values[field.of], row_ends.get(field.of, sequence_ends), schema.field(name).type)
         for name, field in fields.items()
     ]
     return load_pyarrow().table(columns, schema)
 
 
-def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
+def _rebase_ends_to_rows(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
     """Convert ends that count from the batch's start to ends that count from each row's start.
 
     Also return the rows' ends: ends [3, 7, 12] of rows with 2 and 1 sequences -> [3, 7, 5] and [7, 12].
@@ -155,7 +160,9 @@ def _cut_ends(ends: Array, sequence_ends: Array) -> tuple[Array, Array]:
     return ends - (row_ends - compute_lengths(row_ends))[find_rows(sequence_ends)], row_ends
 
 
-def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
+def _decode_rows(
+    records: Any, fields: Fields, batch_type: type[ExampleBatch], record: RecordCheck
+) -> PackBatch:
     """Return the rows of an Arrow record batch, in its integer types and not yet checked.
 
     ShardError if the lists of a row contradict each other.
@@ -170,7 +177,9 @@ def _decode(records: Any, fields: Fields, batch_type: type[ExampleBatch], record
         _check_equal(_find_name(column.name, fields), ends[column.name], ends[items or IDS_ENDS], record)
     for of, columns in ragged.items():
         row_ends = ends[columns[0].name]
-        values[of] = _join_ends(_find_name(of, fields), values[of], sequence_ends, row_ends, record)
+        values[of] = _rebase_ends_to_batch(
+            _find_name(of, fields), values[of], sequence_ends, row_ends, record
+        )
     return PackBatch(examples=batch_type(**values), ends=sequence_ends)
 
 
@@ -179,15 +188,17 @@ def _check_equal(name: str, found: Array, expected: Array, record: RecordCheck) 
     record.refuse(count != due, lambda i: f"{count[i]} values of {name}, expected {due[i]}")
 
 
-def _join_ends(name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck) -> Array:
+def _rebase_ends_to_batch(
+    name: str, found: Array, sequence_ends: Array, row_ends: Array, record: RecordCheck
+) -> Array:
     """Convert ends that count from each row's start to ends that count from the batch's start.
 
-    This reverses ``_cut_ends``. ShardError unless the last end of each row is the row's size.
+    This reverses ``_rebase_ends_to_rows``. ShardError unless the last end of each row is the row's size.
     """
     found = found.astype(np.int64)
     rows, sizes, counts = find_rows(sequence_ends), compute_lengths(row_ends), compute_lengths(sequence_ends)
     before = np.concatenate([[0], found])[:-1]
-    before[(sequence_ends - counts)[counts > 0]] = 0  # the first sequence of a row has no predecessor
+    before[(sequence_ends - counts)[counts > 0]] = 0  # the ends of a row's first sequence count from 0
     record.refuse_items(
         found < before,
         sequence_ends,

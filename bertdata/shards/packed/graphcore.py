@@ -3,8 +3,9 @@
 The sequences [CLS a b] and [CLS c] in a row of 8 positions give the ids ``a b c 0 0 0 CLS CLS``. The [CLS] of
 sequence k (from 1) is in position -k. Labels and flags of sequences are counted from the end in the same way.
 
-Since a row lacks the [CLS] in front, masked positions are one less than in the Habana layout, and position 0
-can be masked. The end of the masks is therefore marked by zeros in ``packed_masked_lm_mask``.
+Without a [CLS] in front, each masked position is one less than in Habana's layout, and position 0 can be
+masked. Position 0 can therefore not mark the end of the masks, as it does there. Instead the field
+``packed_masked_lm_mask`` is 0 at unused places for masks.
 """
 
 from collections.abc import Mapping
@@ -15,13 +16,13 @@ import numpy as np
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
-from bertdata.shards.packed.check import row_sizes
+from bertdata.shards.packed.check import count_items_per_row
 from bertdata.shards.packed.grid import (
     GridCheck,
     Grids,
     SequencePlaces,
     arrange_masks,
-    fill,
+    fill_grid,
     number_counts,
     read_masks,
 )
@@ -33,7 +34,7 @@ class GraphcoreLayout:
 
     name = "graphcore"
 
-    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+    def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
         sequences = widths["pair_labels"]
         return {
             "max_seq_length": widths["ids"],
@@ -41,7 +42,7 @@ class GraphcoreLayout:
             "sequences_per_row": sequences,
         }
 
-    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+    def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
         at = SequencePlaces.of(packs)
         # Body: everything after a [CLS], filled from the left. Heads: the [CLS], placed from the right.
@@ -62,8 +63,8 @@ class GraphcoreLayout:
             "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(at.rows), bool),
         }
-        sizes = row_sizes(examples.ends, packs.ends) - compute_lengths(packs.ends)
-        grids = {of: fill(values, sizes, widths[of], types[of]) for of, values in body.items()}
+        sizes = count_items_per_row(examples.ends, packs.ends) - compute_lengths(packs.ends)
+        grids = {of: fill_grid(values, sizes, widths[of], types[of]) for of, values in body.items()}
         for of, values in heads.items():
             grid = grids.setdefault(of, np.zeros((len(packs), widths[of]), types[of]))
             grid[at.rows, widths[of] - at.numbers] = values
@@ -71,7 +72,7 @@ class GraphcoreLayout:
         starts = at.starts - at.row_starts - at.numbers
         return {**grids, **arrange_masks(packs, starts, at.numbers, widths, types)}
 
-    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
+    def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         width, most = grids["ids"].shape[1], grids["present"].shape[1]
         # The flags at the row's end give its number of sequences. As many positions at the end hold
         # the heads. All other positions with a sequence number are body.
@@ -97,7 +98,10 @@ class GraphcoreLayout:
 
 
 def _insert_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) -> Array:
-    """Return the values of all sequences, each with the value of its [CLS] in front."""
+    """Move the value of each sequence's [CLS] from the row's end to the front of the sequence.
+
+    Returns the values of all sequences, one after the other.
+    """
     # Reversed, the heads of a row are in the order of its sequences.
     values = np.zeros(len(is_head), grid.dtype)
     values[is_head] = grid[:, ::-1][:, : is_there.shape[1]][is_there]

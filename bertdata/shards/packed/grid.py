@@ -1,7 +1,7 @@
 """Packed rows as grids: an array [N, width] per field, padded with zeros.
 
-The layouts of fixed width (``habana.py``, ``graphcore.py``) are built on grids. Grids are named as under
-``of`` in ``schemas/packed.json``.
+The layouts of fixed width (``habana.py``, ``graphcore.py``) are built on grids. The key of a grid is the
+quantity it stores, such as ids or mask_places. ``schemas/packed.json`` lists them under ``of``.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from bertdata.examples.groups import Masks, get_masks
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective
 from bertdata.records import ExampleBatch, ShardLayout
-from bertdata.shards.packed.check import check_packs, check_row_sizes, row_sizes
+from bertdata.shards.packed.check import check_packs, check_row_sizes, count_items_per_row
 from bertdata.shards.packed.fields import RowFields
-from bertdata.shards.packed.packs import PackBatch, find_rows, grid_mask_room
+from bertdata.shards.packed.packs import PackBatch, count_grid_mask_slots, find_rows
 from bertdata.shards.rows import RecordCheck, make_leading_mask
 
 Grids = Mapping[str, Array]
@@ -41,25 +41,25 @@ class GridLayout(Protocol):
 
     name: str
 
-    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
-        """Return the sizes of a ShardLayout from the widths of the grids."""
+    def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+        """Derive the sizes of a ShardLayout, such as sequences_per_row, from the width of each grid."""
         ...
 
-    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
-        """Return the grids of checked rows."""
+    def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+        """Convert packed rows, already checked, to grids of these widths and item types."""
         ...
 
-    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
-        """Return the sequences of the grids, not yet checked.
+    def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
+        """Convert grids to packed rows, not yet checked.
 
-        Contradictions within the grids are found later, by arranging the sequences again.
+        The caller finds contradictions within the grids by arranging the rows again and comparing.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridCheck(RecordCheck):
-    """RecordCheck for the cells of grids. names: name of the file's field for each grid."""
+    """RecordCheck that can also name a wrong cell. names: for each grid, the field's name in the file."""
 
     names: Mapping[str, str]
 
@@ -70,7 +70,7 @@ class GridCheck(RecordCheck):
             raise self.error(row, f"{self.names[of]}[{column}] is {grid[row, column]}, expected {expected}")
 
     def refuse_values(self, wrong: Array, used: Array, of: str, grids: Grids, expected: str) -> None:
-        """Raise ShardError for the first wrong cell, where ``wrong`` covers only the used cells."""
+        """Raise ShardError for the first wrong cell. ``wrong`` has one boolean per True cell of ``used``."""
         if wrong.any():
             cells = np.zeros(used.shape, bool)
             cells[used] = wrong
@@ -85,23 +85,26 @@ Habana's layout uses 0 as padding, and Graphcore's stores [CLS] at the end of th
 
 
 def check_grid_rows(packs: PackBatch, layout: ShardLayout, record: RecordCheck) -> None:
-    """Raise ShardError for the first row that does not fit into grids."""
-    room = grid_mask_room(layout)
+    """Raise ShardError for the first row that the layout's grids cannot hold."""
+    room = count_grid_mask_slots(layout)
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION, most_masks=room)
 
 
 def read_grids(
     grids: Grids, layout: ShardLayout, arrangement: GridLayout, fields: RowFields, record: RecordCheck
 ) -> PackBatch:
-    """Return the rows that the grids hold. ShardError for the first row with anything else in its grids."""
+    """Convert grids to checked packed rows.
+
+    ShardError for the first row whose grids contradict each other or hold values in the padding.
+    """
     names = {field.of: name for name, field in fields.items()}
     kind = find_objective(layout.objective).batch_type
     # Decoding uses only part of the cells. Arranging the result again must give the same grids. This finds
     # every contradiction and every value in the padding, without a separate check for each field.
-    packs = arrangement.sequences(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
+    packs = arrangement.read_rows(grids, kind, GridCheck(name=record.name, first=record.first, names=names))
     check_packs(packs, layout, record, lowest_position=LOWEST_POSITION)
     widths = {of: grid.shape[1] for of, grid in grids.items()}
-    expected = arrangement.arrange(packs, widths, {of: grid.dtype for of, grid in grids.items()})
+    expected = arrangement.arrange_rows(packs, widths, {of: grid.dtype for of, grid in grids.items()})
     for of, name in names.items():
         record.refuse_cells(name, grids[of], expected[of], RULES[of])
     return PackBatch(examples=convert_to_item_types(packs.examples), ends=packs.ends.astype(np.uint32))
@@ -110,8 +113,8 @@ def read_grids(
 def find_grid_layout(
     arrangement: GridLayout, widths: Mapping[str, int], objective: Objective, name: str
 ) -> ShardLayout:
-    """Return the layout of grids with these widths. ShardError if no rows can have them."""
-    sizes: Any = arrangement.sizes(widths)
+    """Return the ShardLayout for grids of these widths. ShardError if no packed rows can have such widths."""
+    sizes: Any = arrangement.find_sizes(widths)
     layout = ShardLayout(packing=arrangement.name, objective=objective.name, **sizes)
     check_row_sizes(layout, name)
     return layout
@@ -119,10 +122,10 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """The places of a batch's sequences in their rows.
+    """Where each sequence of a batch of packed rows lies. Every array has one item per sequence.
 
-    rows: row of each sequence. numbers: its number in the row, from 1. sizes: its number of ids.
-    starts: index of its first id in the batch. row_starts: index of its row's first id in the batch.
+    rows: index of the row. numbers: number of the sequence in its row, from 1. sizes: number of ids.
+    starts: index in the batch of the sequence's first id. row_starts: index of the first id of its row.
     """
 
     rows: Array
@@ -149,7 +152,7 @@ class SequencePlaces:
         )
 
 
-def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
+def fill_grid(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
     """Return a grid whose row i begins with the next ``row_sizes[i]`` values, followed by zeros."""
     grid = np.zeros((len(row_sizes), width), kind)
     grid[make_leading_mask(row_sizes, width)] = values
@@ -159,25 +162,28 @@ def fill(values: Array, row_sizes: Array, width: int, kind: Any) -> Array:
 def arrange_masks(
     packs: PackBatch, starts: Array, numbers: Array, widths: Mapping[str, int], types: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Return the grids of masked positions.
+    """Return the grids that describe the masks: their places, original ids and sequence numbers.
 
-    starts: place in the row that position 0 of each sequence counts as.
+    starts: for each sequence, the place in the row from which its masked positions count.
+    numbers: number of each sequence in its row.
     """
     masks = get_masks(packs.examples)
-    counts, sizes = compute_lengths(masks.ends), row_sizes(masks.ends, packs.ends)
+    counts, sizes = compute_lengths(masks.ends), count_items_per_row(masks.ends, packs.ends)
     values = {
         "mask_places": masks.places + np.repeat(starts, counts),
         "originals": masks.originals,
         "mask_numbers": np.repeat(numbers, counts),
     }
-    return {of: fill(value, sizes, widths[of], types[of]) for of, value in values.items() if of in widths}
+    return {
+        of: fill_grid(value, sizes, widths[of], types[of]) for of, value in values.items() if of in widths
+    }
 
 
 def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
-    """Count the cells of each sequence in each row, [N, K].
+    """Count how many cells of a row carry each sequence number. Returns an array [N, K].
 
-    used: cells that belong to sequences. highest: largest allowed sequence number of each row.
-    ShardError unless the numbers 1, 2, ... ascend without gaps in the cells.
+    used: True for cells that belong to a sequence. highest: largest allowed sequence number of each row.
+    ShardError unless the numbers in a row's used cells are 1, 2, ... without gaps, in ascending order.
     """
     numbers, sequences = grids["numbers"], grids["pair_labels"].shape[1]
     sizes = np.count_nonzero(used, axis=1)
@@ -198,12 +204,12 @@ def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) 
 def read_masks(
     grids: Grids, used: Array, row_sizes: Array, cell_ends: Array, starts: Array, record: GridCheck
 ) -> Masks:
-    """Return the masks with their positions in their sequences.
+    """Convert the grids of masks to masked positions within each sequence.
 
-    used: cells that hold a mask.
-    row_sizes: ids of each row, without heads stored elsewhere.
-    cell_ends: end of each sequence's ids, counted through all rows.
-    starts: place that position 0 of each sequence has, or would have, in the same count.
+    used: True for cells that hold a mask.
+    row_sizes: number of ids in each row, not counting [CLS] tokens that are stored at the row's end.
+    cell_ends: number of ids, over all rows, up to the end of each sequence.
+    starts: number of ids, in the same count, before position 0 of each sequence.
     """
     places = grids["mask_places"].astype(np.int64)
     record.refuse_grid(

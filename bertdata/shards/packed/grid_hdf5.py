@@ -8,9 +8,15 @@ import numpy as np
 from bertdata.errors import ShardError
 from bertdata.examples.objective import Objective
 from bertdata.records import ShardLayout
-from bertdata.shards.hdf5_datasets import DatasetForm, Hdf5Input, Hdf5Output, block_rows, read_dataset_types
+from bertdata.shards.hdf5_datasets import (
+    DatasetSpec,
+    Hdf5Input,
+    Hdf5Output,
+    choose_block_rows,
+    read_dataset_types,
+)
 from bertdata.shards.packed.check import check_packed_layout
-from bertdata.shards.packed.fields import check_row_fields, row_fields
+from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, pack_arrays, regroup_packs
 from bertdata.shards.protocol import Sink
@@ -24,7 +30,7 @@ Compression takes most of the time of packing. The shuffle filter saves a quarte
 
 
 class GridHdf5Writer:
-    """Writer of rows in blocks of a fixed size.
+    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
 
     The file's bytes do not depend on the size of the batches that it receives.
     """
@@ -34,13 +40,13 @@ class GridHdf5Writer:
         self._layout = layout
         self._arrangement = arrangement
         self._received = 0
-        self._fields = row_fields(arrangement.name, "hdf5")
+        self._fields = load_row_fields(arrangement.name, "hdf5")
         self._widths = {field.of: field.width(layout) or 0 for field in self._fields.values()}
         self._types = {field.of: np.dtype(field.type) for field in self._fields.values()}
-        step = block_rows(layout.max_seq_length)
+        step = choose_block_rows(layout.max_seq_length)
         self._blocks = PackRegrouping(step)
         forms = {
-            name: DatasetForm(type=field.type, row=(self._widths[field.of],))
+            name: DatasetSpec(type=field.type, row=(self._widths[field.of],))
             for name, field in self._fields.items()
         }
         self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL, objective=layout.objective, shuffle=True)
@@ -54,7 +60,7 @@ class GridHdf5Writer:
             self._append(block)
 
     def _append(self, block: PackBatch) -> None:
-        grids = self._arrangement.arrange(block, self._widths, self._types)
+        grids = self._arrangement.arrange_rows(block, self._widths, self._types)
         self._file.append({name: grids[field.of] for name, field in self._fields.items()})
 
     def close(self) -> None:
@@ -64,7 +70,7 @@ class GridHdf5Writer:
 
 
 class GridHdf5Reader(PackReader):
-    """Reader of files of the layout from any program, with any integer types and chunks.
+    """Reader of packed rows from HDF5 files of any program, with any integer types and chunk sizes.
 
     The file must be seekable.
     """
@@ -74,7 +80,7 @@ class GridHdf5Reader(PackReader):
     def __init__(self, file: IO[bytes], name: str, arrangement: GridLayout, objective: Objective) -> None:
         self._name = name
         self._arrangement = arrangement
-        self._fields = row_fields(arrangement.name, "hdf5")
+        self._fields = load_row_fields(arrangement.name, "hdf5")
         check_row_fields(read_dataset_types(file), self._fields, name)
         self._file = Hdf5Input(file, name, list(self._fields))
         self.layout = self._find_layout(objective)
@@ -101,14 +107,14 @@ class GridHdf5Reader(PackReader):
     def __len__(self) -> int:
         """Return the number of examples. This reads all rows."""
         if self._examples is None:
-            self._examples = sum(len(packs.examples) for packs in self._blocks())
+            self._examples = sum(len(packs.examples) for packs in self._read_blocks())
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(), size)
+        return regroup_packs(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[PackBatch]:
-        step = block_rows(self.layout.max_seq_length)
+    def _read_blocks(self) -> Iterator[PackBatch]:
+        step = choose_block_rows(self.layout.max_seq_length)
         for start in range(0, self.rows, step):
             record = RecordCheck(name=self._name, first=start)
             found = self._file.read(start, min(start + step, self.rows))

@@ -15,7 +15,7 @@ from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import Features, NotAnExample, decode_example
 from bertdata.shards.framing import count_records, read_payloads
 from bertdata.shards.packed.check import check_largest_id, check_packed_layout
-from bertdata.shards.packed.fields import check_row_fields, row_fields
+from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
 from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
 from bertdata.shards.packed.row_records import decode_rows, encode_rows
@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Writer of rows as canonical records."""
+    """Writer of packed rows to TFRecord, each row as a record in canonical form."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -37,7 +37,7 @@ class GridRecordWriter:
         self._arrangement = arrangement
         self._engine = engine
         self._received = 0
-        fields = row_fields(arrangement.name, "tfrecord")
+        fields = load_row_fields(arrangement.name, "tfrecord")
         self._widths = {field.of: field.width(layout) or 0 for field in fields.values()}
 
     def write(self, packs: PackBatch) -> None:
@@ -46,11 +46,11 @@ class GridRecordWriter:
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
         check_largest_id(packs, VALUE_LIMIT - 1, record)
-        highest = max(_max_id(examples.ids), _max_id(get_masks(examples).originals))
+        highest = max(_find_max_id(examples.ids), _find_max_id(get_masks(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
             block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
-            grids = self._arrangement.arrange(block, self._widths, types)
+            grids = self._arrangement.arrange_rows(block, self._widths, types)
             self._sink.write(encode_rows(grids, self._layout, self._engine))
         self._received += len(packs)
 
@@ -59,7 +59,7 @@ class GridRecordWriter:
 
 
 class GridRecordReader(PackReader):
-    """Reader of a TFRecord file of any program.
+    """Reader of packed rows from TFRecord files of any program.
 
     The first record determines the layout. The file must be seekable.
     """
@@ -78,7 +78,7 @@ class GridRecordReader(PackReader):
         self._name = name
         self._arrangement = arrangement
         self._engine = engine
-        self._fields = row_fields(arrangement.name, "tfrecord")
+        self._fields = load_row_fields(arrangement.name, "tfrecord")
         file.seek(0)
         first = next(read_payloads(file, name), None)
         if first is None:
@@ -102,7 +102,7 @@ class GridRecordReader(PackReader):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Number of records, from the frame headers alone."""
+        """Number of packed rows: the file's records, counted from their headers without decoding them."""
         if self._rows is None:
             self._rows = count_records(self._file, self._name)
         return self._rows
@@ -111,14 +111,14 @@ class GridRecordReader(PackReader):
         """Return the number of examples. This reads all rows."""
         if self._examples is None:
             before = self._file.tell()
-            self._examples = sum(len(packs.examples) for packs in self._blocks(_BLOCK_ROWS))
+            self._examples = sum(len(packs.examples) for packs in self._read_blocks(_BLOCK_ROWS))
             self._file.seek(before)
         return self._examples
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(min(size, _BLOCK_ROWS)), size)
+        return regroup_packs(self._read_blocks(min(size, _BLOCK_ROWS)), size)
 
-    def _blocks(self, size: int) -> Iterator[PackBatch]:
+    def _read_blocks(self, size: int) -> Iterator[PackBatch]:
         first = 0
         for grids in decode_rows(self._file, self._name, self.layout, size, self._engine):
             record = RecordCheck(name=self._name, first=first)
@@ -127,5 +127,5 @@ class GridRecordReader(PackReader):
             yield packs
 
 
-def _max_id(ids: Array) -> int:
+def _find_max_id(ids: Array) -> int:
     return int(ids.max()) if len(ids) else 0

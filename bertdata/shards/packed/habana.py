@@ -19,13 +19,13 @@ import numpy as np
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.records import ExampleBatch
-from bertdata.shards.packed.check import row_sizes
+from bertdata.shards.packed.check import count_items_per_row
 from bertdata.shards.packed.grid import (
     GridCheck,
     Grids,
     SequencePlaces,
     arrange_masks,
-    fill,
+    fill_grid,
     number_counts,
     read_masks,
 )
@@ -37,7 +37,7 @@ class HabanaLayout:
 
     name = "habana"
 
-    def sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
+    def find_sizes(self, widths: Mapping[str, int]) -> dict[str, int]:
         sequences = widths["pair_labels"]
         return {
             "max_seq_length": widths["ids"],
@@ -45,7 +45,7 @@ class HabanaLayout:
             "sequences_per_row": sequences,
         }
 
-    def arrange(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
+    def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
         at = SequencePlaces.of(packs)
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
@@ -61,14 +61,14 @@ class HabanaLayout:
             "pair_labels": get_pair_labels(examples),
             "present": np.ones(len(starts), bool),
         }
-        row_ids, counts = row_sizes(examples.ends, packs.ends), compute_lengths(packs.ends)
+        row_ids, counts = count_items_per_row(examples.ends, packs.ends), compute_lengths(packs.ends)
         return {
-            **{of: fill(values, row_ids, widths[of], types[of]) for of, values in tokens.items()},
+            **{of: fill_grid(values, row_ids, widths[of], types[of]) for of, values in tokens.items()},
             **arrange_masks(packs, starts, at.numbers, widths, types),
-            **{of: fill(values, counts, widths[of], types[of]) for of, values in each.items()},
+            **{of: fill_grid(values, counts, widths[of], types[of]) for of, values in each.items()},
         }
 
-    def sequences(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
+    def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: GridCheck) -> PackBatch:
         # Cells with a sequence number are used. Masks end at the first masked position 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]

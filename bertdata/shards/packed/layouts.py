@@ -15,8 +15,8 @@ from bertdata.shards.example_proto import NotAnExample, decode_example
 from bertdata.shards.framing import read_payloads
 from bertdata.shards.hdf5_datasets import read_dataset_types, read_objective
 from bertdata.shards.hdf5_file import load_h5py
-from bertdata.shards.packed.fields import row_fields
-from bertdata.shards.packed.packs import PackReader, PackWriter, grid_mask_room
+from bertdata.shards.packed.fields import load_row_fields
+from bertdata.shards.packed.packs import PackReader, PackWriter, count_grid_mask_slots
 from bertdata.shards.parquet_file import load_pyarrow, read_metadata
 from bertdata.shards.protocol import Sink
 
@@ -52,8 +52,8 @@ LAYOUTS: dict[str, Layout] = {
     layout.name: layout
     for layout in (
         Layout(name="flat", formats=("parquet",), groups=None),
-        Layout(name="habana", formats=("hdf5", "tfrecord"), mask_room=grid_mask_room),
-        Layout(name="graphcore", formats=("tfrecord",), mask_room=grid_mask_room, has_index=True),
+        Layout(name="habana", formats=("hdf5", "tfrecord"), mask_room=count_grid_mask_slots),
+        Layout(name="graphcore", formats=("tfrecord",), mask_room=count_grid_mask_slots, has_index=True),
         Layout(name="nvidia", formats=("hdf5",)),
     )
 }
@@ -117,9 +117,9 @@ def make_pack_reader(
 def _open_parquet(
     file: IO[bytes], name: str, engine: Engine | None, objective: Objective | None
 ) -> PackReader | None:
-    """Return a reader if the file's metadata name the layout flat, else None.
+    """Return a reader if the file's metadata names the layout flat, or None if it names no layout.
 
-    ShardError for any other layout.
+    ShardError if it names any other layout.
     """
     packing = read_metadata(file, "packing")
     if packing is None:
@@ -168,28 +168,31 @@ def _open_tfrecord(
 
 
 _READERS = {"tfrecord": _open_tfrecord, "hdf5": _open_hdf5, "parquet": _open_parquet}
-"""Function that recognises and opens packed rows, by format. Other formats hold no packed rows."""
+"""Functions that open a file of packed rows, by container. Other containers hold no packed rows."""
 
 
 def _choose_objective(packing: str, objective: Objective | None) -> Objective:
-    """Return the objective of a file's rows, by default the default objective. Errors as check_objective."""
+    """Return ``objective``, or the default objective for None.
+
+    SettingsError if the layout cannot hold its examples.
+    """
     found = objective or find_objective(DEFAULT_OBJECTIVE)
     find_layout(packing).check_objective(found.name)
     return found
 
 
 def _read_field_names(file: IO[bytes], name: str) -> set[str]:
-    """Return the fields of the first record. An empty set if it cannot be read."""
+    """Return the field names of the first TFRecord record, or an empty set if it cannot be read."""
     try:
         return set(decode_example(next(read_payloads(file, name), b"")))
     except (ShardError, NotAnExample):
-        return set()  # the reader of examples will report the fault
+        return set()  # opening the file as a shard reports the fault later
     finally:
         file.seek(0)
 
 
 def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
-    """Return the layout whose rows have these fields, or None if the rows are not packed.
+    """Return the name of the layout whose rows have these fields, or None if the rows are not packed.
 
     If the fields match neither a layout nor plain examples, the closest match is returned. Its reader then
     names the fields that differ.
@@ -201,7 +204,7 @@ def _recognise_packing(names: set[str], format: str, objective: Objective | None
     found, fewest = None, len(names ^ of_examples)
     for layout in LAYOUTS.values():
         if layout.groups is not None and format in layout.formats:
-            differing = len(names ^ set(row_fields(layout.name, format)))
+            differing = len(names ^ set(load_row_fields(layout.name, format)))
             if names and differing < fewest:
                 found, fewest = layout.name, differing
     return found

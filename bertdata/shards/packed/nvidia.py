@@ -18,7 +18,7 @@ from bertdata.examples.objective import Objective
 from bertdata.io.signals import signals_held
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import open_datasets, read_dataset_types, write_objective
-from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, one_line
+from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line
 from bertdata.shards.hdf5_storage import check_storage
 from bertdata.shards.hdf5_varlength import CHUNK_ROWS, VarlengthColumn, append_varlength, create_varlength
 from bertdata.shards.packed.check import (
@@ -26,9 +26,9 @@ from bertdata.shards.packed.check import (
     check_packed_layout,
     check_packs,
     check_row_sizes,
-    row_sizes,
+    count_items_per_row,
 )
-from bertdata.shards.packed.fields import check_row_fields, row_fields
+from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
     PackBatch,
@@ -46,12 +46,12 @@ LARGEST = 2**15 - 1
 """Largest id or position that the item types can hold."""
 
 _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 76, "sequences_per_row": 3}
-"""Attributes of the file's root, with the defaults for files that lack them."""
-_FIELDS = row_fields(NAME, "hdf5")
+"""Sizes of a layout that are attributes of the file's root, with the values for files without them."""
+_FIELDS = load_row_fields(NAME, "hdf5")
 _NAMES = {field.of: name for name, field in _FIELDS.items()}
 
 
-class _Rows(NamedTuple):
+class _VaryingRows(NamedTuple):
     """Rows of varying length. Row i is ``values[ends[i-1]:ends[i]]``."""
 
     values: Array
@@ -59,7 +59,7 @@ class _Rows(NamedTuple):
 
 
 class NvidiaWriter:
-    """Writer of rows in blocks of a fixed size.
+    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
 
     The file's bytes do not depend on the size of the batches that it receives.
     """
@@ -91,7 +91,7 @@ class NvidiaWriter:
             self._append(block)
 
     def _append(self, block: PackBatch) -> None:
-        rows = _arrange(block)
+        rows = _arrange_fields(block)
         for name, field in _FIELDS.items():
             values, ends = rows[field.of]
             append_varlength(self._scratch.file, name, values.astype(field.type), ends)
@@ -116,7 +116,7 @@ class NvidiaReader(PackReader):
             check_storage(datasets, file.seek(0, 2), name)
             known = dict(datasets["input_ids"].file.attrs.items())
         except H5PY_ERRORS as error:
-            raise ShardError(f"{name}: not a readable HDF5 file ({one_line(error)})") from error
+            raise ShardError(f"{name}: not a readable HDF5 file ({format_on_one_line(error)})") from error
         self._columns = {
             field.of: VarlengthColumn(datasets[key], key, file, name) for key, field in _FIELDS.items()
         }
@@ -130,12 +130,12 @@ class NvidiaReader(PackReader):
         return int(self._columns["pair_labels"].lengths.sum())
 
     def packs(self, size: int) -> Iterator[PackBatch]:
-        return regroup_packs(self._blocks(), size)
+        return regroup_packs(self._read_blocks(), size)
 
-    def _blocks(self) -> Iterator[PackBatch]:
+    def _read_blocks(self) -> Iterator[PackBatch]:
         for start in range(0, self.rows, CHUNK_ROWS):
             stop = min(start + CHUNK_ROWS, self.rows)
-            rows = {of: _Rows(*column.read(start, stop)) for of, column in self._columns.items()}
+            rows = {of: _VaryingRows(*column.read(start, stop)) for of, column in self._columns.items()}
             record = RecordCheck(name=self._name, first=start)
             packs = _read_sequences(rows, self._kind, record)
             check_packs(packs, self.layout, record)
@@ -154,39 +154,44 @@ def _find_layout(known: dict[str, Any], objective: str, name: str) -> ShardLayou
     return layout
 
 
-def _arrange(packs: PackBatch) -> dict[str, _Rows]:
-    """Return checked rows in the form of the file's fields, by the names of ``schemas/packed.json``."""
+def _arrange_fields(packs: PackBatch) -> dict[str, _VaryingRows]:
+    """Convert checked rows to the values of each field.
+
+    The keys are the quantities that fields store, as ``of`` in ``schemas/packed.json`` names them.
+    """
     examples: Any = packs.examples
     at = SequencePlaces.of(packs)
     masks = get_masks(examples)
     counts = compute_lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)
-    id_ends = np.cumsum(row_sizes(examples.ends, packs.ends))
-    row_ends = np.cumsum(row_sizes(masks.ends, packs.ends))
+    id_ends = np.cumsum(count_items_per_row(examples.ends, packs.ends))
+    row_ends = np.cumsum(count_items_per_row(masks.ends, packs.ends))
     places = masks.places + np.repeat(at.starts - at.row_starts, counts)
     return {
-        "ids": _Rows(examples.ids, id_ends),
-        "segments": _Rows(_make_segments(examples), id_ends),
-        "mask_places": _Rows(places, row_ends),
-        "originals": _Rows(masks.originals, row_ends),
-        "pair_labels": _Rows(get_pair_labels(examples), sequences),
-        "lengths": _Rows(at.sizes, sequences),
-        "mask_lengths": _Rows(counts, sequences),
+        "ids": _VaryingRows(examples.ids, id_ends),
+        "segments": _VaryingRows(_make_segments(examples), id_ends),
+        "mask_places": _VaryingRows(places, row_ends),
+        "originals": _VaryingRows(masks.originals, row_ends),
+        "pair_labels": _VaryingRows(get_pair_labels(examples), sequences),
+        "lengths": _VaryingRows(at.sizes, sequences),
+        "mask_lengths": _VaryingRows(counts, sequences),
     }
 
 
 def _make_segments(examples: ExampleBatch) -> Array:
-    """Return 0 for each id of a first segment and 1 for each other id."""
+    """Return the segment id of every token: 0 in an example's first segment, 1 after it."""
     sizes = compute_lengths(examples.ends)
     changes = np.asarray(examples.ends, np.int64) - sizes + get_segment_lengths(examples)
     segments: Array = np.arange(len(examples.ids)) >= np.repeat(changes, sizes)
     return segments
 
 
-def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], record: RecordCheck) -> PackBatch:
-    """Return the sequences of the rows, not yet checked.
+def _read_sequences(
+    rows: dict[str, _VaryingRows], batch_type: type[ExampleBatch], record: RecordCheck
+) -> PackBatch:
+    """Convert the fields of packed rows to examples, not yet checked.
 
-    ShardError if the parts of a row contradict each other.
+    ShardError if the fields of a row contradict each other.
     """
     ids, counts = rows["ids"], rows["pair_labels"].ends
     _check_lengths(rows, "segments", "ids", record)
@@ -210,23 +215,24 @@ def _read_sequences(rows: dict[str, _Rows], batch_type: type[ExampleBatch], reco
     return PackBatch(examples=examples, ends=counts)
 
 
-def _check_sums(rows: dict[str, _Rows], of: str, items: str, record: RecordCheck) -> Array:
-    """Return the sizes of the sequences. In each row they must add up to the row's number of items.
+def _check_sums(rows: dict[str, _VaryingRows], of: str, items: str, record: RecordCheck) -> Array:
+    """Return the number of items of every sequence, such as its number of ids.
 
-    of: field with the sizes. items: field whose items are counted.
+    of: field that stores these numbers. items: field that stores the items themselves.
+    ShardError unless the numbers of each row add up to the row's number of items.
     """
     _check_lengths(rows, of, "pair_labels", record)
     name, counts = _NAMES[of], rows["pair_labels"].ends
     sizes: Array = rows[of].values.astype(np.int64)
     record.refuse_items(sizes < 0, counts, lambda item: f"{name} holds {sizes[item]}, expected 0 or more")
-    sums, due = row_sizes(np.cumsum(sizes), counts), compute_lengths(rows[items].ends)
+    sums, due = count_items_per_row(np.cumsum(sizes), counts), compute_lengths(rows[items].ends)
     record.refuse(
         sums != due, lambda i: f"{name} adds up to {sums[i]}, expected {due[i]} as {_NAMES[items]} has"
     )
     return sizes
 
 
-def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCheck) -> None:
+def _check_lengths(rows: dict[str, _VaryingRows], of: str, as_in: str, record: RecordCheck) -> None:
     found, expected = compute_lengths(rows[of].ends), compute_lengths(rows[as_in].ends)
     record.refuse(
         found != expected,
@@ -234,7 +240,7 @@ def _check_lengths(rows: dict[str, _Rows], of: str, as_in: str, record: RecordCh
     )
 
 
-def _check_segments(packs: PackBatch, found: _Rows, record: RecordCheck) -> None:
+def _check_segments(packs: PackBatch, found: _VaryingRows, record: RecordCheck) -> None:
     expected = _make_segments(packs.examples)
     record.refuse_items(
         found.values != expected,

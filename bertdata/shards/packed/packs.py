@@ -1,4 +1,4 @@
-"""Batches of packed rows, and the interface of their writers and readers."""
+"""Define batches of packed rows, and the interface of the classes that write and read packed rows."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackBatch:
-    """N packed rows. Row i holds the examples ``ends[i-1]`` to ``ends[i] - 1``, from left to right.
+    """A batch of packed rows. Row i holds the examples ``ends[i-1]`` to ``ends[i] - 1``, from left to right.
 
     examples: unpacked and without padding. Positions count from the start of each example.
     """
 
     examples: ExampleBatch
-    ends: Buffer  # uint32
+    ends: Buffer  # uint32: for each row, the number of examples in the batch up to its end
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -122,7 +122,7 @@ def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
 
 
 def join_packs(batches: list[PackBatch]) -> PackBatch:
-    """Return a batch with copies of all rows."""
+    """Concatenate batches of packed rows. The columns are copied."""
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths, join_batches
@@ -133,7 +133,7 @@ def join_packs(batches: list[PackBatch]) -> PackBatch:
 
 
 def find_rows(ends: "Array") -> "Array":
-    """Return the row of each example: ends [2, 3] -> [0, 0, 1]."""
+    """Return the index of each example's row: rows that end at examples [2, 3] -> [0, 0, 1]."""
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths
@@ -141,14 +141,15 @@ def find_rows(ends: "Array") -> "Array":
     return np.repeat(np.arange(len(ends)), compute_lengths(ends))
 
 
-def grid_mask_room(layout: ShardLayout) -> int:
+def count_grid_mask_slots(layout: ShardLayout) -> int:
     """Return how many masked positions a row of fixed width can hold.
 
-    The number of masks of each sequence may have been rounded up, hence the additional sequences_per_row - 1.
+    A row has room for max_predictions_per_seq masks. Rounding up the number of masks of each sequence may add
+    sequences_per_row - 1 more.
     """
     return layout.max_predictions_per_seq + layout.sequences_per_row - 1
 
 
 def unpack_layout(layout: ShardLayout) -> ShardLayout:
-    """Return the layout of the same examples without packing."""
+    """Return the layout for the same examples with one example per row."""
     return replace(layout, packing=None, sequences_per_row=1)

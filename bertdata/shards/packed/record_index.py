@@ -16,7 +16,7 @@ def index_name(shard: str) -> str:
 
 
 class RecordIndex(FrameCounter):
-    """Index of a file, built from the bytes that are written to it."""
+    """Index of a TFRecord file, built while ``feed`` is called with the file's bytes."""
 
     def __init__(self) -> None:
         super().__init__()

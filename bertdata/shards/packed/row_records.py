@@ -18,17 +18,17 @@ from bertdata.examples.columns import Array
 from bertdata.examples.fields import VALUE_LIMIT
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import NotAnExample, decode_example, encode_example
-from bertdata.shards.framing import frame, read_payloads
-from bertdata.shards.packed.fields import RowFields, row_fields
+from bertdata.shards.framing import frame_payload, read_payloads
+from bertdata.shards.packed.fields import RowFields, load_row_fields
 from bertdata.shards.packed.grid import Grids
-from bertdata.shards.tfrecord import decoded_columns
+from bertdata.shards.tfrecord import decode_columns
 
-_VALUES = 0  # index of "values" in bertdata.examples.fields.SOURCES
+_VALUES = 0  # the kernel's code for the source "values": its index in bertdata.examples.fields.SOURCES
 
 
 def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
-    """Return the framed canonical records of the rows."""
-    fields = row_fields(layout.packing or "", "tfrecord")
+    """Encode packed rows as TFRecord records in canonical form. Return their bytes, frames included."""
+    fields = load_row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
         return b"".join(_encode_records(grids, fields))
     count = len(next(iter(grids.values())))
@@ -41,21 +41,21 @@ def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None)
 
 
 def _encode_records(grids: Grids, fields: RowFields) -> Iterator[bytes]:
-    """Yield the framed record of each row. This is the Python twin of the kernel's ``encode``."""
+    """Yield the TFRecord record of each row. It is the Python version of the kernel's ``encode``."""
     for row in range(len(next(iter(grids.values())))):
         values = {name: grids[field.of][row].tolist() for name, field in fields.items()}
         features = {
             name: array("f", found) if fields[name].type == "float32" else found
             for name, found in values.items()
         }
-        yield frame(encode_example(features))
+        yield frame_payload(encode_example(features))
 
 
 def decode_rows(
     file: IO[bytes], name: str, layout: ShardLayout, size: int, engine: Engine | None = None
 ) -> Iterator[Grids]:
-    """Yield the grids of a file's records, at most ``size`` rows at a time. ShardError names a bad record."""
-    fields = row_fields(layout.packing or "", "tfrecord")
+    """Decode a TFRecord file to grids, at most ``size`` rows at a time. ShardError names a bad record."""
+    fields = load_row_fields(layout.packing or "", "tfrecord")
     file.seek(0)
     if not use_native(engine or default_engine()):
         rows = _read_rows(file, name, layout)
@@ -65,7 +65,7 @@ def decode_rows(
             }
         return
     ordered = [field for _, field in sorted(fields.items())]
-    for columns in decoded_columns(file, name, _make_format(layout), size):
+    for columns in decode_columns(file, name, _make_format(layout), size):
         yield {
             field.of: np.asarray(columns[2 * number]).reshape(-1, field.width(layout) or 0)
             for number, field in enumerate(ordered)
@@ -73,8 +73,8 @@ def decode_rows(
 
 
 def _read_rows(file: IO[bytes], name: str, layout: ShardLayout) -> Iterator[dict[str, list[int]]]:
-    """Yield the values of each record by field. This is the Python twin of the kernel's ``decode``."""
-    fields = row_fields(layout.packing or "", "tfrecord")
+    """Yield each record's values by field name. It is the Python version of the kernel's ``decode``."""
+    fields = load_row_fields(layout.packing or "", "tfrecord")
     for record, payload in enumerate(read_payloads(file, name)):
         try:
             features = decode_example(payload)
@@ -102,7 +102,7 @@ def _check_values(values: Any, key: str, field: Any, layout: ShardLayout) -> lis
 @lru_cache(maxsize=8)
 def _make_format(layout: ShardLayout) -> Any:
     """Return the kernel's record format. Each field has two columns: its values and their ends."""
-    fields = sorted(row_fields(layout.packing or "", "tfrecord").items())
+    fields = sorted(load_row_fields(layout.packing or "", "tfrecord").items())
     columns, described = [], []
     for number, (name, field) in enumerate(fields):
         columns += [(4, 2 * number + 1, False, VALUE_LIMIT - 1), (4, -1, False, VALUE_LIMIT - 1)]

@@ -12,7 +12,7 @@ from bertdata._native import kernels
 from bertdata.examples.bert.objective import BERT
 from bertdata.records import ShardLayout
 from bertdata.shards.example_proto import decode_example, encode_example
-from bertdata.shards.framing import frame, read_payloads
+from bertdata.shards.framing import frame_payload, read_payloads
 from tests.support.paths import ROOT
 from tests.support.small_shards import LAYOUT
 
@@ -245,7 +245,7 @@ def test_whole_numbers_travel_as_floats() -> None:
 def test_floats_that_are_no_values_are_refused(value: float) -> None:
     rows = float_format(1)
     with pytest.raises(kernels.RecordError, match=r"a holds -?\d+, expected 0 to 100"):
-        rows.decode(frame(encode_example({"a": array("f", [value])})), 9)
+        rows.decode(frame_payload(encode_example({"a": array("f", [value])})), 9)
 
 
 def tokenizer_of_one_token() -> Any:

@@ -12,10 +12,10 @@ from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import sort_documents
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.verify import verify_files
-from bertdata.dataset.vocabulary import fit_warnings, known_vocabulary
+from bertdata.dataset.vocabulary import check_vocabulary_fit, load_dataset_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.records import Documents
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from tests.support.commands import Program, contents
 from tests.support.tokenizer_files import TRAINERS
 
@@ -60,7 +60,7 @@ def test_every_container_holds_the_same_examples(
         assert not (output / "vocab.txt").exists()
         found.append(examples_of(output))
         (shard,) = json.loads((output / "manifest.json").read_text())["shards"]
-        assert content_md5(str(output / shard["name"])) == shard["content_md5"]
+        assert compute_content_md5(str(output / shard["name"])) == shard["content_md5"]
         sums.append(shard["content_md5"])
     assert found[0] == found[1] == found[2]
     assert len(set(sums)) == 1
@@ -80,10 +80,10 @@ def test_the_manifest_tells_the_tokeniser(corpus: list[Path], files: dict[str, P
     }
     assert settings["container"]["padding_id"] == 1
     (dataset,) = find_datasets(str(output))
-    vocabulary = known_vocabulary(None, dataset)
+    vocabulary = load_dataset_vocabulary(None, dataset)
     assert vocabulary is not None
     assert vocabulary.words[vocabulary.role("unk")] == "."
-    assert fit_warnings(dataset) != []  # more than 2 % of the tokens are full stops
+    assert check_vocabulary_fit(dataset) != []  # more than 2 % of the tokens are full stops
 
 
 @pytest.mark.parametrize("container", ["tfrecord", "hdf5"])
@@ -199,7 +199,7 @@ def test_a_shard_alone_is_converted_with_its_padding(
     for target in ("one.hdf5", "two.parquet", "three.tfrecord"):
         assert bertdata("convert", shard, tmp_path / target, "--objective", "mlm").status == 0
         shard = tmp_path / target
-        assert content_md5(str(shard)) == content_md5(str(next(source.glob("*.tfrecord"))))
+        assert compute_content_md5(str(shard)) == compute_content_md5(str(next(source.glob("*.tfrecord"))))
     assert shard.read_bytes() == next(source.glob("*.tfrecord")).read_bytes()
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from bertdata.config.dialects import SPECIAL_TOKENS
 from bertdata.io import storage
-from bertdata.shards.framing import frame
+from bertdata.shards.framing import frame_payload
 from tests.support.commands import (
     SMALL,
     Outcome,
@@ -591,7 +591,7 @@ def lose_the_first_byte(data: bytes) -> tuple[bytes, str]:
 
 
 def add_a_record_of_something_else(data: bytes) -> tuple[bytes, str]:
-    return data + frame(b"no example"), "record 162: "
+    return data + frame_payload(b"no example"), "record 162: "
 
 
 def add_a_line(data: bytes) -> tuple[bytes, str]:

@@ -19,7 +19,7 @@ from bertdata.build.plan import choose_settings
 from bertdata.cli.main import COMMANDS, USAGE
 from bertdata.dataset.published.tables import load_table
 from bertdata.shards.example_proto import decode_example, encode_example, encode_varint
-from bertdata.shards.framing import frame, read_payloads
+from bertdata.shards.framing import frame_payload, read_payloads
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from tests.support.commands import SMALL, contents, dataset_files, files_below, finish, on_a_terminal, start
 from tests.support.paths import GOLDEN
@@ -481,13 +481,13 @@ def test_content_accepts_another_tools_bytes_of_the_same_examples(dataset, bertd
     shard = dataset / f"{SHARD}.tfrecord"
     other = [in_another_order(payload) for payload in records(shard.read_bytes())]
     assert decode_example(other[0]) == decode_example(records(shard.read_bytes())[0])
-    shard.write_bytes(b"".join(map(frame, other)))
+    shard.write_bytes(b"".join(map(frame_payload, other)))
     plain = bertdata("verify-md5", dataset)
     assert plain.status == 1
     assert f"{shard}: wrong md5: found" in plain.out
     assert "each of its 162 records can be read" in plain.out
     assert bertdata("verify-md5", dataset, "--content").out == f"{dataset}: 3 files right, sound\n"
-    shard.write_bytes(b"".join(map(frame, [*other[:-2], other[-1], other[-2]])))
+    shard.write_bytes(b"".join(map(frame_payload, [*other[:-2], other[-1], other[-2]])))
     swapped = bertdata("verify-md5", dataset, "--content")
     assert swapped.status == 1
     assert f"{shard}: wrong content md5: found" in swapped.out

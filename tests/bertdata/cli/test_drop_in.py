@@ -19,7 +19,7 @@ from bertdata.examples.bert.reference import ReferenceExamples
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.shards.containers import open_reader
 from bertdata.shards.example_proto import decode_example, encode_example
-from bertdata.shards.framing import frame, read_payloads
+from bertdata.shards.framing import frame_payload, read_payloads
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import tokenize_text
 from golden.cases import Case, load_case, make
@@ -69,7 +69,7 @@ def test_a_limit_of_masks_above_the_length_only_adds_padding(limit, engine, drop
             assert len(features[name]) == limit
             assert not any(features[name][4:])
             features[name] = features[name][:4]
-        original += frame(encode_example(features))
+        original += frame_payload(encode_example(features))
     assert md5(original) == ORIGINALS["mlperf-short"]["content_md5"]
     with open_reader(str(tmp_path / "out.tfrecord"), engine) as reader:
         assert sum(len(batch) for batch in reader.batches(7)) == ORIGINALS["mlperf-short"]["examples"]
@@ -236,7 +236,7 @@ def test_the_position_in_empty_slots_is_the_one_given(position, flag, engine, dr
             assert features["input_position"][slot] == position
             features["input_position"][slot] = 384
         changed += len(empty)
-        original += frame(encode_example(features))
+        original += frame_payload(encode_example(features))
     assert changed
     assert md5(original) == ORIGINALS["graphcore-remasked"]["content_md5"]
 
@@ -259,7 +259,7 @@ def test_a_record_whose_empty_slots_differ_is_refused(drop_in, bertdata, tmp_pat
     payload = next(iter(read_payloads(io.BytesIO((tmp_path / "out.tfrecord").read_bytes()), "out")))
     features = decode_example(payload)
     features["input_position"][features["mask_padding_index"][0]] += 1
-    (tmp_path / "odd.tfrecord").write_bytes(frame(encode_example(features)))
+    (tmp_path / "odd.tfrecord").write_bytes(frame_payload(encode_example(features)))
     bertdata("show", tmp_path / "odd.tfrecord").assert_one_error(1, "record 0", "input_position")
 
 

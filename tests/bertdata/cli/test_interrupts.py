@@ -123,9 +123,9 @@ def test_ctrl_c_while_hdf5_writes_does_not_crash_it(
     method: str, corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path
 ) -> None:
     point = f"""
-from bertdata.shards.hdf5_file import Scratch
-Scratch.close = lambda self: self._file.close()
-before(Scratch, {method!r}, ctrl_c)
+from bertdata.shards.hdf5_file import ScratchFile
+ScratchFile.close = lambda self: self._file.close()
+before(ScratchFile, {method!r}, ctrl_c)
 """
     words = create(corpus, small_vocabulary_file, tmp_path / "out")
     done = run_planted(point, [*words, "--format=hdf5", "--workers=1"])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bertdata.config.dataset_settings import DatasetSettings, make_dataset_settings
-from bertdata.config.declared import schema_of, setting
-from bertdata.config.manifest_versions import settings_digest
+from bertdata.config.declared import derive_schemas, setting
+from bertdata.config.manifest_versions import compute_settings_digest
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.settings import BertSettings
@@ -132,7 +132,7 @@ def test_the_schema_asks_of_an_objective_what_it_declares(record: dict[str, Any]
 
 def test_the_schema_has_the_choices_that_are_declared() -> None:
     schema = load_schema("manifest")["$defs"]
-    declared = schema_of(ExampleSettings)
+    declared = derive_schemas(ExampleSettings)
     vocabulary = schema["wordpiece_vocabulary"]["properties"]
     assert vocabulary["dialect"]["enum"] == list(declared["dialect"]["enum"])
     formats = schema["container"]["properties"]["format"]["enum"]
@@ -160,7 +160,11 @@ CHANGES = {
 def test_the_digest_is_of_all_four_records_and_of_no_order(record: str, vocabulary: Vocabulary) -> None:
     records = make_dataset_settings(BertSettings(), vocabulary).as_json()
     assert list(records) == list(CHANGES)
-    digest = settings_digest(records)
+    digest = compute_settings_digest(records)
     turned = {name: dict(reversed(records[name].items())) for name in reversed(records)}
-    assert settings_digest(DatasetSettings(**turned).as_json()) == settings_digest(turned) == digest
-    assert settings_digest({**records, record: {**records[record], **CHANGES[record]}}) != digest
+    assert (
+        compute_settings_digest(DatasetSettings(**turned).as_json())
+        == compute_settings_digest(turned)
+        == digest
+    )
+    assert compute_settings_digest({**records, record: {**records[record], **CHANGES[record]}}) != digest

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.config.declared import schema_of, setting
+from bertdata.config.declared import derive_schemas, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 
@@ -73,7 +73,7 @@ WANTED = {
 
 
 def test_a_declared_field_gives_its_schema_and_a_plain_one_none():
-    assert schema_of(Settings) == WANTED
+    assert derive_schemas(Settings) == WANTED
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_declared_field_gives_its_schema_and_a_plain_one_none():
 )
 def test_a_value_is_held_against_its_declaration(values, message):
     with pytest.raises(SettingsError) as caught:
-        check_values(values, schema_of(Settings))
+        check_values(values, derive_schemas(Settings))
     assert str(caught.value) == message
 
 
 def test_values_that_fit_their_declarations_are_accepted():
-    check_values({"share": None, "choice_or_none": None, "either": 2, "count": 9}, schema_of(Settings))
+    check_values({"share": None, "choice_or_none": None, "either": 2, "count": 9}, derive_schemas(Settings))

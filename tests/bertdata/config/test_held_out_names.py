@@ -3,12 +3,12 @@
 import pytest
 
 from bertdata.config.held_out_names import (
-    held_out,
-    is_list,
-    mlperf_part_name,
-    pattern_of_test_shards,
-    record_eval_name,
-    record_part_name,
+    find_held_out,
+    is_companion_list,
+    make_mlperf_part_name,
+    make_record_eval_name,
+    make_record_part_name,
+    make_test_pattern,
 )
 
 
@@ -31,18 +31,20 @@ from bertdata.config.held_out_names import (
     ],
 )
 def test_held_out_files_are_told_by_name_where_those_to_train_on_are_there(names, expected):
-    assert held_out(names) == expected
+    assert find_held_out(names) == expected
 
 
 @pytest.mark.parametrize("ending", ["", ".tfrecord", ".bin-01.hdf5"])
 def test_names_that_the_text_stages_write_are_known_again(ending):
-    parts, evaluation = [record_part_name(0) + ending], [record_eval_name(3) + ending]
-    assert held_out(parts + evaluation) == evaluation
-    assert held_out([mlperf_part_name(7) + ending, "eval.txt" + ending]) == ["eval.txt" + ending]
+    parts, evaluation = [make_record_part_name(0) + ending], [make_record_eval_name(3) + ending]
+    assert find_held_out(parts + evaluation) == evaluation
+    assert find_held_out([make_mlperf_part_name(7) + ending, "eval.txt" + ending]) == ["eval.txt" + ending]
 
 
 def test_lists_that_lie_among_the_text_are_told():
-    assert [name for name in ("d/eval.md5", "removed.jsonl", "eval.txt", "a.jsonl") if is_list(name)] == [
+    assert [
+        name for name in ("d/eval.md5", "removed.jsonl", "eval.txt", "a.jsonl") if is_companion_list(name)
+    ] == [
         "d/eval.md5",
         "removed.jsonl",
     ]
@@ -50,7 +52,6 @@ def test_lists_that_lie_among_the_text_are_told():
 
 def test_the_pattern_of_test_shards_takes_all_of_a_corpus():
     assert (
-        pattern_of_test_shards(["wiki_training_0.txt", "wiki_test_0.txt", "wiki_test_1.txt"])
-        == "wiki_test_*.txt"
+        make_test_pattern(["wiki_training_0.txt", "wiki_test_0.txt", "wiki_test_1.txt"]) == "wiki_test_*.txt"
     )
-    assert pattern_of_test_shards(["eval.txt"]) is None
+    assert make_test_pattern(["eval.txt"]) is None

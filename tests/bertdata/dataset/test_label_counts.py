@@ -25,7 +25,7 @@ def test_the_most_frequent_label_is_the_smallest_among_equals():
 
 
 def test_a_label_that_was_never_counted_has_a_probability_too():
-    losses = Frequencies([6, 1, 0]).losses()
+    losses = Frequencies([6, 1, 0]).compute_losses()
     assert np.exp(-losses) == pytest.approx([7 / 10, 2 / 10, 1 / 10])
 
 
@@ -113,7 +113,7 @@ def test_the_first_examples_are_counted_exactly_in_every_container(
         bertdata.create(corpus, tmp_path / container, masks=False, workers=1, **made)
         data = open_dataset(str(tmp_path / container))
         found.append(survey_labels(data).words.counts)
-    ids = [token for batch in data.run(range(7)) for token in np.asarray(batch.ids).tolist()]
+    ids = [token for batch in data.read_range(range(7)) for token in np.asarray(batch.ids).tolist()]
     special = {0, 1, 2, 3, 4} if Path(small_vocabulary_file).read_text().startswith("[PAD]") else set()
     assert special, "the vocabulary's first tokens are the special ones"
     counts = Counter(token for token in ids if token not in special)

@@ -7,11 +7,11 @@ from pathlib import Path
 import h5py
 import pytest
 
-from bertdata.dataset.published.sums import find_sums, sum_table_names
+from bertdata.dataset.published.sums import find_sums, list_sum_tables
 from bertdata.examples.bert.batch import BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import make_writer
-from bertdata.shards.row_sums import row_sum
+from bertdata.shards.row_sums import compute_row_sum
 from tests.support.small_shards import LAYOUT, pack, plain_row
 
 LARGE = 32767
@@ -66,7 +66,7 @@ def shards(tmp_path: Path) -> Path:
 def test_a_sum_is_the_one_that_the_plain_rule_gives(tmp_path: Path) -> None:
     for count in (0, 1, 1100):
         write_shard(tmp_path / "part.hdf5", rows_of(count))
-        assert row_sum(str(tmp_path / "part.hdf5")) == twin(tmp_path / "part.hdf5")
+        assert compute_row_sum(str(tmp_path / "part.hdf5")) == twin(tmp_path / "part.hdf5")
 
 
 def test_ids_beyond_16_bits_are_summed_too(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_ids_beyond_16_bits_are_summed_too(tmp_path: Path) -> None:
         wide = file.create_dataset("input_ids", (5,), h5py.vlen_dtype("i4"))
         for number, row in enumerate(rows):
             wide[number] = row
-    assert row_sum(str(tmp_path / "part.hdf5")) == md5(str([md5(str(row)) for row in rows]))
+    assert compute_row_sum(str(tmp_path / "part.hdf5")) == md5(str([md5(str(row)) for row in rows]))
 
 
 def test_the_package_holds_the_published_sums() -> None:
-    assert sum_table_names() == [
+    assert list_sum_tables() == [
         "nvidia-mlperf-2048", "nvidia-mlperf-4320", "nvidia-mlperf-4320-shuffled", "nvidia-mlperf-eval",
     ]  # fmt: skip
     sizes = {"2048": 2048, "4320": 4320, "4320-shuffled": 4320, "eval": 1}

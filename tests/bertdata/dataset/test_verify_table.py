@@ -8,7 +8,7 @@ import pytest
 from bertdata.dataset.published.tables import load_table
 from bertdata.dataset.verify_table import verify_table
 from bertdata.io.file_check import md5_of
-from bertdata.shards.crc32c import masked_checksum
+from bertdata.shards.crc32c import compute_masked_checksum
 
 TABLE = "mlperf-v1.0"
 EVAL_10K_BYTES = 25_382_591
@@ -86,7 +86,7 @@ def test_tfrecords_are_found_in_a_directory_of_any_name(tmp_path, name):
     sparse_file(place, 514_241_279)
     length = (16).to_bytes(8, "little")
     with place.open("r+b") as file:
-        file.write(length + masked_checksum(length).to_bytes(4, "little"))
+        file.write(length + compute_masked_checksum(length).to_bytes(4, "little"))
     report = verify_table(str(tmp_path), TABLE)
     assert [one.file for one in report.findings if one.status == "right"] == [str(place)]
     assert report.sound

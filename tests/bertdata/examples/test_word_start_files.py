@@ -54,7 +54,9 @@ def masked(directory: Path, vocabulary: Path, **changes: Any) -> list[Any]:
 @pytest.fixture
 def ids_alone_tell_nothing(monkeypatch):
     """Any vocabulary that is loaded stands for one whose ids do not tell where words start."""
-    monkeypatch.setattr("bertdata.steps.open_dataset.known_vocabulary", lambda path, dataset: VOCABULARY)
+    monkeypatch.setattr(
+        "bertdata.steps.open_dataset.load_dataset_vocabulary", lambda path, dataset: VOCABULARY
+    )
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -17,7 +17,7 @@ import pytest
 
 from bertdata.build.plan import choose_settings, plan_targets
 from bertdata.build.shard_task import TaskPlan, run_task
-from bertdata.dataset.manifest import summary
+from bertdata.dataset.manifest import format_summary
 from bertdata.errors import AssetError, MissingExtraError, MissingInputError, StorageError
 from bertdata.io import storage
 from bertdata.io.punkt_assets import PUNKT_ASSETS
@@ -359,7 +359,7 @@ def test_attempts_that_come_or_end_late_change_nothing(store, text, local, bertd
         inputs = [entry for result in results for entry, _ in result.entries]
         shards = [shard for result in results for shard in result.shards]
         manifest = dataset.finish(inputs, shards, vocabulary=vocabulary)
-        assert summary(out, manifest.as_json())
+        assert format_summary(out, manifest.as_json())
         assert store.contents("out") == expected
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bertdata.cli.main import main
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from schemas import load_schema
 
 LENGTH, PREDICTIONS = 128, 20
@@ -42,7 +42,7 @@ def test_content_md5s_are_equal_in_manifests_and_when_read_again(shards):
         for path in shards.values()
     }
     assert len(recorded) == 1
-    assert {content_md5(str(path)) for path in shards.values()} == recorded
+    assert {compute_content_md5(str(path)) for path in shards.values()} == recorded
 
 
 @pytest.mark.thorough

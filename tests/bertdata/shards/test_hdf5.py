@@ -324,14 +324,14 @@ from bertdata.shards import hdf5, hdf5_file
 from tests.support.paths import ROOT
 from tests.support.small_shards import LAYOUT, pack, plain_row
 
-plain_write = hdf5_file.Scratch.write
+plain_write = hdf5_file.ScratchFile.write
 
 def write_and_interrupt(self, data):
-    hdf5_file.Scratch.write = plain_write
+    hdf5_file.ScratchFile.write = plain_write
     os.kill(os.getpid(), signal.SIGINT)
     return plain_write(self, data)
 
-hdf5_file.Scratch.write = write_and_interrupt
+hdf5_file.ScratchFile.write = write_and_interrupt
 sink = io.BytesIO()
 try:
     writer = hdf5.Hdf5Writer(sink, LAYOUT)

@@ -19,7 +19,7 @@ def test_lddls_own_form_is_read_without_numpys_parser_which_fails_in_threads(pos
     data = numpy_file(*positions)
     monkeypatch.setattr(np, "load", None)
     assert lddl._read_array(data).tolist() == list(positions)
-    assert lddl.numpy_file(list(positions)) == data
+    assert lddl.dump_numpy_file(list(positions)) == data
 
 
 @pytest.mark.parametrize("kind", [">u2", "<i8", "u1"])

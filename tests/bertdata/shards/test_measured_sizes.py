@@ -3,8 +3,8 @@
 import pytest
 
 from bertdata.records import ShardLayout
-from bertdata.shards.mds.listing import mds_shards
-from bertdata.shards.measured_sizes import with_largest_sizes
+from bertdata.shards.mds.listing import list_mds_shards
+from bertdata.shards.measured_sizes import share_largest_sizes
 
 
 def layout(longest: int, masks: int, objective: str = "mlm") -> ShardLayout:
@@ -12,18 +12,18 @@ def layout(longest: int, masks: int, objective: str = "mlm") -> ShardLayout:
 
 
 def test_measured_files_get_the_largest_of_each_size():
-    found = with_largest_sizes([("a", layout(8, 3), True), ("b", layout(9, 1), True)])
+    found = share_largest_sizes([("a", layout(8, 3), True), ("b", layout(9, 1), True)])
     assert found == [("a", layout(9, 3)), ("b", layout(9, 3))]
 
 
 def test_files_that_tell_their_sizes_keep_them():
     found = [("a", layout(8, 1), True), ("b", layout(64, 9), False), ("c", layout(7, 1), True)]
-    assert [one for _, one in with_largest_sizes(found)] == [layout(8, 1), layout(64, 9), layout(8, 1)]
+    assert [one for _, one in share_largest_sizes(found)] == [layout(8, 1), layout(64, 9), layout(8, 1)]
 
 
 def test_files_of_two_objectives_have_sizes_of_their_own():
     found = [("a", layout(8, 1), True), ("b", layout(64, 9, "sop"), True)]
-    assert with_largest_sizes(iter(found)) == [(path, one) for path, one, _ in found]
+    assert share_largest_sizes(iter(found)) == [(path, one) for path, one, _ in found]
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_files_of_two_objectives_have_sizes_of_their_own():
 )
 def test_an_index_beside_shards_of_another_kind_is_not_read(tmp_path, name):
     (tmp_path / "index.json").write_text("not MDS's")
-    assert mds_shards(str(tmp_path), ["index.json", name]) == []
+    assert list_mds_shards(str(tmp_path), ["index.json", name]) == []

@@ -19,8 +19,8 @@ from bertdata.examples.bert.batch import BertBatch, BertExample
 from bertdata.records import ShardLayout
 from bertdata.shards import crc32c as specification
 from bertdata.shards.example_proto import encode_varint
-from bertdata.shards.framing import frame
-from bertdata.shards.tfrecord import TFRecordReader, canonical_blocks, encode_batch, split_frames
+from bertdata.shards.framing import frame_payload
+from bertdata.shards.tfrecord import TFRecordReader, encode_batch, read_canonical_blocks, split_frames
 from tests.support.strategies import examples, layouts, tries
 
 needs_kernels = pytest.mark.skipif(not _native.available(), reason="the kernels are not built")
@@ -41,7 +41,7 @@ KNOWN_CHECKSUMS = [  # RFC 3720, B.4; the last is the check value of the CRC cat
 
 @pytest.mark.parametrize(("data", "checksum"), KNOWN_CHECKSUMS)
 def test_checksums_are_the_published_ones(data, checksum):
-    assert specification.crc32c(data) == checksum
+    assert specification.compute_crc32c(data) == checksum
     if _native.available():
         assert kernels.crc32c(data) == checksum
 
@@ -51,7 +51,7 @@ def test_checksums_are_the_published_ones(data, checksum):
 @given(st.integers(0, 1 << 30), st.integers(0, 300), st.integers(0, 9))
 def test_engines_compute_the_same_checksum(seed, size, offset):
     data = Random(seed).randbytes(size + offset)
-    assert kernels.crc32c(memoryview(data)[offset:]) == specification.crc32c(data[offset:])
+    assert kernels.crc32c(memoryview(data)[offset:]) == specification.compute_crc32c(data[offset:])
 
 
 # Encoding and reading examples
@@ -133,7 +133,7 @@ def test_our_own_records_are_canonical(engine, case):
 
 
 def canonical(data: bytes, engine: str) -> bytes:
-    return b"".join(bytes(block) for block, _ in canonical_blocks(io.BytesIO(data), "shard", engine))
+    return b"".join(bytes(block) for block, _ in read_canonical_blocks(io.BytesIO(data), "shard", engine))
 
 
 def outcome(act: Callable[[], Any]) -> Any:
@@ -270,9 +270,9 @@ def protobufs_canonical_form(payload: bytes) -> bytes:
 @tries(3 / 2)
 @given(payload=payloads())
 def test_the_canonical_form_is_protobufs_deterministic_serialisation(payload):
-    expected = frame(protobufs_canonical_form(payload))
+    expected = frame_payload(protobufs_canonical_form(payload))
     for engine in ENGINES:
-        assert canonical(frame(payload), engine) == expected, engine
+        assert canonical(frame_payload(payload), engine) == expected, engine
 
 
 @given(payload=payloads(), seed=st.integers(0, 1 << 30))
@@ -280,9 +280,9 @@ def test_the_canonical_form_of_records_does_not_depend_on_their_number(payload, 
     small = b"\x0a\0"
     records = [payload, small, payload, payload, b"", small, payload]
     Random(seed).shuffle(records)
-    expected = b"".join(frame(protobufs_canonical_form(record)) for record in records)
+    expected = b"".join(frame_payload(protobufs_canonical_form(record)) for record in records)
     for engine in ENGINES:
-        assert canonical(b"".join(map(frame, records)), engine) == expected, engine
+        assert canonical(b"".join(map(frame_payload, records)), engine) == expected, engine
 
 
 @needs_kernels
@@ -296,7 +296,7 @@ def test_engines_accept_and_refuse_the_same_messages(payload, places):
     for share, byte in places:
         if broken:
             broken[int(share * (len(broken) - 1))] = byte
-    data = frame(bytes(broken))
+    data = frame_payload(bytes(broken))
     native, python = (outcome(lambda engine=engine: canonical(data, engine)) for engine in ENGINES)
     if isinstance(native, bytes) or isinstance(python, bytes):
         assert native == python
@@ -308,9 +308,9 @@ def test_engines_accept_and_refuse_the_same_messages(payload, places):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_key_that_is_not_utf8_is_refused_as_protobuf_refuses_it(engine):
-    bad = frame(b"\x0a\x08\x0a\x06\x0a\x02k\xff\x12\x00")
+    bad = frame_payload(b"\x0a\x08\x0a\x06\x0a\x02k\xff\x12\x00")
     with pytest.raises(ShardError, match=r"^shard: record 1: not a tf.train.Example: "):
-        canonical(frame(b"") + bad, engine)
+        canonical(frame_payload(b"") + bad, engine)
 
 
 # What an BertBatch cannot hold
@@ -358,7 +358,7 @@ def test_what_an_example_cannot_hold_is_refused_with_its_record(engine, change):
     layout = ShardLayout(max_seq_length=5, max_predictions_per_seq=2)
     row = BertExample(ids=[1, 2, 3, 4], first_length=2, positions=[2], labels=[3], next_label=0)
     sound = encode_batch(BertBatch.of([row], wide=False), layout, "python")
-    changed = frame(change(bytes(sound[12:-4])))
+    changed = frame_payload(change(bytes(sound[12:-4])))
     assert read(sound * 2, engine) == [row, row]
     with pytest.raises(ShardError, match=r"^shard: record 2: "):
         read(bytes(sound) * 2 + changed, engine)

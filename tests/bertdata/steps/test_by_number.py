@@ -101,7 +101,7 @@ def test_a_dataset_that_alters_whole_shards_alone_is_read_in_order(training_set)
     data = bertdata.open_dataset(training_set)
     fields = {name: getattr(data.opened, name) for name in OpenedDataset.__dataclass_fields__}
     access = random_access.RandomAccess(Reversed(**fields))
-    assert list(access.batch([0, 5]).examples()) == [data[0], data[0]]
+    assert list(access.read_batch([0, 5]).examples()) == [data[0], data[0]]
 
 
 def test_a_shard_that_was_changed_is_refused_by_number_too(dataset, tmp_path):
@@ -225,7 +225,7 @@ def test_every_dataset_that_alters_stored_examples_alters_runs_of_them_too():
     altering = {kind for kind in OpenedDataset.__subclasses__() if kind.stored is not OpenedDataset.stored}
     assert MaskedData in altering
     for kind in altering:
-        assert kind.altered is not OpenedDataset.altered, kind
+        assert kind.alter_batch is not OpenedDataset.alter_batch, kind
 
 
 def test_a_batch_by_number_trains_with_shuffle(training_set):

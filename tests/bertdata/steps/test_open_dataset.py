@@ -17,7 +17,7 @@ import transformers
 from torch.utils.data import DataLoader
 
 import bertdata
-from bertdata.dataset.views.examples import numbers_of
+from bertdata.dataset.views.examples import split_numbers
 from bertdata.errors import DatasetError, MissingExtraError, SettingsError, ShardError
 from bertdata.shards import open_reader
 from bertdata.steps import open_dataset as step
@@ -188,7 +188,7 @@ def test_an_objective_of_ones_own_reaches_spawned_workers(plain):
 
 @pytest.mark.parametrize(("examples", "parts"), [(0, 1), (1, 3), (10, 3), (10, 10), (7, 16)])
 def test_shares_are_even_and_hold_every_number_once(examples, parts):
-    shares = [numbers_of(examples, part, parts) for part in range(parts)]
+    shares = [split_numbers(examples, part, parts) for part in range(parts)]
     assert [number for share in shares for number in share] == list(range(examples))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.config.held_out_names import mlperf_part_name
+from bertdata.config.held_out_names import make_mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text.mlperf_evaluation import (
     compute_quota,
@@ -117,7 +117,7 @@ def test_parts_count_the_extracted_bytes_up_to_a_block() -> None:
     mebibyte = 1024 * 1024
     sizes = [mebibyte, mebibyte, 1, 3 * mebibyte, 0]
     assert plan_parts(sizes, 2.0, list("abcde")) == [0, 0, 1, 2, 3]
-    assert mlperf_part_name(12) == "part-00012-of-00500"
+    assert make_mlperf_part_name(12) == "part-00012-of-00500"
 
 
 def test_a_first_file_larger_than_a_block_is_an_error() -> None:

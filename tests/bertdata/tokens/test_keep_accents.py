@@ -10,7 +10,7 @@ from tokenizers import normalizers
 import bertdata
 from bertdata.config.dialects import find_dialect
 from bertdata.dataset.discover import find_datasets
-from bertdata.dataset.vocabulary import known_tokenizer
+from bertdata.dataset.vocabulary import load_dataset_tokenizer
 from bertdata.errors import SettingsError
 from bertdata.tokens.files import VocabularyFile
 from bertdata.tokens.kept_files import keep_files, make_tokenizer_files
@@ -47,7 +47,7 @@ def test_a_dataset_says_that_its_text_keeps_accents(tmp_path: Path) -> None:
             tmp_path / "part.txt", output, vocab=tmp_path / "vocab.txt", recipe=recipe, keep_accents=True
         )
         dataset = next(iter(find_datasets(str(output))))
-        file = known_tokenizer(None, dataset)
+        file = load_dataset_tokenizer(None, dataset)
         assert isinstance(file, VocabularyFile)
         assert file.keep_accents
         assert json.loads((output / "manifest.json").read_text())["settings"]["tokenizer"]["keep_accents"]

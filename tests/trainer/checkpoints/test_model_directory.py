@@ -97,7 +97,7 @@ def test_text_whose_accents_are_read_otherwise_is_told(tmp_path: Path) -> None:
 
 def test_a_dataset_of_a_directory_is_found_by_that_directory(tmp_path: Path) -> None:
     from bertdata.dataset.discover import find_datasets
-    from bertdata.dataset.vocabulary import known_tokenizer
+    from bertdata.dataset.vocabulary import load_dataset_tokenizer
 
     # The configuration says other steps than tokenizer.json: no file of the directory is the dataset's.
     directory = german_directory(tmp_path / "m", strip_accents=True)
@@ -107,6 +107,6 @@ def test_a_dataset_of_a_directory_is_found_by_that_directory(tmp_path: Path) -> 
         bertdata_main([str(word) for word in [*words, "--objective", "mlm", "--max-seq-length", "32"]]) == 0
     )
     dataset = next(iter(find_datasets(str(tmp_path / "data"))))
-    file = known_tokenizer(str(directory), dataset)
+    file = load_dataset_tokenizer(str(directory), dataset)
     assert file is not None
     assert file.path == str(directory)

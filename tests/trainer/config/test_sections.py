@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared
 from trainer.config.flags import make_config
@@ -56,14 +56,14 @@ def test_a_key_is_in_one_section_or_in_those_of_devices():
     assert sorted([*own, "device_options"]) == sorted(OWN_KEYS)
     assert OWN_KEYS.isdisjoint(device_properties())
     options = device_properties()
-    for name, item in schema_of(KINDS["cuda"]).items():
+    for name, item in derive_schemas(KINDS["cuda"]).items():
         assert {**item, "devices": options[name]["devices"]} == options[name]
         assert "cuda" in options[name]["devices"]
 
 
 def test_the_keys_are_in_the_order_of_the_sections():
     assert [field.name for field in fields(Config)] == [*SECTIONS, *DEVICES]
-    names = [name for section in SECTIONS for name in schema_of(KINDS[section])]
+    names = [name for section in SECTIONS for name in derive_schemas(KINDS[section])]
     assert list(Config.of(cuda_graphs=True).as_json()) == [*names, "device_options"]
 
 

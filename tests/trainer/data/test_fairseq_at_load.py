@@ -11,7 +11,7 @@ import bertdata
 from bertdata.cli.main import main
 from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.reader import open_dataset
-from bertdata.dataset.vocabulary import known_vocabulary
+from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import SettingsError
 from bertdata.examples.fairseq.batch_order import fairseq_batches
 from bertdata.examples.fairseq.masks import FairseqRules, compute_cumulative_shares, draw_masks
@@ -53,7 +53,7 @@ def blocks(corpus, tokenizer, tmp_path_factory) -> Path:
 
 def expected(blocks: Path, release: str, epoch: int, *, whole: bool = False) -> list[Example]:
     """The examples of all shards, in order, masked by the readable twin. epoch: from 1."""
-    vocabulary = known_vocabulary(None, find_datasets(str(blocks))[0])
+    vocabulary = load_dataset_vocabulary(None, find_datasets(str(blocks))[0])
     assert vocabulary is not None
     rules = FairseqRules(
         mask=vocabulary.size - 1,

@@ -30,7 +30,9 @@ RATE, SEED = 0.4, 42
 @pytest.fixture(autouse=True)
 def ids_alone_tell_nothing(monkeypatch):
     """Any vocabulary beside data stands for one whose ids do not tell where words start."""
-    monkeypatch.setattr("trainer.data.dynamic_masks.known_vocabulary", lambda path, dataset: VOCABULARY)
+    monkeypatch.setattr(
+        "trainer.data.dynamic_masks.load_dataset_vocabulary", lambda path, dataset: VOCABULARY
+    )
 
 
 def opened(place: Path, **keys: Any) -> UnmaskedData:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bertdata.config.declared import schema_of
+from bertdata.config.declared import derive_schemas
 from bertdata.errors import SettingsError
 from tests.support.configurations import CONFIGS, assert_declared, warmup_updates
 from trainer.config import flags
@@ -26,7 +26,7 @@ def test_every_field_of_a_section_is_declared(name):
 def test_a_key_of_several_devices_is_declared_alike():
     options = device_properties()
     for device in VENDORS:
-        for name, item in schema_of(section_kinds()[device]).items():
+        for name, item in derive_schemas(section_kinds()[device]).items():
             assert {**item, "devices": options[name]["devices"]} == options[name]
             assert device in options[name]["devices"]
     assert options["executable_cache_dir"]["devices"] == ["ipu", "xla"]

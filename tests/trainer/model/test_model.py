@@ -9,8 +9,8 @@ import transformers
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertdata.config.declared import schema_of
-from bertdata.config.value_check import types_of
+from bertdata.config.declared import derive_schemas
+from bertdata.config.value_check import list_types
 from bertdata.errors import SettingsError
 from tests.support.flat import flatten
 from tests.support.small_models import (
@@ -259,11 +259,11 @@ def test_whole_numbers_are_whole_however_json_writes_them():
 
 
 def test_activations_are_those_declared_and_each_key_of_a_shape_can_be_given_inline():
-    schema, own = schema_of(ModelConfig), schema_of(MODEL_SECTION)
+    schema, own = derive_schemas(ModelConfig), derive_schemas(MODEL_SECTION)
     assert schema["hidden_act"]["enum"] == list(ACTIVATIONS)
     assert set(own) - set(schema) == {"model_config", "gelu"}
     for name in schema:
-        assert {*types_of(own[name])} - {"null"} == {*types_of(schema[name])} - {"null"}, name
+        assert {*list_types(own[name])} - {"null"} == {*list_types(schema[name])} - {"null"}, name
         bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
         assert [own[name].get(one) for one in bounds] == [schema[name].get(one) for one in bounds], name
 

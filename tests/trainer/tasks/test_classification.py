@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.shards.example_proto import encode_example
-from bertdata.shards.framing import frame
+from bertdata.shards.framing import frame_payload
 from bertdata.tokens.load import load_tokenizer
 from trainer.tasks.classification.features import (
     feature_values,
@@ -76,7 +76,7 @@ def test_mrpcs_features_are_the_originals(kit, part, dialect):
 def _record(value):
     """Google's TFRecord of one feature in canonical form."""
     fields = {name: value[name] for name in ("input_ids", "input_mask", "segment_ids")}
-    return frame(encode_example({**fields, "label_ids": [value["label_id"]], "is_real_example": [1]}))
+    return frame_payload(encode_example({**fields, "label_ids": [value["label_id"]], "is_real_example": [1]}))
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 50))

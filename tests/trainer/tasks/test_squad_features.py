@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.shards.example_proto import encode_example
-from bertdata.shards.framing import frame
+from bertdata.shards.framing import frame_payload
 from tests.support.squad_kit import (
     Made,
     flat_entries,
@@ -144,7 +144,7 @@ def records(features, vocabulary, length, positions) -> bytes:
             fields["start_positions"] = [value["start_position"]]
             fields["end_positions"] = [value["end_position"]]
             fields["is_impossible"] = [int(value["is_impossible"])]
-        frames.append(frame(encode_example(fields)))
+        frames.append(frame_payload(encode_example(fields)))
     return b"".join(frames)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.config.declared import repeat_setting, schema_of, setting
+from bertdata.config.declared import derive_schemas, repeat_setting, setting
 from bertdata.config.value_check import check_values
 from trainer.config.sections.schedule import BY_UPDATE
 from trainer.config.sections.section import Section
@@ -18,7 +18,7 @@ class DeviceSection(Section):
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self.values().items() if value is not None}
-        check_values(given, schema_of(type(self)))
+        check_values(given, derive_schemas(type(self)))
 
 
 def device_setting(help: str, choices: Sequence[str] = (), **more: Any) -> Any:

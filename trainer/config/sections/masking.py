@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bertdata.config.declared import repeat_setting, schema_of, setting
+from bertdata.config.declared import derive_schemas, repeat_setting, setting
 from bertdata.config.settings import require
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
 from trainer.config.sections.section import Section, plugin_setting
@@ -85,7 +85,7 @@ class MaskingSection(Section):
         max_predictions_per_seq: most masked positions in an example.
         """
         given = self.values()
-        known = {name: given[name] for name in schema_of(MaskingSettings) if name in given}
+        known = {name: given[name] for name in derive_schemas(MaskingSettings) if name in given}
         return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
     def idle(self) -> list[str]:

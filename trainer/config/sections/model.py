@@ -4,7 +4,7 @@ import json
 from dataclasses import Field, dataclass, fields, make_dataclass
 from typing import Any
 
-from bertdata.config.declared import repeat_setting, schema_of, setting
+from bertdata.config.declared import derive_schemas, repeat_setting, setting
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import read_model_file
 from trainer.config.model_kinds import model_kind
@@ -60,7 +60,7 @@ class ModelKeys(Section):
         # Setting hidden_size alone also scales intermediate_size, which would otherwise keep the file's value
         # for another width. An explicit intermediate_size, in `inline`, still wins.
         values = self.values()
-        inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
+        inline = {name: values[name] for name in derive_schemas(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
             ratio = model_kind(settings | inline).inner_ratio
             settings["intermediate_size"] = int(ratio * inline["hidden_size"])
@@ -111,7 +111,7 @@ MODERNBERT_SECTION: type[Section] = make_dataclass(
     [
         override_key(ModernBertConfig, item)
         for item in fields(ModernBertConfig)
-        if item.name not in schema_of(ModelConfig)
+        if item.name not in derive_schemas(ModelConfig)
     ],
     bases=(Section,),
     frozen=True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from bertdata.config.declared import schema_of, setting
+from bertdata.config.declared import derive_schemas, setting
 from bertdata.config.value_check import check_values
 from trainer.plugins import names
 
@@ -44,7 +44,7 @@ class Section:
 
     def __post_init__(self) -> None:
         """Raise SettingsError for the first value of the wrong type or outside its range."""
-        check_values(self.values(), schema_of(type(self)))
+        check_values(self.values(), derive_schemas(type(self)))
 
     def values(self) -> dict[str, Any]:
         """Return all values by key."""

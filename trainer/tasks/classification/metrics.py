@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bertdata.dataset.label_counts import Frequencies, quoted
+from bertdata.dataset.label_counts import Frequencies, quote_guess
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import InputError
 from bertdata.examples.columns import Array
@@ -108,7 +108,7 @@ class Guess:
         if self.mean is not None:
             return f"{self.mean:.3f}"
         label = Frequencies(self.counts).most_frequent
-        return quoted(self.task.labels[label] if self.task.labels else str(label))
+        return quote_guess(self.task.labels[label] if self.task.labels else str(label))
 
     @property
     def told(self) -> str:
@@ -126,7 +126,7 @@ class Guess:
         """Return the mean loss if each label's probability is its share, or each score is the mean."""
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
-        return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
+        return float(Frequencies(self.counts).compute_losses()[gold.astype(int)].mean())
 
 
 def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:

@@ -99,7 +99,7 @@ def test_numpy_has_the_same_order(sets):
 def test_any_run_is_that_part_of_the_whole(sets, bounds):
     data = bertdata.open_dataset({sets[0]: 7, sets[1]: 3}, examples=500, epoch=2)
     start, stop = bounds
-    found = [one for batch in data.opened.run(range(start, stop)) for one in batch.examples()]
+    found = [one for batch in data.opened.read_range(range(start, stop)) for one in batch.examples()]
     assert found == twin(sets[:2], [7, 3], 1000 + start, stop - start)
 
 

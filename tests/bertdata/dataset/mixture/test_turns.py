@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertdata.dataset.mixture.turns import Turns, holds_shares, order_by_deadlines, order_by_midpoints
+from bertdata.dataset.mixture.turns import Turns, has_fair_shares, order_by_deadlines, order_by_midpoints
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
@@ -34,7 +34,7 @@ def test_seven_to_three_worked_by_hand():
 
 def test_deadlines_worked_by_hand():
     # 97 to 1 to 1 to 1: by midpoints the three small ones would follow each other in the middle
-    assert not holds_shares(order_by_midpoints([97, 1, 1, 1]), [97, 1, 1, 1])
+    assert not has_fair_shares(order_by_midpoints([97, 1, 1, 1]), [97, 1, 1, 1])
     # of 6 places, turn 0 of source 0 is to come before place 2, turn 1 from 2 on before 4, turn 2 from 4 on
     # before 6; each other source before 6, and by its midpoint before turn 2
     assert order_by_deadlines([3, 1, 1, 1]).tolist() == [0, 1, 0, 2, 3, 0]
@@ -52,7 +52,7 @@ def test_each_source_is_within_one_example_of_its_share_at_every_prefix(weights)
 
 @given(weights=st.lists(st.integers(1, 400), min_size=1, max_size=3))
 def test_up_to_three_sources_midpoints_always_hold_the_shares(weights):
-    assert holds_shares(order_by_midpoints(weights), weights)
+    assert has_fair_shares(order_by_midpoints(weights), weights)
 
 
 @given(weights=WEIGHTS)
@@ -75,7 +75,7 @@ def test_midpoints_of_large_weights_are_in_exact_order(pair):
 def test_deadlines_hold_the_shares_of_any_weights(weights):
     found = order_by_deadlines(weights)
     assert np.bincount(found, minlength=len(weights)).tolist() == weights
-    assert holds_shares(found, weights)
+    assert has_fair_shares(found, weights)
 
 
 @given(
@@ -95,17 +95,17 @@ def test_a_source_more_leaves_the_order_of_the_others_among_themselves(weights, 
 @settings(max_examples=50)
 def test_any_place_is_found_at_once(weights, start, data):
     turns = Turns(weights)
-    counts = turns.counts(start)
+    counts = turns.count_turns(start)
     assert counts.sum() == start
     sources, numbers = turns.find(np.arange(start, start + 50))
     for place, source, number in zip(range(50), sources.tolist(), numbers.tolist(), strict=True):
         assert number == counts[source]
-        assert turns.place(source, number) == start + place
+        assert turns.find_place(source, number) == start + place
         counts[source] += 1
-    assert (turns.counts(start + 50) == counts).all()
+    assert (turns.count_turns(start + 50) == counts).all()
 
 
 def test_holding_the_shares_is_no_empty_claim():
-    assert not holds_shares(np.array([0, 0, 1, 1]), [2, 2])
-    assert not holds_shares(np.array([1, 1, 0, 0]), [2, 2])
-    assert holds_shares(np.array([0, 1, 1, 0]), [2, 2])
+    assert not has_fair_shares(np.array([0, 0, 1, 1]), [2, 2])
+    assert not has_fair_shares(np.array([1, 1, 0, 0]), [2, 2])
+    assert has_fair_shares(np.array([0, 1, 1, 0]), [2, 2])

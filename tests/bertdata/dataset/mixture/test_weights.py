@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from bertdata.dataset.mixture.weights import find_weights, split_paths, split_weighted, whole_weights
+from bertdata.dataset.mixture.weights import find_weights, make_whole_weights, split_paths, split_weighted
 from bertdata.errors import SettingsError
 
 
@@ -50,13 +50,13 @@ def test_weights_are_the_smallest_whole_numbers(place, text, weights):
 
 def test_python_takes_numbers_of_any_kind():
     given = [("A", 0.1), ("B", 2), ("C", Fraction(1, 3)), ("D", Decimal("0.20")), ("E", "0.5")]
-    assert whole_weights(given) == (3, 60, 10, 6, 15)
+    assert make_whole_weights(given) == (3, 60, 10, 6, 15)
 
 
 @pytest.mark.parametrize("weight", [0, -1, 0.0, "", "x", "1/3", "nan", float("inf"), True, None, "1e999999"])
 def test_a_weight_that_is_no_positive_number_is_refused(weight):
     with pytest.raises(SettingsError, match=r"^B: its weight is .*, expected a positive number, as 0\.7$"):
-        whole_weights([("A", 1), ("B", weight)])
+        make_whole_weights([("A", 1), ("B", weight)])
 
 
 @pytest.mark.parametrize(

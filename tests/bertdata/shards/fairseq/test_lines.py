@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bertdata as face
 from bertdata.errors import ShardError, VocabularyError
 from bertdata.examples.columns import compute_lengths
-from bertdata.shards.fairseq.lines import TYPES, LinesWriter, id_type, open_lines, read_lines
+from bertdata.shards.fairseq.lines import TYPES, LinesWriter, choose_id_type, open_lines, read_lines
 from bertdata.tokens.fairseq_dictionary import parse_dictionary
 
 END = 2
@@ -68,7 +68,7 @@ def test_lines_of_any_type_come_back(tmp_path_factory, kind, rows):
 def test_pieces_are_the_lines_in_order(data_bin):
     with (data_bin / "train.bin").open("rb") as file:
         opened = open_lines(file, str(data_bin / "train.bin"))
-        lines, pieces = opened.whole(), list(opened.pieces(7))
+        lines, pieces = opened.read_all(), list(opened.read_pieces(7))
     assert sum(map(len, pieces)) == 120
     assert np.concatenate([piece.ids for piece in pieces]).tolist() == lines.ids.tolist()
     assert (
@@ -78,7 +78,7 @@ def test_pieces_are_the_lines_in_order(data_bin):
 
 
 def test_ids_are_wide_from_65500_words_on():
-    assert [id_type(size) for size in (3072, 65_499, 65_500, 250_000)] == ["u2", "u2", "u4", "u4"]
+    assert [choose_id_type(size) for size in (3072, 65_499, 65_500, 250_000)] == ["u2", "u2", "u4", "u4"]
 
 
 def test_a_directory_is_read_as_blocks_of_one_line(data_bin, tmp_path):

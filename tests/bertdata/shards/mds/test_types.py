@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.shards.mds.ids import IdDecoder, encode_ids, id_form, name_sizes, sample_sizes
+from bertdata.shards.mds.ids import (
+    IdDecoder,
+    compute_name_sizes,
+    compute_sample_sizes,
+    encode_ids,
+    make_id_form,
+)
 from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample
 from bertdata.shards.mds.types import DTYPES, find_type
@@ -153,15 +159,15 @@ def test_unsafe_and_unknown_types_are_refused_by_name(kind):
 def test_examples_in_bulk_are_samples_one_by_one(counts, wide, with_len, first):
     rows = [np.arange(count, dtype=np.uint32 if wide else np.uint16) * 7 for count in counts]
     names = [f"häuser-{first + number}" for number in range(len(rows))]
-    form = id_form(wide=wide, with_len=with_len)
+    form = make_id_form(wide=wide, with_len=with_len)
     samples = [{"id": name, "input_ids": row, "len": len(row)} for name, row in zip(names, rows, strict=True)]
     expected = [encode_sample(sample, form) for sample in samples]
     ends = np.cumsum(counts)
     data, found = encode_ids(np.concatenate(rows), ends, names, wide=wide, with_len=with_len)
     assert data == b"".join(expected)
     assert found == list(map(len, expected))
-    sizes = sample_sizes(
-        np.array(counts), name_sizes("häuser", first, first + len(rows)), wide=wide, with_len=with_len
+    sizes = compute_sample_sizes(
+        np.array(counts), compute_name_sizes("häuser", first, first + len(rows)), wide=wide, with_len=with_len
     )
     assert sizes.tolist() == list(map(len, expected))
 
@@ -193,7 +199,7 @@ def test_ids_of_any_form_are_decoded_in_bulk(counts, kinds, kind, before):
     ids, ends = IdDecoder(form).decode(b"".join(data), bounds, refuse)
     assert np.array_equal(ids, np.concatenate(rows))
     assert ends.tolist() == np.cumsum(counts).tolist()
-    assert IdDecoder(form).lengths(b"".join(data), bounds, refuse).tolist() == counts
+    assert IdDecoder(form).count_ids(b"".join(data), bounds, refuse).tolist() == counts
 
 
 @given(sizes=st.lists(st.integers(1, 60), max_size=30), limit=st.integers(74, 200))

@@ -13,7 +13,7 @@ import pytest
 
 from bertdata.errors import ShardError
 from bertdata.shards.example_proto import decode_example, encode_example
-from bertdata.shards.framing import frame, read_payloads
+from bertdata.shards.framing import frame_payload, read_payloads
 from tests.support.packed_rows import layout_of, read_rows, sequence, write_rows
 
 TABLE = [[sequence(4, 20 + i, 1), sequence(6, 40 + i, 2), sequence(3, 60 + i, 0)] for i in range(4)]
@@ -120,7 +120,7 @@ def _records(name: str, spoil: Callable[[dict[str, Any]], None]) -> bytes:
     features: dict[str, Any] = decode_example(payloads[RECORD])
     spoil(features)
     payloads[RECORD] = encode_example(features)
-    return b"".join(map(frame, payloads))
+    return b"".join(map(frame_payload, payloads))
 
 
 GRAPHCORE: list[tuple[str, int, int, str]] = [
@@ -190,7 +190,7 @@ def test_an_unknown_field_of_the_first_record_is_named(name: str):
     payloads = list(read_payloads(io.BytesIO(write_rows(TABLE, layout_of(name), "tfrecord")), name))
     features: dict[str, Any] = {**decode_example(payloads[0]), "extra": [1]}
     with pytest.raises(ShardError, match="^shard: record 0: unknown field extra, expected "):
-        read_rows(frame(encode_example(features)))
+        read_rows(frame_payload(encode_example(features)))
 
 
 def test_a_cut_file_of_records_is_named():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bertdata.errors import ShardError
 from bertdata.shards.containers import make_reader
 from bertdata.shards.example_proto import decode_example, encode_example
-from bertdata.shards.framing import frame, read_payloads
+from bertdata.shards.framing import frame_payload, read_payloads
 from bertdata.shards.packed.layouts import LAYOUTS
 from schemas import load_schema
 from tests.support.packed_rows import Row, layout_of, read_rows, sequence, write_rows
@@ -55,7 +55,7 @@ def _changed_tfrecord(data: bytes, field: str, draw: Any) -> bytes:
     values[draw(st.integers(0, len(values) - 1))] = draw(VALUES)
     features[field] = array("f", values) if isinstance(features[field], array) else values
     payloads[row] = encode_example(features)
-    return b"".join(map(frame, payloads))
+    return b"".join(map(frame_payload, payloads))
 
 
 def _changed_parquet(data: bytes, field: str, draw: Any) -> bytes:

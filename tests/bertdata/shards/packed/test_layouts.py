@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bertdata.errors import MissingExtraError, SettingsError, ShardError
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.shards.containers import make_reader
-from bertdata.shards.content import content_md5
+from bertdata.shards.content import compute_content_md5
 from bertdata.shards.packed.layouts import LAYOUTS, make_pack_writer
 from bertdata.shards.packed.packs import unpack_layout
 from bertdata.shards.tfrecord import encode_batch
@@ -58,7 +58,7 @@ def test_the_content_md5_is_that_of_the_examples(name: str, format: str, tmp_pat
     path.write_bytes(write_rows(table, layout, format))
     examples = BertBatch.of([example for row in table for example in row], wide=False)
     expected = hashlib.md5(encode_batch(examples, unpack_layout(layout))).hexdigest()
-    assert content_md5(str(path)) == expected
+    assert compute_content_md5(str(path)) == expected
 
 
 @pytest.mark.parametrize(("name", "format"), FORMS)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertdata.errors import BertDataError, MissingExtraError
-from bertdata.shards.crc32c import masked_checksum, masked_crc32c
+from bertdata.shards.crc32c import compute_masked_checksum, compute_masked_crc32c
 from bertdata.shards.example_proto import encode_varint
 from tests.support.checkpoint_outputs import with_snappy_blocks
 from trainer.checkpoints.formats.kinds import read_checkpoint
@@ -80,7 +80,7 @@ def test_varints_are_those_of_protocol_buffers(value):
 
 @given(st.binary(max_size=300))
 def test_the_checksum_of_the_kernel_is_its_twins(data):
-    assert masked_checksum(data) == masked_crc32c(data)
+    assert compute_masked_checksum(data) == compute_masked_crc32c(data)
 
 
 def write_all_kinds(prefix: Path) -> dict[str, torch.Tensor]:

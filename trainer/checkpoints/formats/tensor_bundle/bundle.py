@@ -22,7 +22,7 @@ from torch import Tensor
 
 from bertdata.errors import DataError
 from bertdata.io import storage
-from bertdata.shards.crc32c import masked_checksum
+from bertdata.shards.crc32c import compute_masked_checksum
 from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.any_checkpoint import MOST_UPDATES
 from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
@@ -164,7 +164,7 @@ class Bundle:
         if entry.size != wanted:
             raise CheckpointError(f"{self.index}: {name} has {entry.size} bytes, expected {wanted}")
         data = self._read(name, entry)
-        if masked_checksum(data) != entry.crc:
+        if compute_masked_checksum(data) != entry.crc:
             raise CheckpointError(f"{self._file(entry)}: {name}: the checksum does not fit: damaged")
         if not data.size:
             return torch.empty(entry.shape, dtype=dtype)
@@ -220,8 +220,8 @@ class Bundle:
 def _text_checksums(text: bytes) -> tuple[bytes, int]:
     """Return the checksum of a text's length, which precedes the text, and the checksum of the entry."""
     length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
-    checksum = struct.pack("<I", masked_checksum(length))
-    return checksum, masked_checksum(length + checksum + text)
+    checksum = struct.pack("<I", compute_masked_checksum(length))
+    return checksum, compute_masked_checksum(length + checksum + text)
 
 
 @contextmanager
@@ -244,7 +244,7 @@ class BundleWriter:
     def add(self, name: str, tensor: Tensor) -> None:
         """Write a tensor of fp32 or int64."""
         data = tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
-        self._add(name, _NUMBERS[tensor.dtype], tuple(tensor.shape), data, masked_checksum(data))
+        self._add(name, _NUMBERS[tensor.dtype], tuple(tensor.shape), data, compute_masked_checksum(data))
 
     def add_text(self, name: str, text: bytes) -> None:
         """Write bytes as a scalar of TensorFlow's type string."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from bertdata.errors import MissingExtraError, install_extra
-from bertdata.shards.crc32c import masked_checksum
+from bertdata.shards.crc32c import compute_masked_checksum
 from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError, read_bytes, read_varint, read_varints
 from trainer.errors import CheckpointError
@@ -74,7 +74,7 @@ def _read_block(blocks: bytes, name: str, offset: int, size: int) -> bytes:
     """Return the entries and restart points of a block, decompressed. WireError if its checksum is wrong."""
     block = read_bytes(blocks, offset, size + _TRAILER_BYTES)
     body, kind = block[:size], block[size]
-    if masked_checksum(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
+    if compute_masked_checksum(block[:-4]) != struct.unpack("<I", block[-4:])[0]:
         raise WireError(f"the checksum of the block at byte {offset} does not fit")
     if kind not in (_PLAIN, _SNAPPY):
         raise WireError(f"the block at byte {offset} has compression {kind}, expected 0 or 1")
@@ -132,7 +132,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
         body = block.finish()
         place = encode_varint(offset) + encode_varint(len(body))
         file.write(body + bytes([_PLAIN]))
-        file.write(struct.pack("<I", masked_checksum(body + bytes([_PLAIN]))))
+        file.write(struct.pack("<I", compute_masked_checksum(body + bytes([_PLAIN]))))
         offset += len(body) + _TRAILER_BYTES
         return place
 
