@@ -149,15 +149,15 @@ class Checkpoint:
 
 def pad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the tensors with rows of zeros that pad the vocabulary to a multiple of 8."""
-    return _resized(tensors, config.vocab_size, config.padded_vocab_size)
+    return _resize_vocabulary(tensors, config.vocab_size, config.padded_vocab_size)
 
 
 def unpad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the tensors without the rows that pad the vocabulary."""
-    return _resized(tensors, config.padded_vocab_size, config.vocab_size)
+    return _resize_vocabulary(tensors, config.padded_vocab_size, config.vocab_size)
 
 
-def _resized(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
+def _resize_vocabulary(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
     """Add or remove rows at the end of all tensors that have ``found`` vocabulary rows."""
 
     def resize(name: str, tensor: StoredTensor) -> StoredTensor:

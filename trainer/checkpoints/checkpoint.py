@@ -91,7 +91,7 @@ class State:
         return UpdateNumber(self.phase, self.step, self.phase_start + self.step)
 
 
-def new_state(
+def make_initial_state(
     config: Config,
     model: ModelConfig,
     data: str | None = None,
@@ -117,23 +117,23 @@ def new_state(
     )
 
 
-def checkpoint_path(output_dir: str, state: State) -> Path:
+def get_checkpoint_path(output_dir: str, state: State) -> Path:
     """Return the directory of the checkpoint for this state."""
-    return checkpoints_folder(output_dir) / f"step-{state.number:08d}"
+    return get_checkpoints_folder(output_dir) / f"step-{state.number:08d}"
 
 
 def find_checkpoints(output_dir: str) -> dict[int, Path]:
     """Return the checkpoints of a run by number, in ascending order. Their files are not checked."""
-    paths = sorted(checkpoints_folder(output_dir).glob("step-*"))
+    paths = sorted(get_checkpoints_folder(output_dir).glob("step-*"))
     return {int(path.name[5:]): path for path in paths if path.name[5:].isdecimal()}
 
 
-def checkpoints_folder(output_dir: str) -> Path:
+def get_checkpoints_folder(output_dir: str) -> Path:
     """Return the directory with a run's checkpoints."""
     return Path(output_dir.removeprefix("file://")) / "checkpoints"
 
 
-def md5_of_state(values: Mapping[str, Any]) -> str:
+def compute_state_md5(values: Mapping[str, Any]) -> str:
     """Return the md5 of a state's values, which state.json stores next to them."""
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
@@ -145,7 +145,7 @@ def save_checkpoint(
 
     The tensors must be in host memory.
     """
-    path = checkpoint_path(output_dir, state)
+    path = get_checkpoint_path(output_dir, state)
     write_checkpoint(path, state, weights, moments)
     prune_checkpoints(output_dir, state, keep)
     return path
@@ -154,7 +154,7 @@ def save_checkpoint(
 def prune_checkpoints(output_dir: str, state: State, keep: int) -> None:
     """Remove all checkpoints of the state's phase except the last ``keep``."""
     found = find_checkpoints(output_dir)
-    _remove([found[number] for number in found if number > state.phase_start][:-keep])
+    _remove_checkpoints([found[number] for number in found if number > state.phase_start][:-keep])
 
 
 def write_checkpoint(
@@ -193,25 +193,25 @@ def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
 
     An equal checkpoint that already exists is kept.
     """
-    return open_directory(path, _is_same)
+    return open_directory(path, _is_same_checkpoint)
 
 
 def write_state(folder: Path, state: State) -> None:
     """Write state.json into a checkpoint's directory."""
     values = {"format": FORMAT, **asdict(state)}
-    text = json.dumps({**values, "md5": md5_of_state(values)}, indent=1)
+    text = json.dumps({**values, "md5": compute_state_md5(values)}, indent=1)
     (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
 
 
 def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTensor]") -> None:
     """Write tensors as fp32 in safetensors format, reading one at a time."""
-    file.write(safetensors_header({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
+    file.write(make_safetensors_header({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
     for tensor in tensors.values():
         values = tensor if isinstance(tensor, Tensor) else tensor.read()
-        file.write(bytes_of(values.float()))
+        file.write(get_tensor_bytes(values.float()))
 
 
-def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+def make_safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
     """Return the beginning of a safetensors file of fp32 tensors: the header's length, then the header."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
@@ -224,25 +224,25 @@ def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def bytes_of(tensor: Tensor) -> memoryview:
+def get_tensor_bytes(tensor: Tensor) -> memoryview:
     """Return the memory of a tensor in host memory. A non-contiguous tensor is copied."""
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def clean_up_checkpoints(output_dir: str, after: int | None = None) -> None:
     """Remove the files of an interrupted save, and checkpoints with numbers greater than ``after``."""
-    sweep_directories(checkpoints_folder(output_dir))
+    sweep_directories(get_checkpoints_folder(output_dir))
     if after is not None:
-        _remove(path for number, path in find_checkpoints(output_dir).items() if number > after)
+        _remove_checkpoints(path for number, path in find_checkpoints(output_dir).items() if number > after)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same_checkpoint(one: Path, other: Path) -> bool:
     """Return whether both checkpoints are complete and equal, by file sizes and the md5s in state.json."""
     sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
     return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
-def _remove(checkpoints: Iterable[Path]) -> None:
+def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
     """Remove checkpoints. Each is renamed first, so that no half-removed checkpoint can be found."""
     for path in checkpoints:
         with suppress(OSError):  # another machine may have removed it

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import DataError
-from trainer.checkpoints.absent_parts import check_transform, drop_zero_biases, remedy
+from trainer.checkpoints.absent_parts import advise_on_biases, check_transform, drop_zero_biases
 from trainer.checkpoints.any_checkpoint import OPTIONAL, Checkpoint, Stored, pad_vocabulary
 from trainer.config.model import ModelConfig
 from trainer.model.headed import HeadedBert
@@ -48,7 +48,7 @@ def match_weights(
     for word, names in (("lacks", lost), ("unexpected", extra)):
         if names:
             some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-            wanted = remedy(lost) or "; expected a BERT of the configuration's depth"
+            wanted = advise_on_biases(lost) or "; expected a BERT of the configuration's depth"
             raise DataError(f"{checkpoint.path}: {word} {some}{wanted}")
     check_shapes(checkpoint.path, found, own)
     return found, missing

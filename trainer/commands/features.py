@@ -15,7 +15,7 @@ from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, with_casing
 from trainer.tasks.data_file import read_file
-from trainer.tasks.feature_set import json_line, make_feature_set
+from trainer.tasks.feature_set import format_json_line, make_feature_set
 from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
 from trainer.tasks.prediction import refuse_flags
 
@@ -31,7 +31,7 @@ _FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
 
 def run(arguments: list[str]) -> None:
     """Write the features. Print what was written, and a warning about examples that were left out."""
-    given = _parser().parse_args(arguments)
+    given = _make_parser().parse_args(arguments)
     given.task = given.task.lower()
     task = find_task_data(given.task)
     refuse_flags(given, task.refused)
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> None:
         made = make(source, tokenizer, settings)
         with storage.open_output(given.output) as file:
             for value in made.values:
-                file.write(json_line(value).encode("ascii"))
+                file.write(format_json_line(value).encode("ascii"))
         line = f"{given.output}: {made.count}"
         warnings += made.warnings
     for warning in warnings:
@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> None:
     say(line)
 
 
-def _parser() -> Parser:
+def _make_parser() -> Parser:
     parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
     parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
     add_task(parser)

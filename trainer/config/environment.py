@@ -18,7 +18,7 @@ def forces_weight_sync() -> bool:
     return os.environ.get(WEIGHT_SYNC, "").lower() in ("1", "true")
 
 
-def wandb_mode() -> str | None:
+def read_wandb_mode() -> str | None:
     """Return online, offline or disabled, or None if WANDB_MODE is not set."""
     found = os.environ.get(WANDB_MODE, "").lower()
     mode = _WANDB_MODES.get(found, found)
@@ -29,7 +29,7 @@ def wandb_mode() -> str | None:
     return mode or None
 
 
-def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
+def find_environment_keys(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return value and variable of each key that the environment overrides.
 
     keys: the configuration's keys and values.
@@ -37,7 +37,7 @@ def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
     found: dict[str, tuple[Any, str]] = {}
     if forces_weight_sync():
         found["force_weight_sync"] = (True, WEIGHT_SYNC)
-    mode = wandb_mode() if keys["wandb"] or keys["wandb_offline"] else None
+    mode = read_wandb_mode() if keys["wandb"] or keys["wandb_offline"] else None
     if mode == DISABLED:
         found |= {"wandb": (False, WANDB_MODE), "wandb_offline": (False, WANDB_MODE)}
     elif mode == OFFLINE:

@@ -90,7 +90,7 @@ def check_foreign_keys(values: Mapping[str, Any]) -> None:
             raise SettingsError(f"{name} is {values[name]!r:.80}, expected {expected}: {refused.meaning}")
 
 
-def label_warnings(values: Mapping[str, Any]) -> list[str]:
+def warn_of_label_keys(values: Mapping[str, Any]) -> list[str]:
     """Return a warning for each key about labels that contradicts ``id2label``, which takes precedence."""
     table = values.get("id2label")
     if not isinstance(table, Mapping) or not table:
@@ -107,7 +107,7 @@ def label_warnings(values: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+def warn_of_foreign_keys(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
     """Return a warning for each key that is ignored and may matter.
 
     known: all keys that are read or known to be harmless.

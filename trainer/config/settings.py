@@ -89,10 +89,10 @@ class Config:
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
         given = rename_to_keys(given)
-        check_names(given, properties() | device_properties())
+        check_names(given, get_key_schemas() | get_device_key_schemas())
         sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in schema_of(kind) if name in given})
-            for section, kind in section_kinds().items()
+            for section, kind in get_section_classes().items()
         }
         return cls(**sections)
 
@@ -196,57 +196,57 @@ class Config:
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
 
-def section_kinds() -> dict[str, type[Section]]:
+def get_section_classes() -> dict[str, type[Section]]:
     """Return the class of each section by its name, in the order of the configuration."""
     return {item.name: item.default_factory for item in fields(Config)}  # type: ignore[misc]
 
 
-SECTIONS = tuple(name for name in section_kinds() if name not in DEVICES)
+SECTIONS = tuple(name for name in get_section_classes() if name not in DEVICES)
 """Sections whose keys affect every device, in the order of their keys."""
 
 
 @cache
-def properties() -> dict[str, dict[str, Any]]:
+def get_key_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each key in the order of the sections, then that of device_options."""
     found = {
         name: {"section": section, **item}
         for section in SECTIONS
-        for name, item in schema_of(section_kinds()[section]).items()
+        for name, item in schema_of(get_section_classes()[section]).items()
     }
     options = {
         "description": "keys of other trainers that have an effect on some devices only",
         "default": {},
         "type": "object",
         "additionalProperties": False,
-        "properties": device_properties(),
+        "properties": get_device_key_schemas(),
     }
     return found | {DEVICE_OPTIONS: options}
 
 
 @cache
-def device_properties() -> dict[str, dict[str, Any]]:
+def get_device_key_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each key that affects some devices only. ``devices`` lists them."""
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
-        for name, item in schema_of(section_kinds()[device]).items():
+        for name, item in schema_of(get_section_classes()[device]).items():
             others = found[name]["devices"] if name in found else []
             found[name] = {**item, "devices": [*others, device]}
     return found
 
 
 @cache
-def known_names() -> dict[str, dict[str, Any]]:
+def get_known_names() -> dict[str, dict[str, Any]]:
     """Return the schema of every name that a file or a command line may contain."""
-    own = {name: item for name, item in properties().items() if name != DEVICE_OPTIONS}
-    own |= {name: own[key] for name, (key, _) in phase_names().items()}
-    own |= {name: own[key] for name, key in other_names().items()}
-    return own | device_properties()
+    own = {name: item for name, item in get_key_schemas().items() if name != DEVICE_OPTIONS}
+    own |= {name: own[key] for name, (key, _) in get_phase_names().items()}
+    own |= {name: own[key] for name, key in get_other_names().items()}
+    return own | get_device_key_schemas()
 
 
 @cache
-def other_names() -> dict[str, str]:
+def get_other_names() -> dict[str, str]:
     """Return the key for each other spelling or older name of a key."""
-    return {name: key for key, item in properties().items() for name in item.get("other_names", ())}
+    return {name: key for key, item in get_key_schemas().items() for name in item.get("other_names", ())}
 
 
 def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
@@ -257,7 +257,7 @@ def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
     """
     keys: dict[str, Any] = {}
     for name, value in given.items():
-        key = other_names().get(name, name)
+        key = get_other_names().get(name, name)
         if key in keys and keys[key] != value:
             raise SettingsError(f"{where}{name} is another name of {key}: they contradict each other")
         keys[key] = value
@@ -265,25 +265,25 @@ def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 
 @cache
-def phase_names() -> dict[str, tuple[str, int]]:
+def get_phase_names() -> dict[str, tuple[str, int]]:
     """Return (key, phase) for each name of one phase's data: train_data_phase2 is (train_data, 1)."""
-    keys = [name for name, item in properties().items() if "phases" in item]
+    keys = [name for name, item in get_key_schemas().items() if "phases" in item]
     return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 
 
-def section_keys(section: str) -> list[str]:
+def list_section_keys(section: str) -> list[str]:
     """Return the keys of a section."""
-    return list(schema_of(section_kinds()[section]))
+    return list(schema_of(get_section_classes()[section]))
 
 
-def flag(name: str) -> str:
+def format_flag(name: str) -> str:
     """Return the flag of a key or of another name."""
     return f"--{name.replace('_', '-')}"
 
 
 def add_flag(parser: Any, name: str) -> None:
     """Add the flag of a name to an argparse parser. The parsed value has the same name."""
-    item = known_names()[name]
+    item = get_known_names()[name]
     more: dict[str, Any] = {}
     if "boolean" in types_of(item):
         more = {"nargs": "?", "const": True}
@@ -292,7 +292,7 @@ def add_flag(parser: Any, name: str) -> None:
     elif "by_phase" in item:
         more = {"nargs": "+"}
     more |= {"type": partial(read_word, name), "default": SUPPRESS}
-    parser.add_argument(flag(name), dest=name, **more)
+    parser.add_argument(format_flag(name), dest=name, **more)
 
 
 def join_values(found: dict[str, Any]) -> dict[str, Any]:
@@ -301,9 +301,9 @@ def join_values(found: dict[str, Any]) -> dict[str, Any]:
     found: parsed values by name, changed in place and returned.
     """
     for name, value in found.items():
-        if "phases" in known_names().get(name, {}):
+        if "phases" in get_known_names().get(name, {}):
             found[name] = "+".join(filter(None, value)) or None
-        elif isinstance(value, list) and "by_phase" in known_names()[name] and len(value) == 1:
+        elif isinstance(value, list) and "by_phase" in get_known_names()[name] and len(value) == 1:
             found[name] = value[0]
     return found
 
@@ -313,8 +313,8 @@ def read_word(name: str, word: str) -> Any:
 
     SettingsError for a wrong type. A list of texts is separated by commas.
     """
-    item = known_names()[name]
+    item = get_known_names()[name]
     is_list = item.get("items") == {"type": "string"}
     if is_list and not word.lstrip().startswith("["):
         return word.split(",")
-    return read_value(word, types_of(item), "a list of texts" if is_list else flag(name))
+    return read_value(word, types_of(item), "a list of texts" if is_list else format_flag(name))

@@ -4,7 +4,7 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 
 
-def micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
+def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
     """Return the number of examples in a micro-batch, of which an update has ``count``.
 
     UsageError in NVIDIA's words if that is not a whole number.
@@ -19,7 +19,7 @@ def micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
     return update // count
 
 
-def core_batch_size(given: Given, name: str, count: int) -> int:
+def compute_core_batch_size(given: Given, name: str, count: int) -> int:
     """Return a core's part of a total batch for ``count`` cores."""
     total: int = given[name]
     if total < 1 or count < 1 or total % count:

@@ -13,7 +13,7 @@ from bertdata.cli.common.programs import choice
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.program import Program
-from trainer.config.settings import device_properties, properties
+from trainer.config.settings import get_device_key_schemas, get_key_schemas
 from trainer.programs.google import run_classifier as google_classifier
 from trainer.programs.google import run_squad as google_squad
 from trainer.programs.graphcore import run_pretraining as graphcore_pretraining
@@ -24,7 +24,7 @@ from trainer.programs.habana_tf import demo_bert as habana_tf_demo
 from trainer.programs.habana_tf import run_pretraining as habana_tf_pretraining
 from trainer.programs.huggingface import run_glue as huggingface_glue
 from trainer.programs.huggingface import run_qa as huggingface_qa
-from trainer.programs.meaning import Meaning, plain_meaning
+from trainer.programs.meaning import Meaning, make_plain_meaning
 from trainer.programs.mlperf import checkpoint_add_gradacc, tf2_encoder_checkpoint_converter
 from trainer.programs.mlperf import run_pretraining as mlperf_pretraining
 from trainer.programs.nvidia import run_glue as nvidia_glue
@@ -59,7 +59,7 @@ FUNCTIONS: Mapping[str, Callable[[Given], Meaning]] = {
 @cache
 def keys() -> Mapping[str, Mapping[str, Any]]:
     """Return the JSON Schema of each configuration key, including keys for single devices."""
-    return {**device_properties(), **properties()}
+    return {**get_device_key_schemas(), **get_key_schemas()}
 
 
 DOOR = Door(
@@ -69,19 +69,19 @@ DOOR = Door(
     keys=keys,
     printing="prints the configuration instead of training",
     rewritings={
-        "habana-tf/demo_bert.py": habana_tf_demo.rewritten,
-        "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.rewritten,
+        "habana-tf/demo_bert.py": habana_tf_demo.rewrite_arguments,
+        "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.rewrite_arguments,
     },
 )
 
 
-def meaning_of(program: Program, given: Given) -> Meaning:
+def find_meaning(program: Program, given: Given) -> Meaning:
     """Return the meaning of a command line of this program."""
     resolve = FUNCTIONS.get(program.name) if program.is_shipped else None
-    return plain_meaning(program, given) if resolve is None else resolve(given)
+    return make_plain_meaning(program, given) if resolve is None else resolve(given)
 
 
-def programs() -> Mapping[str, Program]:
+def load_programs() -> Mapping[str, Program]:
     """Return all known programs by name."""
     return choice.programs(DOOR)
 
@@ -91,6 +91,6 @@ def find_program(name: str) -> Program:
     return choice.find_program(DOOR, name)
 
 
-def programs_with(name: str) -> list[str]:
+def find_programs_with(name: str) -> list[str]:
     """Return the names of the programs that have a flag or key of this name."""
     return choice.programs_with(DOOR, name)

@@ -70,12 +70,12 @@ class PretrainingEvaluation(TaskEvaluation):
         surveyed.
         """
         self._labels = LabelSurvey.of_json(dict(survey))
-        self._word_losses = _loss_table(self._labels.words)
+        self._word_losses = _compute_label_losses(self._labels.words)
         self.metrics = ("guess_accuracy", "guess_loss")
         share = f"{self._labels.words.share:.1%} of them"
         guessed = f"the most frequent masked word of the {source} set is {self._labels.word}, {share}"
         if self._labels.pairs:
-            self._pair_losses = _loss_table(self._labels.pairs)
+            self._pair_losses = _compute_label_losses(self._labels.pairs)
             self.metrics = (*self.metrics, "guess_pair_accuracy", "guess_pair_loss")
             guessed += (
                 f", and {self._labels.pair_word} the label of {self._labels.pairs.share:.1%} of its pairs"
@@ -85,11 +85,11 @@ class PretrainingEvaluation(TaskEvaluation):
 
     def host_sums(self, batch: Batch) -> Tensor:
         weights = batch.masked_lm_weights.float()
-        sums = sums_of_guess(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
+        sums = sum_guess_metrics(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
         if self._labels.pairs:
             labels = batch.next_sentence_labels.reshape(-1)
             there = (labels >= 0).float()  # labels of padding rows are negative
-            sums += sums_of_guess(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
+            sums += sum_guess_metrics(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
         return torch.stack(sums)
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
@@ -122,12 +122,12 @@ class PretrainingEvaluation(TaskEvaluation):
         ).format(of_words=of_words, pair=self._labels.pair_word, **results)
 
 
-def _loss_table(labels: Frequencies) -> Tensor:
+def _compute_label_losses(labels: Frequencies) -> Tensor:
     """Return the loss of each label when its probability is its share of all labels."""
     return torch.from_numpy(labels.losses()).float()
 
 
-def sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
+def sum_guess_metrics(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
     """Return [accuracy sum, weight, loss sum, weight] of guessing without reading.
 
     The accuracy is that of the most frequent label, the loss that of guessing by shares.

@@ -63,13 +63,13 @@ class FeatureSet:
         return sum(shard.examples for shard in self.manifest.shards)
 
 
-def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+def make_feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """Return a directory name for these features: the objective, and a digest of what determines them.
 
     The digest includes the file's name, so that two equal files have separate directories.
     """
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
-    if separators := _separators(vocabulary):
+    if separators := _record_separators(vocabulary):
         value.append(separators)
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
 
@@ -88,11 +88,11 @@ def make_feature_set(
     make: function that makes the examples, called only if needed.
     """
     vocabulary = tokenizer.vocabulary
-    records = make_dataset_settings(settings, vocabulary, tokenizer=_record(vocabulary))
+    records = make_dataset_settings(settings, vocabulary, tokenizer=_make_tokenizer_record(vocabulary))
     plan = DatasetPlan(
         recipe=None,
         phase=None,
-        settings=replace(records, objective=records.objective | _separators(vocabulary)),
+        settings=replace(records, objective=records.objective | _record_separators(vocabulary)),
         inputs=(source.name,),
     )
     dataset = Dataset(directory, plan)
@@ -102,7 +102,7 @@ def make_feature_set(
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
-            entries = entries or _write(dataset, shard, source, made, settings, vocabulary)
+            entries = entries or _write_features(dataset, shard, source, made, settings, vocabulary)
             warnings = [warning.removeprefix(f"{source.path}: ") for warning in made.warnings]
             manifest = dataset.finish(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
@@ -113,7 +113,7 @@ def make_feature_set(
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
-def padded_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
+def pad_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
     """Return ids, mask and segments padded to ``length``, named as in the original programs.
 
     first_length: number of ids in segment 0.
@@ -126,12 +126,12 @@ def padded_columns(ids: list[int], first_length: int, length: int, padding_id: i
     }
 
 
-def json_line(value: Any) -> str:
+def format_json_line(value: Any) -> str:
     """Return the value as a line of JSON with sorted keys and no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
-def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
+def _make_tokenizer_record(vocabulary: Vocabulary) -> SettingsRecord | None:
     """Return the manifest's record of a tokenizer.json.
 
     None for a WordPiece vocabulary, which settings describe.
@@ -143,7 +143,7 @@ def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
     return TokenizerJson(path=vocabulary.name, roles=roles).record(vocabulary)
 
 
-def _separators(vocabulary: Vocabulary) -> SettingsRecord:
+def _record_separators(vocabulary: Vocabulary) -> SettingsRecord:
     """Return the number of separators between two texts as an objective's setting.
 
     Empty if it is 1, as usual.
@@ -152,7 +152,7 @@ def _separators(vocabulary: Vocabulary) -> SettingsRecord:
     return {} if count == 1 else {"pair_separators": count}
 
 
-def _write(
+def _write_features(
     dataset: Dataset,
     shard: str,
     source: DataFile,

@@ -62,12 +62,12 @@ class FineTuning(Task):
         return None
 
 
-def example_weights(batch: Batch) -> Tensor:
+def make_example_weights(batch: Batch) -> Tensor:
     """Return (examples,) float32: 1 for an example, 0 for padding that fills up the batch or a packed row."""
     return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
 
-def target_of(batch: Batch, name: str) -> Tensor:
+def get_target(batch: Batch, name: str) -> Tensor:
     """Return a task's own column as (examples,) int32."""
     return batch.targets[name].reshape(-1)
 
@@ -83,7 +83,7 @@ def make_outcome(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tens
     return Outcome(totals[0] / weight.clamp(min=1e-5), torch.stack(sums).float(), outputs)
 
 
-def configured_tokenizer(config: Config) -> Tokenizer:
+def load_configured_tokenizer(config: Config) -> Tokenizer:
     """Return the configured tokeniser.
 
     A vocabulary is read as WordPiece in Google's dialect, with its casing.

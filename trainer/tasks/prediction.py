@@ -60,7 +60,7 @@ class Trained:
             say_error(f"trainer: warning: {warning}")
 
 
-def single_text(given: Namespace) -> str:
+def get_single_text(given: Namespace) -> str:
     """Return the text for a task that takes only one. UsageError for several."""
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")

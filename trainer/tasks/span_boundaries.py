@@ -16,8 +16,8 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
-from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
-from trainer.tasks.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss
+from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sum_guess_metrics
+from trainer.tasks.pretraining import MaskedWords, average_and_sum, compute_words_loss, make_columns
 from trainer.tasks.task import Outcome, TaskModel
 
 PLACES = 15
@@ -41,7 +41,7 @@ class SpanSlots(NamedTuple):
     weights: Tensor
 
 
-def span_slots(batch: Batch) -> SpanSlots:
+def find_span_slots(batch: Batch) -> SpanSlots:
     """Find the span of each masked slot, from the boundaries in the batch's targets.
 
     The shapes depend only on the batch's shapes, so that compiled devices can run this. A slot's span is the
@@ -50,7 +50,7 @@ def span_slots(batch: Batch) -> SpanSlots:
     """
     tokens, slots = batch.input_ids.numel(), batch.masked().long()
     in_use = batch.masked_lm_weights.reshape(-1) > 0
-    lefts, rights = _boundary_rows(batch, tokens)
+    lefts, rights = _find_boundary_rows(batch, tokens)
     # Number the spans from 1 and write each number at its left boundary's row. A running maximum then gives
     # for each row the last span begun so far. Unused spans write to the extra row `tokens`, which is reset.
     # rows      0 1 2 3 4 5 6 7
@@ -76,7 +76,7 @@ def span_slots(batch: Batch) -> SpanSlots:
     )
 
 
-def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
+def _find_boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
     """Return the rows of the left and right boundaries of all spans. Unused spans have the row ``tokens``."""
     starts, counts = batch.starts().long(), batch.targets["span_ends"].reshape(-1)
     found = []
@@ -132,7 +132,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
     def forward(self, batch: Batch, carried: Carried | None = None) -> SpanLogits:
         """Return logits of both heads for all masked slots, used or not."""
         rows = self.bert.encode(batch, carried).normed
-        slots = span_slots(batch)
+        slots = find_span_slots(batch)
         return SpanLogits(
             masked_lm=self.guess_words(batch, rows),
             next_sentence=None,
@@ -150,13 +150,13 @@ class SpanBoundaries(MaskedWords):
     name = "span_boundaries"
     model_class = BertForSpanBoundaries
     metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
-    columns = columns_of(metrics, "boundary")
+    columns = make_columns(metrics, "boundary")
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits = model(batch)
-        of_words, sums = words_loss(logits, batch, self._row_losses)
+        of_words, sums = compute_words_loss(logits, batch, self._row_losses)
         losses = self._row_losses(logits.boundary, batch.masked_lm_ids.reshape(-1).long())
-        of_boundaries, more = mean_and_sums(*losses, logits.boundary_weights)
+        of_boundaries, more = average_and_sum(*losses, logits.boundary_weights)
         return Outcome(of_words + of_boundaries, torch.stack([*sums, *more]))
 
     def evaluation(
@@ -173,8 +173,8 @@ class SpanBoundaryEvaluation(PretrainingEvaluation):
         self.metrics = (*self.metrics, "guess_boundary_accuracy", "guess_boundary_loss")
 
     def host_sums(self, batch: Batch) -> Tensor:
-        ids, weights = batch.masked_lm_ids.reshape(-1), span_slots(batch).weights
-        of_boundaries = sums_of_guess(ids, weights, self._labels.words, self._word_losses)
+        ids, weights = batch.masked_lm_ids.reshape(-1), find_span_slots(batch).weights
+        of_boundaries = sum_guess_metrics(ids, weights, self._labels.words, self._word_losses)
         return torch.cat([super().host_sums(batch), torch.stack(of_boundaries)])
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:

@@ -90,7 +90,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":
         values[TRAINED_ACT] = config.hidden_act
-    values |= shape_keys(config)
+    values |= find_unusual_keys(config)
     if isinstance(config, RobertaConfig):
         values |= {TRAINED_KIND: config.model_type, "pad_token_id": config.pad_token_id}
     if config.layer_norm_eps != BERT_EPSILON or isinstance(config, RobertaConfig):
@@ -99,7 +99,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         file.write(json.dumps(values, indent=2).encode() + b"\n")
 
 
-def shape_keys(config: ModelConfig) -> dict[str, bool]:
+def find_unusual_keys(config: ModelConfig) -> dict[str, bool]:
     """Return the keys, with values, that make a model compute differently from any BERT of Google's."""
     usual = ModelConfig()
     names = ("megatron_residual_connection", "use_cls_layer")

@@ -103,6 +103,6 @@ def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Sch
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
-def decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
+def make_polynomial_decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
     """Return polynomial decay from ``rate`` at step 0 to 0 at the last step."""
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

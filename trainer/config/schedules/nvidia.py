@@ -1,6 +1,6 @@
 """Optimisers and schedule of NVIDIA's pre-training."""
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, make_polynomial_decay
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 
@@ -8,7 +8,7 @@ _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
     """Return NVIDIA's schedule. Progress includes the current step, and the rate jumps after warm-up."""
     fraction = warmup.fraction
-    after = decay(rate, steps, power)
+    after = make_polynomial_decay(rate, steps, power)
 
     def rate_at(step: int) -> float:
         progress = (step + 1) / steps

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bertdata.config.declared import repeat_setting, schema_of, setting
 from bertdata.config.settings import require
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
-from trainer.config.sections.section import Section, plugin_setting
+from trainer.config.sections.section import Section, declare_plugin_key
 
 CONSTANT = "constant"
 _OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")
@@ -19,7 +19,7 @@ class MaskingSection(Section):
     All except the first apply only to masks drawn at load.
     """
 
-    masking: str = plugin_setting(
+    masking: str = declare_plugin_key(
         "masking",
         "static",
         "masks of the training examples: static (stored in the dataset), dynamic (drawn again in each "

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.config.declared import repeat_setting, schema_of, setting
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import read_model_file
-from trainer.config.model_kinds import model_kind
+from trainer.config.model_kinds import find_config_class
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.sections.section import Section
 
@@ -62,7 +62,7 @@ class ModelKeys(Section):
         values = self.values()
         inline = {name: values[name] for name in schema_of(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
-            ratio = model_kind(settings | inline).inner_ratio
+            ratio = find_config_class(settings | inline).inner_ratio
             settings["intermediate_size"] = int(ratio * inline["hidden_size"])
         return settings | inline
 

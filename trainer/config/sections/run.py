@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
-from trainer.config.sections.section import Section, common_setting, plugin_setting
+from trainer.config.sections.section import Section, common_setting, declare_plugin_key
 
 CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
 """Signals that may ask for a checkpoint. The first is the default."""
@@ -20,14 +20,14 @@ class RunSection(Section):
         False,
         "start again in an output_dir that has a run: its checkpoints are removed, its log tables renamed",
     )
-    device: str = plugin_setting(
+    device: str = declare_plugin_key(
         "device",
         "auto",
         "device to train on: cpu, cuda, hpu, ipu, xla, or auto (an accelerator of this machine, else cpu)",
         "auto",
         common=True,
     )
-    strategy: str = plugin_setting(
+    strategy: str = declare_plugin_key(
         "strategy",
         "auto",
         "how the devices share the model: replicated (a whole copy on each), sharded (weights and moments "
@@ -72,7 +72,7 @@ class WorkersSection(Section):
     world_size: int | None = common_setting(
         None, "number of workers; another number is an error (default: any)", least=1
     )
-    collective: str | None = plugin_setting(
+    collective: str | None = declare_plugin_key(
         "collective", None, "library that connects the workers (default: the launcher's)"
     )
     allreduce_post_accumulation: bool = setting(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
-from trainer.config.sections.section import Section, common_setting, plugin_setting
+from trainer.config.sections.section import Section, common_setting, declare_plugin_key
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 """JSON Schema keywords of an object whose keys are update numbers, from which its values apply."""
@@ -30,7 +30,7 @@ class ScheduleSection(Section):
         "each_up, which rounds up the updates of one epoch, as transformers does",
         ("up", "down", "each_up"),
     )
-    lr_schedule: str | None = plugin_setting(
+    lr_schedule: str | None = declare_plugin_key(
         "schedule",
         None,
         "learning-rate schedule (default: the optimiser's usual schedule)",

@@ -14,7 +14,7 @@ common_setting = partial(setting, common=True)
 """Declare a key that the short help of ``pretrain`` lists."""
 
 
-def plugin_setting(
+def declare_plugin_key(
     kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
 ) -> Any:
     """Declare a key whose value is a name in the plug-in table or a user's ``package.module:NAME``.

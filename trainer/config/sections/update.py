@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
 from trainer.config.schedules.form import Preset
-from trainer.config.sections.section import Section, common_setting, plugin_setting
+from trainer.config.sections.section import Section, common_setting, declare_plugin_key
 from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32
@@ -42,7 +42,7 @@ class UpdateSection(Section):
         "precision of matrix products: fp32, bf16 or fp16; weights are stored in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    optimiser: str = plugin_setting(
+    optimiser: str = declare_plugin_key(
         "optimiser", "lamb-nvidia", "name of the optimiser", common=True, other_names=["optimizer"]
     )
     clipping: str = setting(

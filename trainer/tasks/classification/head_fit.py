@@ -8,8 +8,8 @@ from trainer.tasks.classification.head_labels import (
     MULTI_LABEL,
     REGRESSION,
     HeadLabels,
-    default_label_names,
     list_labels,
+    make_default_label_names,
 )
 from trainer.tasks.classification.presets import ClassificationTask
 
@@ -53,7 +53,7 @@ def take_head_labels(
         names = f" ({list_labels(task.labels)})" if task.labels else ""
         raise DataError(
             f"{head.path}: has a head {head.described}, the task {task.name} is about {wanted}{names}"
-            f"{_remedy(task, head, trains=trains, resumes=resumes)}"
+            f"{_advise_on_head_size(task, head, trains=trains, resumes=resumes)}"
         )
     lines = []
     if head.problem == MULTI_LABEL:
@@ -76,7 +76,7 @@ def take_head_labels(
     return task.with_labels(ordered), lines
 
 
-def _remedy(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
+def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
     """Return the remedy for a head of another size, as the end of the error."""
     if resumes:
         return "; a run keeps its labels: begin another one, in another --output-dir"
@@ -106,11 +106,11 @@ def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> Hea
     """
     if task.regression:
         take_head_labels(task, head, trains=False)
-        return HeadReading(default_label_names(head.rows), NONE)
+        return HeadReading(make_default_label_names(head.rows), NONE)
     if task.labels is not None:
         task, _ = take_head_labels(task, head, trains=False)
     names = task.labels if given or head.names is None else head.names
     if head.problem == REGRESSION:
         raise DataError(f"{head.path}: has a head of {head.rows} scores, which no task here has")
     is_sigmoid = head.problem == MULTI_LABEL or head.rows == 1
-    return HeadReading(names or default_label_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)
+    return HeadReading(names or make_default_label_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)

@@ -28,10 +28,10 @@ from trainer.checkpoints.any_checkpoint import MOST_UPDATES
 from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
 from trainer.checkpoints.formats.tensor_bundle.wire import (
     WireError,
-    bytes_field,
-    fixed32_field,
-    message_field,
-    number_field,
+    encode_bytes_field,
+    encode_fixed32_field,
+    encode_message_field,
+    encode_number_field,
     read_bytes,
     read_fields,
     read_message,
@@ -114,10 +114,15 @@ class BundleEntry:
 
     def encode(self) -> bytes:
         """Return the entry as a BundleEntryProto."""
-        shape = b"".join(message_field(2, size) for size in self.shape)
+        shape = b"".join(encode_message_field(2, size) for size in self.shape)
         place = (self.shard, self.offset, self.size)
-        numbers = b"".join(number_field(number, value) for number, value in enumerate(place, 3))
-        return number_field(1, self.dtype) + bytes_field(2, shape) + numbers + fixed32_field(6, self.crc)
+        numbers = b"".join(encode_number_field(number, value) for number, value in enumerate(place, 3))
+        return (
+            encode_number_field(1, self.dtype)
+            + encode_bytes_field(2, shape)
+            + numbers
+            + encode_fixed32_field(6, self.crc)
+        )
 
 
 def parse_header(data: bytes) -> tuple[int, bool]:
@@ -128,7 +133,7 @@ def parse_header(data: bytes) -> tuple[int, bool]:
 
 def encode_header(shards: int) -> bytes:
     """Return the header, version 1, for little-endian data files."""
-    return number_field(1, shards) + message_field(3, 1)
+    return encode_number_field(1, shards) + encode_message_field(3, 1)
 
 
 class Bundle:
@@ -142,7 +147,7 @@ class Bundle:
         self.index = f"{prefix}.index"
         self.entries: dict[str, BundleEntry] = {}
         self._shards = 0
-        with _naming(self.index):
+        with _name_file_in_errors(self.index):
             for key, value in read_table(storage.read_bytes(self.index), self.index):
                 if key:
                     self.entries[key.decode()] = BundleEntry.parse(value)
@@ -187,11 +192,11 @@ class Bundle:
         if entry.dtype != _STRING or entry.shape or entry.sliced:
             raise CheckpointError(f"{self.index}: {name} is no single text")
         data = self._read(name, entry).tobytes()
-        with _naming(where):
+        with _name_file_in_errors(where):
             # A string tensor is stored as: length (varint), checksum of the length (4 bytes), the bytes.
             size, place = read_varint(data, 0)
             found, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
-        if (found, entry.crc) != _text_checksums(text):
+        if (found, entry.crc) != _compute_text_checksums(text):
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
@@ -217,7 +222,7 @@ class Bundle:
         return data
 
 
-def _text_checksums(text: bytes) -> tuple[bytes, int]:
+def _compute_text_checksums(text: bytes) -> tuple[bytes, int]:
     """Return the checksum of a text's length, which precedes the text, and the checksum of the entry."""
     length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
     checksum = struct.pack("<I", masked_checksum(length))
@@ -225,7 +230,7 @@ def _text_checksums(text: bytes) -> tuple[bytes, int]:
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _name_file_in_errors(path: str) -> Iterator[None]:
     """Turn an error about meaningless bytes into one that names the file."""
     try:
         yield
@@ -248,7 +253,7 @@ class BundleWriter:
 
     def add_text(self, name: str, text: bytes) -> None:
         """Write bytes as a scalar of TensorFlow's type string."""
-        checksum, crc = _text_checksums(text)
+        checksum, crc = _compute_text_checksums(text)
         self._add(name, _STRING, (), memoryview(encode_varint(len(text)) + checksum + text), crc)
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:

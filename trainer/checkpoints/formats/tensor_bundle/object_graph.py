@@ -13,8 +13,8 @@ from typing import NamedTuple
 from trainer.checkpoints.formats.tensor_bundle.wire import (
     Value,
     WireError,
-    bytes_field,
-    message_field,
+    encode_bytes_field,
+    encode_message_field,
     read_fields,
     read_message,
 )
@@ -79,33 +79,33 @@ def _parse_node(message: Value) -> Node:
 
 def encode_graph(nodes: list[Node]) -> bytes:
     """Return the graph as a protocol buffer."""
-    return b"".join(bytes_field(1, _encode_node(node)) for node in nodes)
+    return b"".join(encode_bytes_field(1, _encode_node(node)) for node in nodes)
 
 
 def _encode_node(node: Node) -> bytes:
     """Return a node as a protocol buffer."""
-    parts = [message_field(1, child, name) for name, child in node.children.items()]
+    parts = [encode_message_field(1, child, name) for name, child in node.children.items()]
     if node.key is not None:
-        parts.append(message_field(2, _VALUE, node.full_name, node.key))
-    return b"".join([*parts, *(message_field(3, *slot) for slot in node.slots)])
+        parts.append(encode_message_field(2, _VALUE, node.full_name, node.key))
+    return b"".join([*parts, *(encode_message_field(3, *slot) for slot in node.slots)])
 
 
-def value_key(path: str) -> str:
+def make_value_key(path: str) -> str:
     """Return the bundle's key for the variable at a path of local names."""
     return f"{path}/.ATTRIBUTES/{_VALUE}"
 
 
-def slot_key(path: str, optimiser: str, name: str) -> str:
+def make_slot_key(path: str, optimiser: str, name: str) -> str:
     """Return the bundle's key for an optimiser's slot of the variable at a path."""
-    return value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
+    return make_value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
 
 
-def escaped(local_name: str) -> str:
+def escape_local_name(local_name: str) -> str:
     """Return a local name as a part of a path."""
     return local_name.replace(".", "..").replace("/", ".S")
 
 
-def walk(nodes: list[Node], start: int, *names: str) -> int | None:
+def follow_names(nodes: list[Node], start: int, *names: str) -> int | None:
     """Follow local names from a node. Return the number of the node reached, or None if a name is missing."""
     number: int | None = start
     for name in names:
@@ -115,7 +115,7 @@ def walk(nodes: list[Node], start: int, *names: str) -> int | None:
     return number
 
 
-def holders(nodes: list[Node], *names: str) -> Iterator[int]:
+def find_holders(nodes: list[Node], *names: str) -> Iterator[int]:
     """Yield the numbers of the nodes that have children with all these names."""
     for number, node in enumerate(nodes):
         if all(name in node.children for name in names):

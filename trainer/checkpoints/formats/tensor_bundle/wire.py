@@ -48,7 +48,7 @@ def read_bytes(data: bytes, start: int, size: int) -> bytes:
 
 def read_fields(message: Value) -> Iterator[tuple[int, Value]]:
     """Yield (number, value) of each field of a message, in order."""
-    data, place = _as(message, bytes), 0
+    data, place = _convert_value(message, bytes), 0
     while place < len(data):
         # A field's key has the field's number and, in the lowest 3 bits, the type of its value.
         key, place = read_varint(data, place)
@@ -74,10 +74,13 @@ def read_message(message: Value, *kinds: type[int | bytes | str]) -> list[Any]:
     kinds: type of each field. A missing field is 0 or empty.
     """
     found = dict(read_fields(message))  # a repeated field's last value counts
-    return [_as(found.get(number, 0 if kind is int else b""), kind) for number, kind in enumerate(kinds, 1)]
+    return [
+        _convert_value(found.get(number, 0 if kind is int else b""), kind)
+        for number, kind in enumerate(kinds, 1)
+    ]
 
 
-def _as(value: Value, kind: type[int | bytes | str]) -> Any:
+def _convert_value(value: Value, kind: type[int | bytes | str]) -> Any:
     """Return a field's value as this type. WireError if it has another type."""
     if kind is int:
         if not isinstance(value, int):
@@ -91,30 +94,30 @@ def _as(value: Value, kind: type[int | bytes | str]) -> Any:
         raise WireError("a text that is not UTF-8") from None
 
 
-def message_field(number: int, *values: int | str) -> bytes:
+def encode_message_field(number: int, *values: int | str) -> bytes:
     """Return a field with a message whose fields 1, 2, ... have these values."""
     made = (
-        number_field(place, value) if isinstance(value, int) else text_field(place, value)
+        encode_number_field(place, value) if isinstance(value, int) else encode_text_field(place, value)
         for place, value in enumerate(values, 1)
     )
-    return bytes_field(number, b"".join(made))
+    return encode_bytes_field(number, b"".join(made))
 
 
-def number_field(number: int, value: int) -> bytes:
+def encode_number_field(number: int, value: int) -> bytes:
     """Return a field with a number of 0 or more. Nothing for 0, which is the default."""
     return encode_varint(number << 3 | _VARINT) + encode_varint(value) if value else b""
 
 
-def bytes_field(number: int, value: bytes) -> bytes:
+def encode_bytes_field(number: int, value: bytes) -> bytes:
     """Return a field with bytes or a message, even if empty."""
     return encode_varint(number << 3 | _BYTES) + encode_varint(len(value)) + value
 
 
-def text_field(number: int, value: str) -> bytes:
+def encode_text_field(number: int, value: str) -> bytes:
     """Return a field with a text. Nothing for an empty text, which is the default."""
-    return bytes_field(number, value.encode()) if value else b""
+    return encode_bytes_field(number, value.encode()) if value else b""
 
 
-def fixed32_field(number: int, value: int) -> bytes:
+def encode_fixed32_field(number: int, value: int) -> bytes:
     """Return a field with a 32-bit number."""
     return encode_varint(number << 3 | _FIXED32) + struct.pack("<I", value)
