@@ -15,7 +15,7 @@ BIASES = {
 
 
 def list_missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
-    """Return name and size of each bias that the model lacks.
+    """Return the name and number of values of each bias that a BERT has and this model lacks.
 
     heads: whether the model has the pre-training heads.
     """
@@ -42,7 +42,7 @@ def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str,
 
 
 def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> None:
-    """Raise DataError if the checkpoint has the layer before the word logits but the model does not."""
+    """Raise DataError if the checkpoint has a dense layer before the word logits but the model has none."""
     there = any(name.startswith(_TRANSFORM) for name in found)
     if there and not config.use_cls_layer:
         raise DataError(
@@ -52,9 +52,9 @@ def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> Non
 
 
 def advise_on_biases(lost: Iterable[str]) -> str:
-    """Return the keys to set for a model without the missing biases, as the end of an error.
+    """Return the end of an error about missing tensors: the keys to set for a model without these biases.
 
-    Empty if anything else than such biases is missing.
+    Return "" if any of the tensors is not a bias that a model may lack.
     """
     keys = {name: _find_bias_key(name) for name in lost}
     if not keys or not all(keys.values()):

@@ -21,7 +21,7 @@ DECODER = "cls.predictions.decoder.weight"
 DECODER_BIAS = "cls.predictions.decoder.bias"
 """Name of WORD_BIAS in some other programs."""
 VOCABULARY = (WORDS, WORD_BIAS, DECODER)
-"""Tensors with a row for each token of the vocabulary."""
+"""Names of the tensors that have a row for each token of the vocabulary."""
 
 CLASSIFIER = "classifier.weight"
 """Weight of a classification head, with a row for each label."""
@@ -56,7 +56,7 @@ class StoredTensor:
         return self.load().float().contiguous()
 
     def checked(self, where: str) -> "StoredTensor":
-        """Return a tensor whose reading raises DataError unless all values are finite floating-point numbers.
+        """Return a StoredTensor that raises DataError on reading if any value is not a finite float.
 
         where: file and name of the tensor, for the error.
         """
@@ -76,7 +76,7 @@ class StoredTensor:
         return StoredTensor(self.shape, load)
 
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
-        """Return a tensor that applies a function after reading.
+        """Return a StoredTensor that applies ``change`` to the tensor when it is read.
 
         shape: the shape after the change.
         """

@@ -1,4 +1,4 @@
-"""Checkpoints of this trainer: a directory each, written atomically, with an md5 for every file.
+"""Checkpoints of this trainer. Each is a directory, written atomically, with an md5 for every file.
 
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
@@ -56,7 +56,7 @@ class State:
     step: int = 0  # updates of this phase
     applied: int = 0  # updates of this phase, without updates skipped because of overflow
     trained: int = 0  # examples of this phase
-    position: tuple[int, ...] = (0, 0, 0)  # trainer.data.order.Position
+    position: tuple[int, ...] = (0, 0, 0)  # place in the training data, as trainer.data.order.Position
     order: str = "as stored"  # description of the rows that position counts
     data: str | None = None  # digest of the dataset that position refers to
     seed: int
@@ -101,7 +101,8 @@ def make_initial_state(
 ) -> State:
     """Return the state before the first update.
 
-    order: description of the rows' order, from ``Rows.describe``. longest: as in ``State``.
+    order: text about the order of the training rows, from ``Rows.describe``.
+    longest: token ids in the longest sequence of the training data, or None if unknown.
     """
     return State(
         phase=config.phase,
@@ -134,7 +135,7 @@ def get_checkpoints_folder(output_dir: str) -> Path:
 
 
 def compute_state_md5(values: Mapping[str, Any]) -> str:
-    """Return the md5 of a state's values, which state.json stores next to them."""
+    """Return the md5 of a state's values. state.json contains both the values and this md5."""
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -225,12 +226,12 @@ def make_safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
 
 
 def get_tensor_bytes(tensor: Tensor) -> memoryview:
-    """Return the memory of a tensor in host memory. A non-contiguous tensor is copied."""
+    """Return the bytes of a tensor in host memory without copying, unless it is not contiguous."""
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def clean_up_checkpoints(output_dir: str, after: int | None = None) -> None:
-    """Remove the files of an interrupted save, and checkpoints with numbers greater than ``after``."""
+    """Remove what an interrupted save left, and all checkpoints with numbers greater than ``after``."""
     sweep_directories(get_checkpoints_folder(output_dir))
     if after is not None:
         _remove_checkpoints(path for number, path in find_checkpoints(output_dir).items() if number > after)
@@ -245,7 +246,7 @@ def _is_same_checkpoint(one: Path, other: Path) -> bool:
 def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
     """Remove checkpoints. Each is renamed first, so that no half-removed checkpoint can be found."""
     for path in checkpoints:
-        with suppress(OSError):  # another machine may have removed it
+        with suppress(OSError):  # another machine that shares the directory may have removed it
             remove_at_once(path)
 
 
@@ -281,8 +282,9 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Saving and comparing a model that every worker holds completely. A single worker per machine writes it.
+    """Saves, broadcasts and checks a model that every worker holds completely.
 
+    On each machine, a single worker writes the checkpoint.
     All workers must call each method.
     """
 
@@ -294,9 +296,9 @@ class WholeTensors:
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def held(self) -> tuple[str, list[Tensor]]:
-        """Return a name and the weights that this worker holds.
+        """Return the name of the worker's group and the weights that it holds.
 
-        Workers with the same name hold the same weights.
+        All workers of a group hold the same weights.
         """
         return "whole", list(self._worker.model.parameters())
 
@@ -306,7 +308,7 @@ class WholeTensors:
         return bool(torch.stack(norms).isfinite().all())
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Start to save in the background, on one worker per machine. Step counts come from the state."""
+        """Start to save a checkpoint in the background, on one worker per machine."""
         if self._worker.workers.local_rank == 0:
             weights = self._copied(self._worker.model.state_dict())
             moments = self._copied(self._strategy.moments())
@@ -315,7 +317,7 @@ class WholeTensors:
             writer.start(partial(save_checkpoint, folder, state, weights, moments, keep))
 
     def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return copies in host memory, which the next update does not change."""
+        """Return copies of the tensors in host memory, so that the next update cannot change them."""
         device = self._worker.device
         hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
         return {name: host.clone() for name, host in hosts.items()} if device.torch_device == HOST else hosts

@@ -66,7 +66,7 @@ def advise_on_resume(output_dir: str, damaged: int, flag: str = "--resume-step")
 
 @contextmanager
 def add_remedy_to_errors(path: Path, state: State) -> Iterator[None]:
-    """Add the remedy to errors about a checkpoint that is read to resume from."""
+    """Add a remedy to CheckpointErrors in the block, which reads the checkpoint that a run resumes from."""
     try:
         yield
     except CheckpointError as error:

@@ -17,7 +17,7 @@ _ANSWERS = "qa_outputs."
 
 
 def read_run_labels(config: Mapping[str, Any]) -> LabelKeys:
-    """Return the labels in a run's configuration."""
+    """Return the classification labels that a run's configuration stores."""
     task, labels = TASKS.get(str(config.get("task"))), config.get("labels")
     if task is None:
         return LabelKeys()

@@ -95,7 +95,7 @@ def describe_changed_settings(state: State, config: Config, update_examples: int
 
 
 def _format_value(value: object) -> object:
-    """Return a value as shown in a message."""
+    """Return a setting's value in the way that messages show it."""
     return "not given" if value is None else value
 
 

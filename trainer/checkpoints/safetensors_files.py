@@ -29,7 +29,7 @@ _TYPES = (
 
 _LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
 
-_MOST_BYTES = 1 << 30  # of one call, since Linux transfers at most 2 GiB
+_MOST_BYTES = 1 << 30  # most bytes to read or write in one call. Linux's limit is 2 GiB
 
 
 class Place(NamedTuple):
@@ -140,7 +140,7 @@ def read_indexed(path: str) -> dict[str, StoredTensor]:
 
 
 def format_index(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
-    """Return the text of an index.
+    """Return the text of a .index.json file, which says which file contains which tensor.
 
     files: for each file, the shapes of its tensors.
     """

@@ -96,7 +96,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
 
 
 def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
-    """Return a checkpoint's weights or moments, from one file or several, after checking the md5s."""
+    """Return a checkpoint's weights or moments after checking the md5s of their files."""
     files = [check_file(path, state, file) for file in list_tensor_files(state, name) or [name]]
     return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 

@@ -116,7 +116,7 @@ def _select_splitting_parts(file: TokenizerJson) -> dict[str, Any]:
 
 
 def _name_tokenizer(file: TokenizerFile) -> str:
-    """Return what to call the tokeniser in a message."""
+    """Return what a message calls the tokeniser: "vocabulary" for a vocab.txt, else "tokeniser"."""
     return "vocabulary" if isinstance(file, VocabularyFile) else "tokeniser"
 
 
@@ -136,9 +136,9 @@ def _find_in_data(
 
 
 def find_casing(checkpoint: Checkpoint) -> bool | None:
-    """Return the casing stored in the checkpoint's run, or next to another program's weights.
+    """Return whether the checkpoint's tokeniser lower-cases, or None if unknown.
 
-    None if unknown.
+    This is stored in the checkpoint's run, or next to another program's weights.
     """
     if checkpoint.kind != OURS:
         return model_casing(_find_folder(checkpoint))

@@ -60,11 +60,11 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""Text for (lower-cases, strips accents)."""
+"""Text for messages, by whether a tokeniser lower-cases and whether it strips accents."""
 
 
 def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
-    """Return (lower-cases, strips accents), or None for a tokeniser that does neither in BERT's way."""
+    """Return (lower-cases, strips accents), or None for a tokeniser whose normaliser differs from BERT's."""
     if isinstance(file, VocabularyFile):
         return file.lower_case, file.lower_case and not file.keep_accents
     normalizer = read_tokenizer_json(file)[0]["normalizer"]

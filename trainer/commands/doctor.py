@@ -89,12 +89,12 @@ def _print_table(groups: dict[str, list[Availability]]) -> None:
 
 
 def _format_finding(finding: Availability) -> str:
-    """Return what was found and what is missing, as text."""
+    """Return a finding as text: what this machine has, and what is missing."""
     return "; ".join(filter(None, (finding.found, finding.missing)))
 
 
 def _check_loggers() -> list[Availability]:
-    """Report on the packages of the optional loggers."""
+    """Return for each optional logger, such as TensorBoard, whether its package is installed."""
     findings = []
     for name, extra in EXTRAS.items():
         if find_spec(name):
@@ -105,7 +105,7 @@ def _check_loggers() -> list[Availability]:
 
 
 def _check_machine() -> list[Availability]:
-    """Report on cores, memory and bertdata's native kernels."""
+    """Return the number of cores, the memory, and whether bertdata's native kernels are built."""
     threads = f"{available_cores()} for this process"
     if find_spec("torch") is not None:
         import torch

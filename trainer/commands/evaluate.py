@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> None:
 
 
 def _make_parser() -> Parser:
-    """Return the parser of the flags that only this command has. The configuration reads all others."""
+    """Return a parser of the flags that only this command has. ``trainer.config`` parses all other flags."""
     parser = Parser(_PROG, _EXAMPLE, _SUMMARY)
     parser.usage = "%(prog)s [--poll] [--poll-timeout SECONDS] [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--poll", action="store_true", help="evaluate each checkpoint as it appears")
@@ -56,7 +56,7 @@ def _make_parser() -> Parser:
 
 
 def _add_keys_help(parser: Parser) -> None:
-    """Add the help of common keys. They are not added for parsing: the configuration reads them."""
+    """List the common configuration keys in the help. ``trainer.config`` parses them, not this parser."""
     from trainer.config.help import add_keys_help  # not needed without --help
     from trainer.config.help_keys import list_common_keys
 

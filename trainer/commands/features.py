@@ -26,11 +26,11 @@ _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
 _FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
-"""Flags that are settings of every task's features."""
+"""Flags that are also settings of the features, for every task."""
 
 
 def run(arguments: list[str]) -> None:
-    """Write the features. Print what was written, and a warning about examples that were left out."""
+    """Write a task's features. Print what was written, and a warning about examples that were left out."""
     given = _make_parser().parse_args(arguments)
     given.task = given.task.lower()
     task = find_task_data(given.task)

@@ -52,7 +52,7 @@ _FOREIGN = {
     "output_dir": "save_dir out_dir",
     "wandb_project": "wandb_project_name",
 }
-"""For each key of ours, names that other programs have for it."""
+"""For each key of this trainer, the names that other programs have for it."""
 
 _OURS = {name: key for key, names in _FOREIGN.items() for name in names.split()}
 _PRECISION = ("fp16", "bf16", "fp32")
@@ -60,7 +60,7 @@ _PRECISION = ("fp16", "bf16", "fp32")
 
 
 def add_name_hints(error: UnknownKeyError) -> SettingsError:
-    """Return an error that names our key first, then the programs that have the unknown name.
+    """Return the error with hints: this trainer's key for the unknown name, then programs that have the name.
 
     The error is returned unchanged if there is neither.
     """
@@ -78,7 +78,7 @@ def add_name_hints(error: UnknownKeyError) -> SettingsError:
 
 
 def _find_our_name(name: str) -> str:
-    """Return our flag or key for another program's name, or "" if there is no obvious one.
+    """Return this trainer's flag or key for another program's name, or "" if none is obvious.
 
     ``--learning-rate`` gives ``--base-learning-rate``, and ``learning_rate`` gives ``base_learning_rate``.
     """

@@ -62,7 +62,7 @@ def _list_odd_numbers(given: Given) -> str:
 
 
 def _is_odd_number(text: str) -> bool:
-    """Return whether the text is 0 or a very large number. A list of numbers is not."""
+    """Return whether the text of a flag's value is 0 or a very large number. Lists of numbers never are."""
     try:
         found = abs(float(text))
     except ValueError:
@@ -71,7 +71,7 @@ def _is_odd_number(text: str) -> bool:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run the program's command line, or print its meaning."""
+    """Run another program's command line with this trainer, or only print what it means here."""
     if not arguments or arguments[0] in ("-h", "--help"):
         width = max(map(len, load_programs())) + 2
         listed = "".join(f"  {name:<{width}}{program.purpose}\n" for name, program in load_programs().items())
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> None:
     program, given, ours = line.program, line.given, line.ours
     try:
         meaning = find_meaning(program, given)
-    except ArithmeticError:  # division by zero or overflow
+    except ArithmeticError:  # 0 or a very large number in a computation
         raise UsageError(f"{program.name}: nothing can be computed with {_list_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
     changed_keys, contradictions = _override_keys(
@@ -119,8 +119,8 @@ def _override_keys(
 
     Return the keys and warnings about contradictions.
 
-    A flag with two values sets one in each phase. Other programs' data have no manifest, so ``unverified`` is
-    the default.
+    A flag with two values sets the first in phase 1 and the second in phase 2. Other programs' data have no
+    manifest of md5s to verify them by, so ``unverified`` is the default.
     """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
@@ -139,7 +139,7 @@ def _override_keys(
 
 
 def _drop_unavailable_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """Switch MLPerf's log off with a warning, if the program writes one and its package is not installed."""
+    """Return the keys without MLPerf's log, after a warning, if the log's package is not installed."""
     if keys.get("mllog"):
         given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
     return {**keys, "mllog": False}
@@ -226,7 +226,10 @@ def _check_device(config: Config) -> None:
 
 
 def _run_conversion(settings: Mapping[str, Any]) -> None:
-    """Run one of MLPerf's checkpoint programs, or convert. The settings' names say which."""
+    """Convert a checkpoint as ``trainer convert`` does, or as one of MLPerf's checkpoint programs does.
+
+    The names of the settings tell which of them is meant.
+    """
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators
 

@@ -20,7 +20,7 @@ NVIDIA's programs or trainer_state.json of Hugging Face's Trainer."""
 
 
 def run(arguments: list[str]) -> None:
-    """Write the page."""
+    """Write an HTML page about the runs on the command line."""
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
     parser.add_argument("runs", metavar="RUN", nargs="+", help="directory of a run, or a log file")
     default = "default: report.html in RUN, or for several runs in the current directory"

@@ -40,7 +40,7 @@ that the model supports). With --plan FILE, that plan is shown instead. All flag
 
 
 def run(arguments: list[str]) -> None:
-    """Make or read the plan, print it, and write and draw it if asked to."""
+    """Make the plan or read it from a file. Print it, and if flags ask for it, write it and draw it."""
     parser = _make_parser()
     if not {"-h", "--help"}.isdisjoint(arguments):
         _add_keys_help(parser)
@@ -114,7 +114,7 @@ def _make_parser() -> Parser:
 
 
 def _add_keys_help(parser: Parser) -> None:
-    """Add the help of common keys. They are not added for parsing: the configuration reads them."""
+    """List the common configuration keys in the help. ``trainer.config`` parses them, not this parser."""
     from trainer.config.help import add_keys_help  # not needed without --help
     from trainer.config.help_keys import list_common_keys
 
@@ -123,7 +123,9 @@ def _add_keys_help(parser: Parser) -> None:
 
 
 def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
-    """Make a plan. Return it with the memory of a device in bytes and the source of its times, as text.
+    """Plan how to split the model.
+
+    Return the plan, the memory of a device in bytes, and a text about where the layers' times come from.
 
     With profile_layers, the layers are timed on the device, with its attention kernel, which takes some
     seconds.

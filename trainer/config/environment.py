@@ -10,7 +10,7 @@ WANDB_MODE = "WANDB_MODE"
 
 ONLINE, OFFLINE, DISABLED = "online", "offline", "disabled"
 _WANDB_MODES = {"run": ONLINE, "dryrun": OFFLINE, "shared": ONLINE}
-"""Other names for modes of wandb, some from older versions."""
+"""Other names that wandb has, or had in older versions, for its modes."""
 
 
 def forces_weight_sync() -> bool:
@@ -19,7 +19,7 @@ def forces_weight_sync() -> bool:
 
 
 def read_wandb_mode() -> str | None:
-    """Return online, offline or disabled, or None if WANDB_MODE is not set."""
+    """Return the mode of wandb from WANDB_MODE: online, offline or disabled. None if it is not set."""
     found = os.environ.get(WANDB_MODE, "").lower()
     mode = _WANDB_MODES.get(found, found)
     if mode not in ("", ONLINE, OFFLINE, DISABLED):
@@ -30,7 +30,7 @@ def read_wandb_mode() -> str | None:
 
 
 def find_environment_keys(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return value and variable of each key that the environment overrides.
+    """Return (value, environment variable) for each key of the configuration that the environment overrides.
 
     keys: the configuration's keys and values.
     """

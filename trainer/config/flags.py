@@ -60,9 +60,11 @@ def make_layered(
 ) -> list[LayeredConfig]:
     """Return the configuration of each phase of a command line, with the source of each value.
 
-    Flags override keys in --config's file, which override the command's defaults, which override declared
-    defaults. There are two phases if any key has two values or data for phase 2 are named. With --phase2 only
-    phase 2 is returned. SettingsError names the flag, or the file and its key, in one line.
+    Flags override keys in --config's file, which override the command's defaults, which override the defaults
+    of ``trainer.config.sections``. There are two phases if any key has two values or data for phase 2 are
+    named. With --phase2 only phase 2 is returned.
+
+    SettingsError names the flag, or the file and its key, in one line.
 
     defaults: function from the keys that are set to the command's default values of other keys.
     """
@@ -102,11 +104,11 @@ def make_layered(
         sources |= dict.fromkeys(lower, str(path)) | {name: format_flag(name) for name in upper}
         try:
             config = Config.of(**usual | keys)
-        except SettingsError as error:  # each value is valid alone, but not all of them together
+        except SettingsError as error:  # each value is valid alone, but they contradict each other
             raise SettingsError(f"{where}{error}") from None
         contradictions += warn_of_overridden_keys(keys, sources)
         layered.append(LayeredConfig(config=config, sources=sources, contradictions=contradictions))
-    # With --phase2, every entry describes phase 2 (see values_by_phase), and the last is kept.
+    # With --phase2, every entry describes phase 2 (see split_by_phase), and the last is kept.
     only_second = flags.get("phase2", in_file.get("phase2"))
     for phase in layered:
         if phase.config.data.objective is not None:
@@ -119,9 +121,9 @@ def make_layered(
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Parse a command line and return the values of its flags by name.
 
-    A key with a value for each phase has a list. The first parser knows only the flags in use, because adding
-    more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for help, a parser of
-    all flags prints the help or the error.
+    A flag with two values, one for each phase, gives a list. The first parser knows only the flags in use,
+    because adding more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for
+    help, a parser of all flags prints the help or the error.
 
     usual: defaults of the command, shown in the help.
     """
@@ -142,7 +144,9 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
 
 
 def _normalise_flag(word: str) -> str:
-    """Rewrite a flag with hyphens in its name and a value for a negation. SettingsError for an unknown flag.
+    """Return a flag in its normal form: hyphens in its name, and =false in place of a negation.
+
+    SettingsError for an unknown flag.
 
     --train_data=x -> --train-data=x
     --nowandb -> --wandb=false
@@ -158,7 +162,7 @@ def _normalise_flag(word: str) -> str:
 
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the values by key, with other spellings replaced. SettingsError for a wrong value.
+    """Return the values with other spellings of a key replaced by the key. SettingsError for a wrong value.
 
     where: the file, as the beginning of a message.
     """

@@ -14,7 +14,7 @@ from bertdata.config.value_check import suggest_known
 from bertdata.errors import SettingsError
 
 LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type")
-"""Keys about a classifier's labels."""
+"""Keys that describe the labels of a classifier."""
 
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
@@ -44,7 +44,7 @@ HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split()
 
 
 class Refused(NamedTuple):
-    """Values of a key that are supported, and what any other value means."""
+    """The values of a key that are supported, and a text that says what any other value means."""
 
     expected: tuple[Any, ...]
     meaning: str
@@ -70,7 +70,7 @@ WARNED = {
     "auto_map": "a program in the directory itself, which no file may choose to run",
     "adapters": "adapters, which are not read",
 }
-"""Keys that only change a model in its original program, and what they refer to."""
+"""Keys that change a model only in its original program, with text about what each does there."""
 
 FOREIGN: Mapping[str, Any] = {
     **dict.fromkeys((*HARMLESS, *LABEL_KEYS, *WARNED), True),
@@ -79,7 +79,7 @@ FOREIGN: Mapping[str, Any] = {
     "is_decoder": {"const": False},
     "is_encoder_decoder": {"const": False},
 }
-"""JSON Schema of each key that only other programs have."""
+"""JSON Schema of each key that this trainer knows but that only other programs use."""
 
 
 def check_foreign_keys(values: Mapping[str, Any]) -> None:

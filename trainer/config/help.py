@@ -88,7 +88,7 @@ _MORE = "Other flags: --help-all. Other programs' command lines: python -m train
 
 
 class _KeysParser(Parser):
-    """The parser of all flags. Its help is the text of ``make_help``.
+    """A parser that knows every flag. Its help is the shorter text of ``make_help``.
 
     usual: defaults of this command that differ from the declared defaults.
     """
@@ -178,7 +178,7 @@ def add_keys_help(
     added = set[str]()
     groups = list(_group_flags())
     if command == _FINETUNE:
-        groups.sort(key=lambda group: group[0] != "finetuning")  # the task comes first
+        groups.sort(key=lambda group: group[0] != "finetuning")  # begin with the task's keys
     for section, names in groups:
         listed = [name for name in names if name not in added and (shown is None or name in shown)]
         added.update(listed)
@@ -190,7 +190,7 @@ def add_keys_help(
 
 
 def _group_flags() -> Iterator[tuple[str, list[str]]]:
-    """Yield each group of flags: its section or title, and its names. A later group may repeat a name."""
+    """Yield (section or title, names of flags) for each group of the help. Several groups may list a flag."""
     for section in SECTIONS:
         phases = [(key, name) for name, (key, _) in get_phase_names().items()]
         keys = list_section_keys(section)

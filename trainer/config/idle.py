@@ -10,7 +10,7 @@ def find_idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) 
     """Return the keys that are set to another value than the default, but have no effect in this run.
 
     device: name of the device.
-    idle_there: keys that only other devices read.
+    idle_there: keys that have no effect on this device, because only other devices read them.
     """
     keys, declared, known = config.values(), get_key_schemas(), get_device_key_schemas()
     idle = [

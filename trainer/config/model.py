@@ -103,7 +103,7 @@ class ModelConfig:
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Translate the keys of a bert_config.json or config.json to this class's fields.
 
-        Subclasses rename keys.
+        Subclasses override this, since other architectures have other names for some keys.
         """
         return dict(values)
 

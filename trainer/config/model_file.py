@@ -111,13 +111,13 @@ def _translate_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
 
 
 def _find_class_names(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the transformers classes in the file."""
+    """Return the names of transformers' model classes in the file, such as BertForMaskedLM."""
     names = values.get("architectures")
     return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _find_model_type(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any:
-    """Return the model_type in the file, or the one that its class name implies, or bert."""
+    """Return the file's model_type. If it has none, the class names decide, else it is "bert"."""
     name = values.get("model_type")
     if name is not None:
         return _SAME_MODELS.get(name, name) if isinstance(name, str) else name

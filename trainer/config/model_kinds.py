@@ -39,9 +39,9 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
 
 
 def _convert_number(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value in Python's type.
+    """Convert a number from JSON to the key's type, float or int.
 
-    JSON has a single type of number, so that a dropout may be 0 or 0.0.
+    JSON does not distinguish 0 from 0.0, so that a dropout may be written as either.
     """
     kinds = types_of(schema)
     if value is None:

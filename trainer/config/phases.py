@@ -9,11 +9,11 @@ from trainer.config.settings import get_known_names, get_phase_names
 Given = Mapping[str, Any]
 
 _CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
-"""Keys of phase 2 when it follows phase 1 in the same command."""
+"""Configuration keys of phase 2 if phase 1 runs before it in the same command."""
 
 
 def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the file's keys and the flags for each phase: two phases if any value differs between them.
+    """Return (keys of the file, flags) for each phase. There are two phases if any of their values differ.
 
     Phase 2 continues from phase 1. With phase2 set there is one phase, which takes the second of two values.
 
@@ -36,8 +36,9 @@ def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[
 def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
     """Return the values that apply in a phase.
 
-    phase: index from 0 into values with a list. named: index from 0 that names such as train_data_phase1
-    refer to.
+    phase: 0 or 1, the index into values that are lists.
+    named: 0 or 1, the phase whose data flags apply: 0 for names such as train_data_phase1, 1 for
+    train_data_phase2.
     """
     names, phases = get_known_names(), get_phase_names()
     layer = {}
@@ -53,7 +54,9 @@ def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
 
 
 def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return all keys with either steps, or epochs or tokens. A flag overrides the file. Otherwise steps win.
+    """Merge file and flags, and keep only one way to set the length: steps, or epochs or tokens.
+
+    A flag overrides the file. If both are set in the same place, steps win.
 
     below: keys of the file. above: flags.
     """
@@ -70,7 +73,9 @@ def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict
 def make_ambiguous_data_error(
     name: str, paths: Sequence[str], spell: Callable[[str], str] = str
 ) -> SettingsError:
-    """Return the error for several datasets that could be read together, or each belong to a phase.
+    """Return the error for a list of datasets, of which it is unclear whether each belongs to a phase.
+
+    They could also be meant to be read together.
 
     spell: turns a key into what the user types, such as its flag.
     """

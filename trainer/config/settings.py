@@ -38,7 +38,7 @@ DEVICE_OPTIONS = "device_options"
 """JSON key of a nested object: the keys of the device sections that are set."""
 
 _IS_ADAM = "adam"
-"""Argument of a schedule's formula that is not a key: whether the optimiser is a form of Adam."""
+"""Name of an argument of schedules that is not a key: whether the optimiser is a form of Adam."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +207,7 @@ SECTIONS = tuple(name for name in get_section_classes() if name not in DEVICES)
 
 @cache
 def get_key_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key in the order of the sections, then that of device_options."""
+    """Return the JSON Schema of each key: first the keys of SECTIONS, in order, then device_options."""
     found = {
         name: {"section": section, **item}
         for section in SECTIONS
@@ -225,7 +225,10 @@ def get_key_schemas() -> dict[str, dict[str, Any]]:
 
 @cache
 def get_device_key_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key that affects some devices only. ``devices`` lists them."""
+    """Return the JSON Schema of each key that affects only some types of devices.
+
+    An extra entry ``devices`` of the schema lists these types.
+    """
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
         for name, item in schema_of(get_section_classes()[device]).items():
@@ -245,7 +248,7 @@ def get_known_names() -> dict[str, dict[str, Any]]:
 
 @cache
 def get_other_names() -> dict[str, str]:
-    """Return the key for each other spelling or older name of a key."""
+    """Return a table from other spellings and older names to the keys that they mean."""
     return {name: key for key, item in get_key_schemas().items() for name in item.get("other_names", ())}
 
 
@@ -272,17 +275,17 @@ def get_phase_names() -> dict[str, tuple[str, int]]:
 
 
 def list_section_keys(section: str) -> list[str]:
-    """Return the keys of a section."""
+    """Return the names of a section's keys, in order."""
     return list(schema_of(get_section_classes()[section]))
 
 
 def format_flag(name: str) -> str:
-    """Return the flag of a key or of another name."""
+    """Return the flag of a key or of another spelling: ``train_data`` gives ``--train-data``."""
     return f"--{name.replace('_', '-')}"
 
 
 def add_flag(parser: Any, name: str) -> None:
-    """Add the flag of a name to an argparse parser. The parsed value has the same name."""
+    """Add the flag of a key, or of another spelling, to an argparse parser. Its destination is ``name``."""
     item = get_known_names()[name]
     more: dict[str, Any] = {}
     if "boolean" in types_of(item):
@@ -309,7 +312,7 @@ def join_values(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_word(name: str, word: str) -> Any:
-    """Return the value of a flag's word.
+    """Convert a word of the command line to the type of the flag's key.
 
     SettingsError for a wrong type. A list of texts is separated by commas.
     """

@@ -51,7 +51,7 @@ def make_layered_task(
 
 
 def choose_task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fine-tuning's default values of keys that are not set.
+    """Return the values that fine-tuning gives to keys that the user has not set.
 
     given: the keys that are set.
     """
@@ -77,6 +77,6 @@ def select_fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str,
     if given.finetuning.task_dir is not None:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
-        left_out.add("vocab")  # the run has a copy next to its features
+        left_out.add("vocab")  # the run keeps a copy of the vocabulary, which is read instead
     names = ("max_seq_length", "vocab", *list_section_keys("finetuning"))
     return {name: found[name] for name in names if name in found and name not in left_out}

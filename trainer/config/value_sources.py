@@ -18,7 +18,7 @@ DEFAULT = "default"
 PRESET_KEYS = (
     *("beta1", "beta2", "optimiser_epsilon", "epsilon_in", "weight_decay", "use_debiasing", "momentum"),
 )
-"""Keys whose defaults belong to the optimiser's preset."""
+"""Keys whose default is the value in the preset of the chosen optimiser."""
 
 _SHAPE = "hidden_size"
 _DERIVED = "intermediate_size"
@@ -67,7 +67,7 @@ def drop_keys_of_model_file(
 
 
 def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list[str]:
-    """Return a warning for each key that overrides the model file with another value."""
+    """Return a warning for each key that is set to another value than the model file has."""
     path = keys.get("model_config")
     given = {name: value for name, value in keys.items() if value is not None and name in list_model_keys()}
     if path is None or not given:

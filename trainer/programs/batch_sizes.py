@@ -20,7 +20,10 @@ def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -
 
 
 def compute_core_batch_size(given: Given, name: str, count: int) -> int:
-    """Return a core's part of a total batch for ``count`` cores."""
+    """Return the examples per core if a total batch is divided among ``count`` cores.
+
+    name: flag with the total batch size.
+    """
     total: int = given[name]
     if total < 1 or count < 1 or total % count:
         kind = name.partition("_")[0]

@@ -76,7 +76,7 @@ DOOR = Door(
 
 
 def find_meaning(program: Program, given: Given) -> Meaning:
-    """Return the meaning of a command line of this program."""
+    """Translate a parsed command line of this program to this trainer's configuration."""
     resolve = FUNCTIONS.get(program.name) if program.is_shipped else None
     return make_plain_meaning(program, given) if resolve is None else resolve(given)
 

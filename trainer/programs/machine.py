@@ -1,4 +1,4 @@
-"""Facts about this machine: GPUs, files, checkpoints, and known shapes of missing model files.
+"""What the translation of a program must know about this machine: GPUs, files and checkpoints.
 
 If a model file is missing, the published shape is used to print a configuration. A run needs the file.
 """

@@ -67,7 +67,7 @@ def _get_value(keys: Mapping[str, Any], name: str) -> Any:
 
 
 def make_phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
-    """Return the keys that the program's file sets and those that flags set directly.
+    """Return the configuration keys that the program's TOML file sets, and the keys that its flags set.
 
     Keys for single devices are under ``device_options``.
     phase: counted from 0.
@@ -91,4 +91,4 @@ def make_plain_meaning(program: Program, given: Given) -> Meaning:
 
 
 _CONTINUED = {"phase2": True, "start_from_ckpt": None, "start_moments": False}
-"""Keys of phase 2 when it follows phase 1 in the same command."""
+"""Configuration keys of phase 2 if phase 1 runs before it in the same command."""

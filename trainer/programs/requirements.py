@@ -7,7 +7,7 @@ from bertdata.errors import UsageError
 
 
 def list_work(given: Given) -> str:
-    """Return the names of --do_train, --do_eval and --do_predict that are true, as text."""
+    """Return what the flags --do_train, --do_eval and --do_predict ask for, as text: "train, eval"."""
     return ", ".join(verb for verb in ("train", "eval", "predict") if given.values.get(f"do_{verb}"))
 
 

@@ -28,9 +28,9 @@ def find_task_class(name: str) -> type[Task]:
 
 
 def find_data_task(data: Sequence[OpenedDataset]) -> str:
-    """Return the name of the pre-training task for these datasets.
+    """Return the name of the pre-training task that learns from these datasets.
 
-    SettingsError if they need different tasks.
+    SettingsError if the datasets need different tasks.
     """
     tasks = {find_objective_task(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())

@@ -53,7 +53,7 @@ def read_file(path: str) -> DataFile:
 def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
     """Return the JSON value of a text. InputError if the text is not JSON.
 
-    any_number: passed on to ``parse_json_text``.
+    any_number: also accept NaN, Infinity, and numbers that are too large for a float.
     """
     try:
         return parse_json_text(text, any_number=any_number)

@@ -26,7 +26,10 @@ class TaskEvaluation(ABC):
     """Names of the metrics in ``host_sums``, in order."""
 
     def host_sums(self, batch: Batch) -> Tensor:
-        """Return (2 x metrics,) further sums and weights for a batch in host memory."""
+        """Return the sum and weight of each name in ``metrics`` for a batch, as a tensor (2 x metrics,).
+
+        These metrics need only the batch, not the model. The batch is in host memory.
+        """
         return Tensor()
 
     def begin(self) -> None:  # noqa: B027 - optional, most tasks store nothing
@@ -36,15 +39,19 @@ class TaskEvaluation(ABC):
         """Store what is needed of the model's outputs for a batch. Both arguments are in host memory."""
 
     def kept(self) -> Any:
-        """Return, as JSON, what ``add`` has stored on this worker, in the order of the examples."""
+        """Return what ``add`` has stored on this worker, in the order of the examples.
+
+        The value must be representable as JSON, in which it is sent to other workers.
+        """
         return None
 
     @abstractmethod
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        """Return the value of each name in ``Columns.evaluation``.
+        """Return the value of each result in ``Columns.evaluation``, the columns of evaluation.csv.
 
         totals: sums and weights of the task's metrics and of ``host_sums``.
-        kept: the values of ``kept``, one per worker by rank. Together they are in the order of the examples.
+        kept: what the method ``kept`` returned on each worker, by rank. Joined, the lists are in the order of
+        the examples.
         """
 
     def files(self) -> Mapping[str, str]:
@@ -128,9 +135,12 @@ def _compute_label_losses(labels: Frequencies) -> Tensor:
 
 
 def sum_guess_metrics(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
-    """Return [accuracy sum, weight, loss sum, weight] of guessing without reading.
+    """Return [accuracy sum, weight, loss sum, weight] of a baseline that does not read the text.
 
-    The accuracy is that of the most frequent label, the loss that of guessing by shares.
+    The accuracy comes from always guessing the most frequent label. The loss comes from giving each label its
+    share of all labels as probability.
+
+    ids, weights: labels of the batch, and 1.0 or 0.0 for whether each counts. losses: loss of each label.
     """
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]

@@ -28,7 +28,7 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 class SourceExamples:
     """The examples made from a source file.
 
-    documents, sentences: counts for the manifest.
+    documents, sentences: their numbers in the source file, for the manifest.
     values: the same features as dictionaries, for audits.
     count: number of features as text.
     """
@@ -49,7 +49,8 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 class FeatureSet:
     """A finished dataset of features.
 
-    kept: the dataset existed before. warnings: of the run that made it, as stored in the manifest.
+    kept: whether the dataset existed before.
+    warnings: warnings of the run that made the dataset, as its manifest lists them.
     """
 
     directory: str
@@ -98,7 +99,7 @@ def make_feature_set(
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
     entries, manifest = dataset.find_finished_entry(shard, source.md5), dataset.read_manifest()
-    kept = entries is not None and manifest is not None  # an existing dataset may be on a read-only disk
+    kept = entries is not None and manifest is not None  # nothing is written then: the disk may be read-only
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
@@ -134,7 +135,7 @@ def format_json_line(value: Any) -> str:
 def _make_tokenizer_record(vocabulary: Vocabulary) -> SettingsRecord | None:
     """Return the manifest's record of a tokenizer.json.
 
-    None for a WordPiece vocabulary, which settings describe.
+    None for a WordPiece vocabulary, which the dataset's settings describe.
     """
     if isinstance(vocabulary, WordPieceVocabulary):
         return None
@@ -144,9 +145,9 @@ def _make_tokenizer_record(vocabulary: Vocabulary) -> SettingsRecord | None:
 
 
 def _record_separators(vocabulary: Vocabulary) -> SettingsRecord:
-    """Return the number of separators between two texts as an objective's setting.
+    """Return the setting pair_separators, the number of separator tokens between the texts of a pair.
 
-    Empty if it is 1, as usual.
+    The dictionary is empty if the number is 1, as in BERT.
     """
     count = vocabulary.pair_separators
     return {} if count == 1 else {"pair_separators": count}

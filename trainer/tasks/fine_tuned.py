@@ -1,4 +1,4 @@
-"""The fine-tuning tasks by name, the flags that commands share about them, and a single prediction."""
+"""Functions with which commands find a fine-tuning task by name, add its flags, and predict one text."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING

@@ -50,7 +50,7 @@ class FineTuning(Task):
 
     @abstractmethod
     def prediction(self, data: OpenedDataset) -> TaskEvaluation:
-        """Return the object that predicts a dataset without answers."""
+        """Return an evaluation that only predicts, for a dataset without answers."""
 
     @classmethod
     @abstractmethod
@@ -58,7 +58,7 @@ class FineTuning(Task):
         """Print the prediction for the text in the flags of ``predict``."""
 
     def survey(self, data: OpenedDataset) -> Any:
-        """Return None: the evaluation needs nothing from the training data."""
+        """Return None, since the evaluation needs no counts from the training data."""
         return None
 
 
@@ -68,7 +68,7 @@ def make_example_weights(batch: Batch) -> Tensor:
 
 
 def get_target(batch: Batch, name: str) -> Tensor:
-    """Return a task's own column as (examples,) int32."""
+    """Return a column that the task adds to each example, such as the label, as (examples,) int32."""
     return batch.targets[name].reshape(-1)
 
 
@@ -86,7 +86,7 @@ def make_outcome(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tens
 def load_configured_tokenizer(config: Config) -> Tokenizer:
     """Return the configured tokeniser.
 
-    A vocabulary is read as WordPiece in Google's dialect, with its casing.
+    A vocab.txt is read as WordPiece that splits words as Google's program does, with the configured casing.
     """
     config.require("vocab")
     file = named_tokenizer(str(config.masking.vocab))

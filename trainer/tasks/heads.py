@@ -48,7 +48,7 @@ class BertForSequenceClassification(HeadedBert):
 class BertForQuestionAnswering(HeadedBert):
     """BERT with two logits for each token: the answer starts there, the answer ends there.
 
-    The pooler is kept for checkpoints but not trained, since it takes no part.
+    The logits do not depend on the pooler. It exists only for checkpoints, and is not trained.
     """
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:

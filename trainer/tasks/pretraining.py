@@ -36,7 +36,7 @@ def make_columns(metrics: tuple[str, ...], second: str = "") -> Columns:
 
 
 class MaskedWords(Task):
-    """Learn masked words. The loss is the weighted mean of the masked words' losses.
+    """Task that learns masked words. The loss is the weighted mean of the masked words' losses.
 
     row_losses: a device's implementation in place of ``cross_entropy``.
     """
@@ -70,7 +70,7 @@ class MaskedWords(Task):
 
 
 class Pretraining(MaskedWords):
-    """Learn masked words and next sentence. The loss is the sum of both mean losses."""
+    """Task that learns masked words and next sentence. The loss is the sum of both mean losses."""
 
     name = "pretraining"
     model_class = BertForPreTraining
@@ -78,7 +78,7 @@ class Pretraining(MaskedWords):
     columns = make_columns(metrics, "next_sentence")
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError for a model trained on masked words alone.
+        """Raise DataError if the checkpoint has a masked-word head but no next-sentence head.
 
         An encoder without any head is accepted.
         """

@@ -29,7 +29,9 @@ PLACE_SIZE = 200
 
 
 class SpanSlots(NamedTuple):
-    """For each of M masked slots: its span's boundaries (rows of tokens) and its place in the span, from 0.
+    """Boundaries and place in its span for each of the M masked positions (slots) of a batch.
+
+    The boundaries are rows of the batch's tokens. The place counts from 0.
 
     weights: 1.0 for a slot in a span with boundaries and among its first PLACES ids. Otherwise 0.0, and the
     other values have no meaning.
@@ -58,7 +60,7 @@ def find_span_slots(batch: Batch) -> SpanSlots:
     # cummax    0 1 1 1 1 2 2 2
     numbers = torch.arange(1, len(lefts) + 1, device=lefts.device)
     begun = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device).scatter(0, lefts, numbers)
-    begun[tokens] = 0  # unused spans were written there
+    begun[tokens] = 0  # that entry collects the unused spans
     span = begun[:tokens].cummax(0).values.index_select(0, slots)
     lefts, rights = (rows.index_select(0, (span - 1).clamp(min=0)) for rows in (lefts, rights))
     is_inside = in_use & (span > 0) & (slots <= rights)
@@ -77,7 +79,10 @@ def find_span_slots(batch: Batch) -> SpanSlots:
 
 
 def _find_boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
-    """Return the rows of the left and right boundaries of all spans. Unused spans have the row ``tokens``."""
+    """Return the rows of the left and right boundaries of all spans.
+
+    Unused entries have the row ``tokens``, which is one after the last token.
+    """
     starts, counts = batch.starts().long(), batch.targets["span_ends"].reshape(-1)
     found = []
     for name in ("left_boundaries", "right_boundaries"):
@@ -142,7 +147,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
 
 class SpanBoundaries(MaskedWords):
-    """Learn masked words, and the same words from span boundaries.
+    """Task that learns masked words, and predicts the same words also from their span's boundaries.
 
     The loss is the sum of both mean losses.
     """

@@ -32,7 +32,7 @@ Making = tuple[ExampleSettings, MakeExamples[Any]]
 
 
 class Scores(NamedTuple):
-    """Metrics by name, warnings, and as text the score of guessing without reading."""
+    """Metrics by name, warnings, and a text about the metrics of a baseline that does not read the input."""
 
     metrics: dict[str, float]
     warnings: list[str]
@@ -71,7 +71,7 @@ class FineTuningData(ABC):
 
     @classmethod
     def feature_length(cls, config: Config) -> int:
-        """Return the number of ids in a feature: configured, else the task's default."""
+        """Return the number of token ids in a feature: the configured number, else the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
 
     @abstractmethod
@@ -95,14 +95,14 @@ class FineTuningData(ABC):
 
     @abstractmethod
     def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
-        """Return settings and function for the configured features.
+        """Return the settings of the configured features, and the function that makes them.
 
         length: ids in a feature. labelled: whether labels are read.
         """
 
     @abstractmethod
     def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
-        """Return settings and function for features requested by the flags of ``features``.
+        """Return the settings of the features that the flags of ``features`` describe, and their function.
 
         settings: settings that follow from the flags alone, to be completed from the file.
         """

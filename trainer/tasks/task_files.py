@@ -20,7 +20,7 @@ from trainer.tasks.fine_tuning import load_configured_tokenizer
 from trainer.tasks.names import FileNames
 
 FEATURES = "features"
-"""Folder in output_dir for the datasets of features."""
+"""Name of the directory in output_dir that contains the datasets of features."""
 
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 
@@ -91,7 +91,10 @@ def _make_missing_file_error(given: FinetuningSection, kind: int, said: str) -> 
 
 
 def describe_usual_names(given: FinetuningSection, kind: int) -> str:
-    """Return all usual names of a file as text. kind: as in ``_missing``."""
+    """Return all usual names of a task's file as text.
+
+    kind: 0 for training, 1 for evaluation, 2 for prediction.
+    """
     return " and no ".join(names[kind] for names in find_task_data(given.task).usual_names(given))
 
 

@@ -22,7 +22,7 @@ _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 BERT_EPSILON = ModelConfig().layer_norm_eps
 """Epsilon of the layer norms in Google's programs, which do not read it from the file."""
 
-_UNKNOWN = 1 << 31  # a length of this or more means that it is unknown
+_UNKNOWN = 1 << 31  # transformers writes a huge number for an unknown length
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -42,7 +42,7 @@ GOOGLES_KEYS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Description:
-    """The content of a model file. The config is None if there is no file."""
+    """The content of a model file. Its ``config`` is None if there is no file."""
 
     config: ModelConfig | None
     file: ModelFile

@@ -39,8 +39,8 @@ from trainer.tasks.choice import find_task_class
 from trainer.tasks.task import Task
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
-_ANSWER_OUTPUTS = 2  # start and end
-_MOST_LABELS = 1 << 24  # of a classification, because a damaged file may claim any number
+_ANSWER_OUTPUTS = 2  # rows of SQuAD's head: start and end of the answer
+_MOST_LABELS = 1 << 24  # most rows of a classification head, since a damaged file may claim any number
 _PROGRAMS = {"tf1": "TensorFlow 1's", "tf2": "TensorFlow 2's", "nvidia": "NVIDIA's"}
 
 
@@ -132,7 +132,9 @@ def _find_available_tokenizer(
     train_data: str | None,
     lower_case: bool | None,
 ) -> TokenizerFile | None:
-    """Return the tokeniser for a checkpoint of this trainer, or None with a warning, since it works without.
+    """Return the tokeniser to store in a checkpoint of this trainer.
+
+    If none is found, warn and return None, since the checkpoint can be used without it.
 
     An unreadable tokeniser next to the weights gives a warning too. An unreadable ``vocab`` is an error.
     """
@@ -180,7 +182,7 @@ def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
     """Write a vocabulary, or a tokenizer.json with its special tokens.
 
-    Other programs have flags for the casing.
+    The casing is not stored, because other programs have flags for it.
     """
     for name, data in make_tokenizer_files(file).items():
         if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
@@ -219,7 +221,7 @@ def _open_target(target: str) -> Iterator[str]:
     with open_directory(Path(target.removeprefix("file://"))) as growing:
         try:
             yield str(growing)
-        except StorageError as error:  # names the temporary directory
+        except StorageError as error:  # its message names the temporary directory, not the target
             raise StorageError(str(error).replace(str(growing), target)) from None
 
 
@@ -232,13 +234,13 @@ def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
 
 
 def _make_expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
-    """Return tensors without values: those of a model of this shape, and of the checkpoint's other heads."""
+    """Return tensors without values for a model of this shape and for the checkpoint's other heads."""
     outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification's number comes from the checkpoint
     with torch.device("meta"):
         own = dict(_make_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
-            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a user's task
+            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # a user's task
                 own[name] = torch.empty(tensor.shape)
             if head is None:
                 continue
@@ -282,7 +284,7 @@ def _write_own(
     updates = checkpoint.updates or 0
     config = make_learned_task_config(checkpoint)
     learned = checkpoint.task
-    if config.is_finetuning:  # stored so that predict and evaluate know the labels
+    if config.is_finetuning:  # predict and evaluate need the labels
         learned = learned or config.task
     else:
         config = Config.of()

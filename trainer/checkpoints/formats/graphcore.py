@@ -40,13 +40,16 @@ def join_embeddings(tensors: Stored, path: str) -> dict[str, StoredTensor]:
 
 
 def _join_rows(parts: list[StoredTensor]) -> StoredTensor:
-    """Return the pieces concatenated by rows, read on demand."""
+    """Return a tensor that concatenates the rows of the pieces when it is read."""
     rows = sum(part.shape[0] for part in parts)
     return StoredTensor((rows, *parts[0].shape[1:]), lambda: torch.cat([part.load() for part in parts]))
 
 
 def find_google_names(variable: str) -> list[str]:
-    """Return the variable's name in Google's program: three names for a variable of query, key and value."""
+    """Return the names that Google's program gives to a variable of Graphcore's.
+
+    There are three if the variable contains query, key and value.
+    """
     if joined := _JOINED.fullmatch(variable):
         return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]
     for graphcores, googles in _EXCHANGED.items():

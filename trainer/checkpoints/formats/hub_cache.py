@@ -20,7 +20,7 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
     """
     if (
         not _is_model_name(name) or storage.exists(name) or storage.exists(f"{name}.index")
-    ):  # a TensorFlow prefix
+    ):  # NAME.index exists if the name is the prefix of TensorFlow's files
         return name
     model = SIZES.get(name, name)
     home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")

@@ -109,7 +109,10 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
 
 
 def _read_labels(file: ModelFile, directory: str, model_config: str | None) -> LabelKeys:
-    """Return the labels in the model file, or in the directory's if a file from elsewhere has none."""
+    """Return the labels in the model file.
+
+    If --model-config names a file without labels, take them from the directory's config.json.
+    """
     labels = read_label_keys(file.label_keys, model_config or directory)
     if labels == LabelKeys() and model_config is not None:
         beside = read_description(directory, names=(TRANSFORMERS_NAME,)).file

@@ -107,7 +107,7 @@ def export_tokenizer(
 def list_input_names(has_segments: bool) -> list[str]:
     """Return the names of a model's inputs, in transformers' order.
 
-    Without them, transformers 4 passes segments to every model.
+    If tokenizer_config.json lacks these names, transformers 4 passes segments to every model.
     """
     return ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
 

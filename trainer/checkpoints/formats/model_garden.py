@@ -55,7 +55,10 @@ _PAIRS = {
 
 
 def find_variables(nodes: list[Node]) -> dict[str, int]:
-    """Return the node of each variable by this trainer's name of its tensor. Empty if there is no encoder."""
+    """Return the number of each variable's node, by this trainer's name for the tensor.
+
+    The result is empty if the graph has no encoder.
+    """
     found: dict[str, int] = {}
     # 1. The encoder is the first object whose children look like one: numbered parts in most versions, named
     # parts in others. At least a layer 0 must be found.
@@ -94,7 +97,10 @@ def _find_head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]
 
 
 def _find_numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of an encoder with numbered parts. Nothing for other objects."""
+    """Yield (our name, node) for each part of an encoder whose child objects are numbered.
+
+    Yield nothing for any other object.
+    """
     children = nodes[encoder].children
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
@@ -117,7 +123,7 @@ def _find_numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str,
 
 
 def _find_named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of an encoder whose parts are named."""
+    """Yield (our name, node) for each part of an encoder whose child objects have names."""
     children = nodes[encoder].children
     layers = follow_names(nodes, encoder, "_transformer_layers")
     first = None if layers is None else nodes[layers].children.get("0")
@@ -136,7 +142,7 @@ def _is_number(text: str) -> bool:
 
 
 def _find_layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of a layer."""
+    """Yield (our name, node) for each part of a layer, such as the query's dense layer."""
     for name, way in _LAYER.items():
         number = follow_names(nodes, layer, *way)
         if number is None and name == _PROJECTION:

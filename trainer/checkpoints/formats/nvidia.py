@@ -152,7 +152,10 @@ def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
 
 
 def _make_optimiser_state(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the state of the program's LAMB: moments by number, in two groups."""
+    """Return the optimiser state of the program's LAMB.
+
+    Moments are stored by the weight's number. There are two groups, with and without weight decay.
+    """
     states: dict[int, dict[str, Any]] = {}
     groups = []
     for names, decay in zip(split_by_decay(weights), (_DECAY, 0.0), strict=True):

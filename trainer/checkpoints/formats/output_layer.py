@@ -24,12 +24,12 @@ _TRANSFORM = "cls.predictions.transform."
 
 
 def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
-    """Return the checkpoint with a single weight and a single bias in its output layer. Order is kept.
+    """Return the checkpoint with a single weight and a single bias in its output layer, in the same order.
 
     Its weights may include DECODER and DECODER_BIAS. A decoder equal to the word embeddings is dropped,
     unless the configuration says that they are separate. A decoder with other values is kept, with a warning
-    if the configuration says that they are tied. If the file has only one of two shared tensors, it serves as
-    both.
+    if the configuration says that they are tied. If the file has only one of two shared tensors, that tensor
+    serves as both.
 
     is_tied: the program has no separate decoder, so that other values raise DataError.
     """

@@ -64,7 +64,7 @@ def add_second_bias(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]
 
 
 def _replace_prefix(name: str, table: dict[str, str]) -> str:
-    """Return the name with its prefix replaced by the table."""
+    """Return the name with its prefix replaced as the table says: {old prefix: new prefix}."""
     start = next((start for start in table if name.startswith(start)), None)
     return name if start is None else table[start] + name.removeprefix(start)
 

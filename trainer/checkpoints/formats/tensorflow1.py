@@ -67,7 +67,9 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield (this trainer's name, tensor) for each part of a variable. Nothing for variables of other models.
+    """Yield (this trainer's name, tensor) for each part of a variable.
+
+    A variable of Graphcore's may have three parts. Yield nothing for variables that are not BERT's.
 
     name: name of the entry, which may be a slot. variable: name of its variable.
     """

@@ -65,7 +65,10 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _read_variable(bundle: Bundle, node: Node, name: str) -> StoredTensor:
-    """Return a variable in this trainer's shape: axes of attention heads joined, kernels transposed."""
+    """Return a variable's value as a tensor in this trainer's shape.
+
+    Axes of attention heads are joined, and kernels are transposed.
+    """
     if node.key not in bundle.entries:
         raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
     key = node.key
@@ -133,7 +136,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
 
         for name, number in variables.items():
             write(number, make_value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config))
-        if checkpoint.moments:  # the optimiser's slots need an optimiser object
+        if checkpoint.moments:  # moments are slots, which belong to an optimiser object
             optimiser = objects.child(0, _OPTIMISER)
             iterations = objects.child(optimiser, _ITERATIONS)
             write(

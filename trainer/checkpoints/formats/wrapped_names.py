@@ -11,7 +11,7 @@ _WRAPPERS = {
     "_fsdp_wrapped_module": "FullyShardedDataParallel",
     "_checkpoint_wrapped_module": "checkpoint_wrapper",
 }
-"""Parts of a name that stand for a wrapper, anywhere in it, since any module may be wrapped."""
+"""Parts that wrappers add to a name. They may be anywhere in it, since any module may be wrapped."""
 
 _WHOLE = "module"
 """First part of names that DataParallel, DistributedDataParallel and DeepSpeed add."""

@@ -17,7 +17,7 @@ def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
 def natural_exponential(
     rate: float, steps: int, warmup: Warmup, *, decay_steps: int, decay_rate: float
 ) -> Schedule:
-    """Return decay in steps: every decay_steps updates, the rate is multiplied by exp(-decay_rate)."""
+    """Return a stepwise decay. Every decay_steps updates, the rate is multiplied by exp(-decay_rate)."""
 
     def stairs(step: int) -> float:
         return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
@@ -26,7 +26,7 @@ def natural_exponential(
 
 
 def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
-    """Return rates from a table {first update as text: rate}. The other arguments are ignored."""
+    """Return a schedule with the rates of a table, {first update as text: rate}. Ignore other arguments."""
     table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
     return lambda step: max((since, value) for since, value in table if since <= step)[1]
 

@@ -14,7 +14,7 @@ _STRING = {"type": "string"}
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSection(Section):
-    """Keys of one type of device. Only keys that are set are checked."""
+    """Base class for the keys of one type of device. Keys that are not set are not checked."""
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self.values().items() if value is not None}
@@ -22,7 +22,7 @@ class DeviceSection(Section):
 
 
 def declare_device_key(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """Declare a key that some devices have. None means that it is not set."""
+    """Declare a key that only some types of devices have. Its default is None, which means not set."""
     return setting(None, help, choices, optional=True, **more)
 
 

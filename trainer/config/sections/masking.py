@@ -90,7 +90,7 @@ class MaskingSection(Section):
 
     def idle(self) -> list[str]:
         """Return the masking keys that have no effect with this value of ``masking``."""
-        if self.is_dynamic or ":" in self.masking:  # a user's class may read any of them
+        if self.is_dynamic or ":" in self.masking:  # a user's class may read any of these keys
             return []
         kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
         return [name for name in self.values() if name not in kept]

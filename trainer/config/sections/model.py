@@ -50,9 +50,9 @@ class ModelKeys(Section):
         return settings
 
     def described(self) -> dict[str, Any]:
-        """Return the same values as ``settings``, but with the activation's name from the file.
+        """Return the values of ``settings``, but with the activation named as in the model file.
 
-        ``gelu`` does not apply.
+        The key ``gelu``, which chooses a form of GELU, is ignored.
         """
         settings: dict[str, Any] = {}
         if self.model_config:

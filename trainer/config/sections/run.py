@@ -128,7 +128,9 @@ class StartSection(Section):
         return [] if self.resume else ["resume_skips_damaged"]
 
     def updates_of_moments(self, stored: int | None) -> int:
-        """Return the number of updates that made the moments in start_from_ckpt, as set or as stored.
+        """Return how many updates the optimiser moments in start_from_ckpt come from.
+
+        The key moments_updates overrides the number that the checkpoint stores.
 
         stored: the number of updates in that checkpoint, or None if it has none.
         """

@@ -51,5 +51,5 @@ class Section:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def idle(self) -> list[str]:
-        """Return the keys that have no effect because of the value of another key."""
+        """Return the section's keys that have no effect because of the value of another key."""
         return []

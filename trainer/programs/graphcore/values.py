@@ -91,7 +91,7 @@ def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, i
 
 
 def make_interval_keys(opts: Given, each: int) -> dict[str, Any]:
-    """Return the configuration keys for the intervals, in updates.
+    """Return the configuration keys that say after how many updates to save and to log.
 
     each: updates per step of the program.
     """

@@ -74,13 +74,13 @@ def resolve_pretraining(given: Given) -> Meaning:
 
 
 def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
-    """Return (number of workers by which batch and rate are divided, keys of the workers to start).
+    """Return the number of workers by which batch size and rate are divided, and the keys that start workers.
 
     It is the number per host times the number of hosts in MULTI_HLS_IPS, or with Kubernetes the number that
     mpirun started.
     """
     each, horovod = given["use_horovod"], given["use_horovod"] is not None
-    if each is True:  # -v of the script without a number
+    if each is True:  # the script's flag -v without a number
         each = given["NUM_WORKERS_PER_HLS"]
     if each is not None and each < 1:
         raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")

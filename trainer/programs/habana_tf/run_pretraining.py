@@ -26,7 +26,10 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
         )
-    variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # depends on the version
+    variables = (
+        "TF_BF16_CONVERSION",
+        "TF_ENABLE_BF16_CONVERSION",
+    )  # depends on the program's version
     asked = any(given[name] != "0" for name in variables)
     keys |= _make_optimiser_keys(given, keys["world_size"]) | {
         "precision": "bf16" if asked or given["bf16_config_path"] is not None else "fp32",

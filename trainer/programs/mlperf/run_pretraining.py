@@ -194,7 +194,10 @@ def _make_machine_keys(given: Given) -> dict[str, Any]:
 
 
 def _divide_by_replicas(given: Given, name: str, count: int) -> int:
-    """Return a replica's part of a total batch for ``count`` replicas."""
+    """Return the examples per replica if a total batch is divided among ``count`` replicas.
+
+    name: flag with the total batch size.
+    """
     total: int = given[name]
     if total < 1:
         raise UsageError(f"{name} is {total}, expected 1 or more")

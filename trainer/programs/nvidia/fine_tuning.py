@@ -15,7 +15,7 @@ def make_tuning_keys(given: Given) -> dict[str, Any]:
     keys = make_phase_keys(given) | {
         # BertAdam, used in fp32, takes the rate before it counts the update. FusedAdam takes it after.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
-        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam and of BertAdam
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # defaults of FusedAdam and BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",
         "batch_size": compute_micro_batch_size(given["train_batch_size"], count, divides=False),

@@ -167,5 +167,5 @@ def _make_starting_point_keys(given: Given, number: int, output_dir: str, alone:
 
 
 def _make_second_phase_keys(steps: int) -> dict[str, Any]:
-    """Return the configuration keys for phase 2 after phase 1 in the same command."""
+    """Return the configuration keys of phase 2 if phase 1 runs before it in the same command."""
     return {"phase2": True, "phase1_end_step": steps}

@@ -1,4 +1,4 @@
-"""Tables of a classification: their names, features and scores."""
+"""The files of a classification: their usual names, and functions to check, convert and score them."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -88,7 +88,10 @@ class TableData(FineTuningData):
         return fill_in_settings(task, sizes, labelled=labelled), partial(make_pair_examples, task)
 
     def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
-        """Return settings and function. Without labels, the task takes the table's, sorted."""
+        """Return the settings of the features, and the function that makes them.
+
+        Without --labels, the labels are the table's, sorted.
+        """
         task, labelled = _make_task_from_flags(given), not given.no_labels
         if labelled:
             found = read_pairs(source, task)
@@ -128,7 +131,7 @@ def make_configured_task(given: FinetuningSection) -> ClassificationTask:
 
 
 def make_regression_task(task: ClassificationTask) -> ClassificationTask:
-    """Return the task with a score in place of a label."""
+    """Return the task changed so that it learns a score instead of a label."""
     return replace(task, labels=None, regression=True, metrics="correlation")
 
 

@@ -45,7 +45,7 @@ def make_features(
 ) -> list[PairFeature]:
     """Return the features of all examples, in order.
 
-    labels: from ``convert_labels``.
+    labels: number of each example's label, or its score, from ``convert_labels``.
     """
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
@@ -86,7 +86,11 @@ def pad_feature(feature: PairFeature, length: int, padding_id: int = 0) -> dict[
 def fill_in_settings(
     task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
 ) -> ClassificationSettings:
-    """Return the settings with the task's filled in. The task's labels must be known (``settle_labels``)."""
+    """Return the settings with the columns, labels and format of the task's tables filled in.
+
+    The task's labels must be known. ``settle_labels`` finds them.
+    labelled: whether labels are read from the table.
+    """
     columns = task.columns if labelled or task.test is None else task.test
     return replace(
         given,
@@ -102,7 +106,7 @@ def fill_in_settings(
 
 
 def _format_heading_choice(task: ClassificationTask) -> str:
-    """Return yes or no if the heading was set, else an empty text."""
+    """Return "yes" or "no" if the user said whether tables have a heading, else ""."""
     usual = TASKS[task.name].heading
     if (task.heading is not False) == (usual is not False):
         return ""
@@ -117,7 +121,7 @@ def make_pair_examples(
 ) -> SourceExamples:
     """Make the examples of a table's features, in order.
 
-    settings: from ``fill_in_settings``.
+    settings: settings that are complete, as ``fill_in_settings`` returns them.
     """
     found = read_pairs(source, task, labelled=bool(settings.label_column))
     features = make_features(
@@ -136,7 +140,10 @@ def make_pair_examples(
 
 
 def _make_example(feature: PairFeature, *, scored: bool) -> Example:
-    """Return the feature as an example of a dataset."""
+    """Convert a feature to an example that can be written to a dataset.
+
+    scored: whether the label is a score.
+    """
     ids, first_length = feature.ids, feature.first_length
     if not scored:
         return LabelledExample(ids=ids, first_length=first_length, label=int(feature.label))

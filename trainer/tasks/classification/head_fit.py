@@ -89,7 +89,7 @@ def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: 
 
 
 class HeadReading(NamedTuple):
-    """How to read a head's output for a text: the name of each row, and the function to apply."""
+    """How to read a head's output: the label of each row, and the function that makes probabilities of it."""
 
     names: tuple[str, ...]
     function: str

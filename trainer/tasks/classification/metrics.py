@@ -19,8 +19,9 @@ Metric = Callable[[Array, Array], dict[str, float]]
 
 
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
-    """Return the metrics of this name in METRICS.
+    """Compute the metrics of a task.
 
+    metrics: name in METRICS, such as "matthews".
     predicted, gold: label ids, or scores, in the same order.
     """
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
@@ -118,12 +119,15 @@ class Guess:
         return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
 
     def scores(self, gold: Array) -> dict[str, float]:
-        """Return the task's metrics if every example gets the guess."""
+        """Return the task's metrics for predicting the guess for every example."""
         guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
     def loss(self, gold: Array) -> float:
-        """Return the mean loss if each label's probability is its share, or each score is the mean."""
+        """Return the baseline's mean loss on these labels or scores.
+
+        It gives each label its share of all labels as probability, and predicts the mean of all scores.
+        """
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
         return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
@@ -135,7 +139,7 @@ def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
 
 
 def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:
-    """Return text about the labels or scores in a dataset of features. See ``describe_labels``."""
+    """Return each label's id, name and count in a dataset of features as text, or the range of the scores."""
     return describe_labels(task, _read_all_labels(task, data))
 
 
@@ -189,8 +193,10 @@ def format_predictions(predicted: Sequence[int | float], task: ClassificationTas
 def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
     """Read the predicted label ids, or scores, of ``count`` examples.
 
-    Three forms are accepted: a heading ``index prediction`` and such rows (run_glue.py), a label or score per
-    line, or a probability for each label per line, of which the largest counts (run_classifier.py).
+    The file has one of three forms:
+    - the heading ``index prediction``, then an index and a prediction per line (run_glue.py)
+    - a label or a score per line
+    - on each line, a probability for each label (run_classifier.py). The most probable label counts.
     InputError names the line.
     """
     name, lines = file.path, file.text("predictions, one a line").splitlines()

@@ -44,7 +44,7 @@ def read_rows(
 
 
 def _split_rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and values of each row."""
+    """Yield (line number, list of values) for each row of a TSV or CSV text."""
     data = text.encode()
     delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
     for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
@@ -56,7 +56,7 @@ def _split_rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iter
 def _name_columns(
     rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
-    """Yield place and values by column of each row.
+    """Yield (``FILE: line N``, values by column) for each row.
 
     strict: refuse rows longer than the first. GLUE's own readers accept such rows.
     """
@@ -80,7 +80,7 @@ def _name_columns(
 
 
 def _read_json_objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
-    """Yield place and values of each JSON object, one per line."""
+    """Yield (``FILE: line N``, values by key) for each line, which contains a JSON object."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -178,7 +178,9 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
 def _find_assumed_heading(
     file: DataFile, task: ClassificationTask, pairs: list[TextPair], labelled: bool
 ) -> list[str] | None:
-    """Return the row assumed to be the heading, or None if columns are named, so that a heading is necessary.
+    """Return the first row if it is only assumed to be the heading.
+
+    None if the columns are set by name, since the table must then have a heading.
 
     InputError if the row's label shows that it is an example.
     """

@@ -42,7 +42,7 @@ PREDICTIONS = "predictions.tsv"
 
 
 class Classification(FineTuning):
-    """Learn the label, with cross entropy, or a score, with squared error."""
+    """Task that learns a label with cross entropy, or a score with squared error."""
 
     head = "classifier."
 
@@ -111,7 +111,7 @@ def read_scores(batch: Batch) -> Tensor:
 
 
 class ClassificationEvaluation(TaskEvaluation):
-    """The task's official metrics, those of a baseline, and predictions as a file."""
+    """The task's official metrics for the model and for a baseline, and a file of predictions."""
 
     def __init__(
         self, task: ClassificationTask, data: OpenedDataset, guess: Guess | None = None, source: str = ""
@@ -212,7 +212,10 @@ def _format_label(given: Namespace, opened: Trained) -> str:
 
 
 def _refuse_missing_layers(missing: Sequence[str], path: str) -> None:
-    """Raise DataError if a checkpoint lacks layers before its classifier, as a classifier of tokens does."""
+    """Raise DataError if a checkpoint lacks the layers before its classifier.
+
+    That is so in a model that classifies tokens instead of sequences.
+    """
     if lost := [name for name in missing if name.startswith(("bert.pooler.", "cls.", "classifier."))]:
         raise DataError(
             f"{path}: has a classifier, but lacks {lost[0]}, so that it classifies no texts (but tokens, say)"

@@ -56,8 +56,8 @@ def predict_answers(
     """Return the prediction for each question id.
 
     A question without features is answered with the text ``empty`` in Google's way, and left out in NVIDIA's.
-    With version_2_with_negative, the answer is empty if the score of position 0 exceeds the best answer's by
-    more than null_score_diff_threshold.
+    With version_2_with_negative, the logits of position 0 are the score of no answer. The answer is empty if
+    this score exceeds the best answer's score by more than null_score_diff_threshold.
 
     best: output of ``select_best_logits`` for the features, with n_best_size columns.
     dialect: google or nvidia, the program to follow.
@@ -95,7 +95,7 @@ def select_best_logits(logits: Array, count: int) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """The features of a file, one per row, and the best logits of each."""
+    """Search for the best answers among a file's features. Row i of ``best`` belongs to feature i."""
 
     features: Sequence[SquadFeature]
     logits: Array
@@ -105,7 +105,9 @@ class _Search:
     is_nvidia: bool
 
     def null(self, rows: list[int]) -> ScoredText | None:
-        """Return the score of no answer: the logits of position 0 in the row where their sum is smallest.
+        """Return the score of no answer among a question's features (``rows``).
+
+        It is the sum of both logits of position 0, in the feature where this sum is smallest.
 
         None unless version_2_with_negative is set.
         """
@@ -133,9 +135,10 @@ class _Search:
         return list(found.values())
 
     def _by_score(self, rows: list[int], null: ScoredText | None) -> Iterator[tuple[int, ScoredText]]:
-        """Yield row and text of each candidate, best first. Null has the row -1 and comes after its equals.
+        """Yield (row, text with its logits) of each candidate, best first.
 
-        The texts are made lazily, since finding a text is slow and few are needed.
+        The answer ``null`` has the row -1, and comes after candidates with an equal score. Each text is
+        made when it is needed, since making a text is slow and few are needed.
         """
         if not rows:
             return
@@ -169,7 +172,7 @@ class _Search:
         return np.array([rows, starts[0, first], ends[0, last], starts[1, first], ends[1, last]])
 
     def _text(self, row: int, start: int, end: int) -> str:
-        """Return the text of the answer from position ``start`` to ``end`` of the feature."""
+        """Return the text of the context that positions ``start`` to ``end`` of feature ``row`` cover."""
         feature = self.features[row]
         offset, places = feature.span.first - feature.document, feature.context.places
         if places is not None:
@@ -187,9 +190,9 @@ class _Search:
 def _make_prediction(
     found: list[ScoredText], null: ScoredText | None, settings: FinetuningSection
 ) -> Prediction:
-    """Return the prediction for the n best answers.
+    """Return the prediction that the n best answers make.
 
-    Without any, the answer is ``empty``, as in the original programs.
+    If there are none, the answer is the text ``empty``, as in the original programs.
     """
     found = found or [ScoredText("empty", 0.0, 0.0)]
     n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))

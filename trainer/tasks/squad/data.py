@@ -1,4 +1,4 @@
-"""SQuAD's files: their names, features and scores."""
+"""The files of SQuAD: their usual names, and functions to check, convert and score them."""
 
 import math
 from argparse import Namespace
@@ -106,7 +106,7 @@ def make_squad_settings(given: FinetuningSection, length: int, *, training: bool
 
 
 def _describe_guess(questions: Sequence[Question]) -> str:
-    """Return, as text, the scores of never answering under SQuAD 2.0."""
+    """Return text about the scores, by SQuAD 2.0's rules, of giving no answer to any question."""
     found = score_no_answers(questions)
     return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 

@@ -59,7 +59,7 @@ class SquadSettings(ExampleSettings):
 
         separators: number of sep tokens between question and span.
         """
-        longest = self.max_seq_length - separators - 3  # for cls, the last sep and a token of the context
+        longest = self.max_seq_length - separators - 3  # room for cls, last sep and a context token
         require(
             self.max_query_length <= longest,
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "

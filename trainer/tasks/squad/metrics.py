@@ -53,14 +53,16 @@ def score_answers_or_none(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """Return version 2.0's metrics over questions with a prediction: all, with, and without answer.
+    """Return version 2.0's metrics over all questions with a prediction.
+
+    Further metrics cover only the questions with an answer, or only the questions without.
 
     Gold answers that are empty after normalisation do not count. A question without other gold answers has
     the answer "".
 
     no_answer: for each predicted question, a number that grows with the probability that it has no answer.
-    Above the threshold, the prediction counts as "". The result then includes the best thresholds, and
-    best_exact and best_f1 with them.
+    If the number is above the threshold, the prediction counts as "". The result then includes the best
+    thresholds, and the scores best_exact and best_f1 that they reach.
     """
     answered = {one.id: bool(one.golds) for one in questions if one.id in predictions}
     scores = _score_predictions(questions, predictions, answered)
@@ -101,7 +103,7 @@ def find_best_threshold(
     answered: Mapping[str, bool],
     without: int,
 ) -> tuple[float, float]:
-    """Return the best score in per cent for any threshold on no_answer, and the lowest threshold for it.
+    """Return the best score, in per cent, that a threshold on no_answer reaches, and the lowest such value.
 
     answered: for each question with a score, whether it has an answer.
     without: number of questions in the file that have none.

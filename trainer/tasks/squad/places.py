@@ -27,7 +27,7 @@ Blanks excluded.
 def locate_tokens(
     contexts: Sequence[Context], tokenizer: Tokenizer
 ) -> Iterator[tuple[list[int], npt.NDArray[Any], Places]]:
-    """Yield for each context its ids, the index of the word that each token ends in, and its places."""
+    """Yield for each context its token ids, the index of the word that each token ends in, and its Places."""
     found = tokenizer.encode_each([context.text for context in contexts])
     assert found.starts is not None
     assert found.stops is not None

@@ -265,7 +265,7 @@ _KINDS = {list: "a list", str: "a text", int: "an integer", bool: "true or false
 
 
 def _get_member(value: Any, key: str, kind: type[Any], where: str) -> Any:
-    """Return a member of a JSON object. InputError if it is missing or has another type."""
+    """Return the value of a key in a JSON object. InputError if it is missing or of another type."""
     if not isinstance(value, dict):
         raise InputError(f"{where}: is no JSON object, expected one with {key!r} (SQuAD's form)")
     if key not in value:

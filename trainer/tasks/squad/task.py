@@ -52,7 +52,7 @@ _THE_TEXT = "the text"
 
 
 class Squad(FineTuning):
-    """Learn the first and the last token of the answer.
+    """Task that learns the first and the last token of the answer.
 
     The loss is the mean of both cross entropies over the sequence.
 
@@ -222,9 +222,11 @@ def _find_context(given: str) -> tuple[str, str]:
 
 
 def _format_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
-    """Return the answer as one line, with the run's settings.
+    """Return the model's answer to a question about a text, as one line.
 
-    With --json it includes the answer's probability.
+    The settings of features and search are those that the model was trained with.
+
+    With --json the line is an object that includes the answer's probability.
 
     Empty if the run allows questions without an answer (SQuAD 2.0) and finds none.
     """

@@ -42,7 +42,7 @@ from trainer.errors import CheckpointError
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)
 
-_MOST_DIMENSIONS = 254  # TensorFlow's limit
+_MOST_DIMENSIONS = 254  # most axes of a tensor in TensorFlow
 _LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
 
 _DTYPES = {
@@ -98,7 +98,7 @@ class BundleEntry:
     offset: int
     size: int
     crc: int
-    sliced: bool = False  # a partitioned variable, with its values under other keys
+    sliced: bool = False  # True for a variable in several parts, whose values are under other keys
 
     @classmethod
     def parse(cls, data: bytes) -> "BundleEntry":
@@ -201,7 +201,7 @@ class Bundle:
         return text
 
     def _file(self, entry: BundleEntry) -> str:
-        """Return the path of the data file with this entry."""
+        """Return the path of the data file that contains this entry's bytes."""
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
     def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
@@ -223,7 +223,7 @@ class Bundle:
 
 
 def _compute_text_checksums(text: bytes) -> tuple[bytes, int]:
-    """Return the checksum of a text's length, which precedes the text, and the checksum of the entry."""
+    """Return two checksums of a text: of its length, which is stored before it, and of the whole entry."""
     length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
     checksum = struct.pack("<I", masked_checksum(length))
     return checksum, masked_checksum(length + checksum + text)
@@ -231,7 +231,7 @@ def _compute_text_checksums(text: bytes) -> tuple[bytes, int]:
 
 @contextmanager
 def _name_file_in_errors(path: str) -> Iterator[None]:
-    """Turn an error about meaningless bytes into one that names the file."""
+    """Turn an error about unreadable bytes in the block into a CheckpointError that names the file."""
     try:
         yield
     except (WireError, UnicodeDecodeError) as error:

@@ -101,7 +101,7 @@ def make_slot_key(path: str, optimiser: str, name: str) -> str:
 
 
 def escape_local_name(local_name: str) -> str:
-    """Return a local name as a part of a path."""
+    """Escape a local name, so that it can be a part of a path with slashes."""
     return local_name.replace(".", "..").replace("/", ".S")
 
 

@@ -33,10 +33,10 @@ _KEY_RATIO = 64
 
 @dataclass(slots=True)
 class _Keys:
-    """Bytes that keys may still use, and the last key. Keys must ascend over the whole table.
+    """Limits for the keys that are read next: their total size in bytes, and the key they must follow.
 
-    A key is stored as its difference from the previous key, so that a small file could claim terabytes of
-    keys.
+    Keys must ascend over the whole table. A key is stored as its difference from the previous key, so that a
+    small damaged file could claim terabytes of keys.
     """
 
     left: int
@@ -114,7 +114,7 @@ def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
         if keys.left < 0:
             raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        if keys.last is not None and key <= keys.last:  # or a block is used twice
+        if keys.last is not None and key <= keys.last:  # also if the index lists a block twice
             raise WireError("its keys are not in order")
         keys.last = key
         place += rest

@@ -19,7 +19,7 @@ class WireError(ValueError):
 
 
 def read_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Return (number, offset after it)."""
+    """Read a varint at an offset. Return its number and the offset after it."""
     value = 0
     # Seven bits per byte, lowest first. The highest bit says that more bytes follow: [0xAC, 0x02] -> 300.
     for number, byte in enumerate(data[start : start + _LONGEST_VARINT]):
@@ -30,7 +30,7 @@ def read_varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
-    """Return (``count`` numbers, offset after them)."""
+    """Read ``count`` varints in a row. Return their numbers and the offset after them."""
     numbers = []
     for _ in range(count):
         number, start = read_varint(data, start)
@@ -81,7 +81,7 @@ def read_message(message: Value, *kinds: type[int | bytes | str]) -> list[Any]:
 
 
 def _convert_value(value: Value, kind: type[int | bytes | str]) -> Any:
-    """Return a field's value as this type. WireError if it has another type."""
+    """Convert a field's value to this type. WireError if the field has another type."""
     if kind is int:
         if not isinstance(value, int):
             raise WireError("bytes in place of a number")
