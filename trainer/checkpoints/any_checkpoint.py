@@ -55,7 +55,7 @@ class StoredTensor:
         """Read the tensor as contiguous fp32."""
         return self.load().float().contiguous()
 
-    def checked(self, where: str) -> "StoredTensor":
+    def check_on_read(self, where: str) -> "StoredTensor":
         """Return a StoredTensor that raises DataError on reading if any value is not a finite float.
 
         where: file and name of the tensor, for the error.
@@ -82,7 +82,7 @@ class StoredTensor:
         """
         return StoredTensor(shape, lambda: change(self.load()))
 
-    def transposed(self) -> "StoredTensor":
+    def transpose(self) -> "StoredTensor":
         """Return the matrix with rows and columns exchanged."""
         return self.changed(self.shape[::-1], lambda tensor: tensor.t())
 

@@ -310,13 +310,13 @@ class WholeTensors:
     def save(self, state: State, writer: CheckpointWriter) -> None:
         """Start to save a checkpoint in the background, on one worker per machine."""
         if self._worker.workers.local_rank == 0:
-            weights = self._copied(self._worker.model.state_dict())
-            moments = self._copied(self._strategy.moments())
+            weights = self._copy_to_host(self._worker.model.state_dict())
+            moments = self._copy_to_host(self._strategy.moments())
             run = self._worker.config.run
             folder, keep = str(run.output_dir), run.keep_checkpoints
             writer.start(partial(save_checkpoint, folder, state, weights, moments, keep))
 
-    def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _copy_to_host(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return copies of the tensors in host memory, so that the next update cannot change them."""
         device = self._worker.device
         hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}

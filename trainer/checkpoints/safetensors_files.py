@@ -32,7 +32,7 @@ _LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros exclu
 _MOST_BYTES = 1 << 30  # most bytes to read or write in one call. Linux's limit is 2 GiB
 
 
-class Place(NamedTuple):
+class TensorPlace(NamedTuple):
     """Shape and byte offset of an fp32 tensor in a file."""
 
     shape: tuple[int, ...]
@@ -44,12 +44,12 @@ class Place(NamedTuple):
         return 4 * math.prod(self.shape[1:])
 
 
-def lay_out_tensors(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, Place]]:
+def lay_out_tensors(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, TensorPlace]]:
     """Return the beginning of a file of fp32 tensors (length and header), and each tensor's place."""
     beginning = make_safetensors_header(shapes)
-    places, offset = dict[str, Place](), len(beginning)
+    places, offset = dict[str, TensorPlace](), len(beginning)
     for name, shape in shapes.items():
-        places[name] = Place(tuple(shape), offset)
+        places[name] = TensorPlace(tuple(shape), offset)
         offset += 4 * math.prod(shape)
     return beginning, places
 
@@ -62,7 +62,7 @@ def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
         file.truncate(len(beginning) + sum(4 * math.prod(place.shape) for place in places.values()))
 
 
-def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
+def write_rows(descriptor: int, place: TensorPlace, start: int, rows: Tensor) -> None:
     """Write rows of a tensor, from row ``start`` on, from host memory into an open file."""
     data = get_tensor_bytes(rows.detach().float())
     offset = place.offset + start * place.row_bytes
@@ -71,7 +71,7 @@ def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
         data, offset = data[written:], offset + written
 
 
-def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
+def read_rows(descriptor: int, place: TensorPlace, start: int, rows: Tensor) -> None:
     """Read rows of a tensor, from row ``start`` on, into a contiguous fp32 tensor in host memory.
 
     OSError if the file ends early.
@@ -87,7 +87,7 @@ def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
         data, offset = data[count:], offset + count
 
 
-def read_places(path: str) -> dict[str, Place]:
+def read_places(path: str) -> dict[str, TensorPlace]:
     """Return the place of each tensor in a local file.
 
     DataError if it is damaged or has types other than fp32.
@@ -104,7 +104,7 @@ def read_places(path: str) -> dict[str, Place]:
     if kinds - {"F32"}:
         raise DataError(f"{path}: holds tensors of {', '.join(sorted(kinds))}, expected F32")
     return {
-        name: Place(tuple(header[name]["shape"]), 8 + length + header[name]["data_offsets"][0])
+        name: TensorPlace(tuple(header[name]["shape"]), 8 + length + header[name]["data_offsets"][0])
         for name in names
     }
 

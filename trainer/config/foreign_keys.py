@@ -43,7 +43,7 @@ HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split()
 """Keys that have no effect on the models here."""
 
 
-class Refused(NamedTuple):
+class SupportedValues(NamedTuple):
     """The values of a key that are supported, and a text that says what any other value means."""
 
     expected: tuple[Any, ...]
@@ -51,18 +51,20 @@ class Refused(NamedTuple):
 
 
 REFUSED = {
-    "position_embedding_type": Refused(
+    "position_embedding_type": SupportedValues(
         ("absolute", None), "its attention adds relative positions, which are not computed here"
     ),
-    "is_decoder": Refused((False, None), "it is a decoder, whose tokens see only those before them"),
-    "is_encoder_decoder": Refused((False, None), "it is an encoder with a decoder"),
-    "add_cross_attention": Refused((False, None), "its layers attend to another model's output"),
-    "tie_encoder_decoder": Refused((False, None), "it is an encoder with a decoder"),
-    "pruned_heads": Refused(
+    "is_decoder": SupportedValues((False, None), "it is a decoder, whose tokens see only those before them"),
+    "is_encoder_decoder": SupportedValues((False, None), "it is an encoder with a decoder"),
+    "add_cross_attention": SupportedValues((False, None), "its layers attend to another model's output"),
+    "tie_encoder_decoder": SupportedValues((False, None), "it is an encoder with a decoder"),
+    "pruned_heads": SupportedValues(
         ({}, [], None), "heads of its attention were taken out, so its layers have several sizes"
     ),
-    "quantization_config": Refused((None,), "its weights are quantised, and are read as numbers here"),
-    "rope_scaling": Refused((None,), "its rotary positions are scaled, which is not computed here"),
+    "quantization_config": SupportedValues(
+        (None,), "its weights are quantised, and are read as numbers here"
+    ),
+    "rope_scaling": SupportedValues((None,), "its rotary positions are scaled, which is not computed here"),
 }
 """Keys whose value may mean a model that this trainer cannot compute."""
 

@@ -22,7 +22,7 @@ def find_idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) 
     for name in SECTIONS:
         if name != "masking" or not config.is_finetuning:
             section: Section = getattr(config, name)
-            names += section.idle()
+            names += section.list_idle_keys()
     idle += [name for name in names if keys[name] != declared[name].get("default")]
     if config.data.generated_data and config.data.train_data:
         idle.append("train_data")

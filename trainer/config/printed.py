@@ -39,7 +39,7 @@ def resolve_keys(config: Config) -> dict[str, Any]:
     """
     keys = config.as_json()
     keys |= {name: value for name, value in resolve_constants(config).items() if name in keys}
-    described = config.model.described()
+    described = config.model.make_printed_settings()
     keys |= {name: value for name, value in described.items() if name in keys and keys[name] is None}
     keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
     keys |= {name: value for name, (value, _) in find_environment_keys(keys).items()}

@@ -34,7 +34,7 @@ from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import check_file, list_tensor_files
 from trainer.checkpoints.safetensors_files import (
     INDEX,
-    Place,
+    TensorPlace,
     create_empty,
     format_index,
     lay_out_tensors,
@@ -208,7 +208,7 @@ class SplitTensors:
         CheckpointError if a tensor is missing or has another shape.
         """
         with ExitStack() as stack:
-            where = dict[str, tuple[IO[bytes], Place]]()
+            where = dict[str, tuple[IO[bytes], TensorPlace]]()
             for file in files:
                 opened: IO[bytes] = stack.enter_context(open(folder / file, "rb"))
                 places = read_places(str(folder / file))

@@ -41,7 +41,7 @@ GOOGLES_KEYS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Description:
+class ModelDescription:
     """The content of a model file. Its ``config`` is None if there is no file."""
 
     config: ModelConfig | None
@@ -50,7 +50,7 @@ class Description:
 
 def read_description(
     directory: str, given: str | None = None, *, tanh: bool = False, names: Sequence[str] = NAMES
-) -> Description:
+) -> ModelDescription:
     """Read the model file at ``given``, or the one in the directory.
 
     tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do.
@@ -61,9 +61,9 @@ def read_description(
         there = (storage.join(directory, name) for name in names)
         path = next((one for one in there if storage.exists(one)), None)
     if path is None:
-        return Description(config=None, file=ModelFile(keys={}))
+        return ModelDescription(config=None, file=ModelFile(keys={}))
     file = read_model_file(path, tanh=tanh)
-    return Description(config=read_model_config(file.keys, path), file=file)
+    return ModelDescription(config=read_model_config(file.keys, path), file=file)
 
 
 def read_exported_length(path: str) -> int | None:

@@ -42,7 +42,7 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
     model_config: model file in place of the one next to the weights.
     """
     found = _read(find_pretrained(path), kind, model_config)
-    checked = {name: tensor.checked(f"{found.path}: {name}") for name, tensor in found.weights.items()}
+    checked = {name: tensor.check_on_read(f"{found.path}: {name}") for name, tensor in found.weights.items()}
     return replace(found, weights=checked)
 
 

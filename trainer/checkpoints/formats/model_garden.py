@@ -8,7 +8,7 @@ segments, a norm, the layers, the pooler.
 from collections.abc import Iterator
 
 from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
-from trainer.checkpoints.formats.tensor_bundle.object_graph import Node, find_holders, follow_names
+from trainer.checkpoints.formats.tensor_bundle.object_graph import GraphNode, find_holders, follow_names
 
 _ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
 """Local names of a layer's variables, for the endings of this trainer's names."""
@@ -54,7 +54,7 @@ _PAIRS = {
 """Full names of the next-sentence head's variables, in versions that convert it."""
 
 
-def find_variables(nodes: list[Node]) -> dict[str, int]:
+def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
     """Return the number of each variable's node, by this trainer's name for the tensor.
 
     The result is empty if the graph has no encoder.
@@ -86,7 +86,7 @@ def find_variables(nodes: list[Node]) -> dict[str, int]:
     return found
 
 
-def _find_head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
+def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str, int]:
     """Return the node of each part of a head that can be reached from its object.
 
     name: name of this object in the root.
@@ -96,7 +96,7 @@ def _find_head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]
     return {part: number for part, number in found.items() if number is not None}
 
 
-def _find_numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
+def _find_numbered_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
     """Yield (our name, node) for each part of an encoder whose child objects are numbered.
 
     Yield nothing for any other object.
@@ -122,7 +122,7 @@ def _find_numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str,
             yield _POOLER, number
 
 
-def _find_named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
+def _find_named_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
     """Yield (our name, node) for each part of an encoder whose child objects have names."""
     children = nodes[encoder].children
     layers = follow_names(nodes, encoder, "_transformer_layers")
@@ -141,7 +141,7 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 10
 
 
-def _find_layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:
+def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterator[tuple[str, int]]:
     """Yield (our name, node) for each part of a layer, such as the query's dense layer."""
     for name, way in _LAYER.items():
         number = follow_names(nodes, layer, *way)
@@ -151,7 +151,7 @@ def _find_layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tup
             yield f"{_LAYERS}{place}.{name}", number
 
 
-def _find_part_variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
+def _find_part_variables(nodes: list[GraphNode], parts: dict[str, int]) -> dict[str, int]:
     """Return the node of each part's variables that have a value, by this trainer's names."""
     found = {}
     for part, number in parts.items():
@@ -163,11 +163,11 @@ def _find_part_variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, 
     return found
 
 
-class Objects:
+class GraphBuilder:
     """A graph of objects under construction. It starts with the root."""
 
     def __init__(self) -> None:
-        self.nodes = [Node()]
+        self.nodes = [GraphNode()]
 
     def child(self, parent: int, *names: str) -> int:
         """Return the node at the end of a path of local names, and create missing nodes."""
@@ -180,7 +180,7 @@ class Objects:
 
     def add(self) -> int:
         """Add a node without a parent and return its number."""
-        self.nodes.append(Node())
+        self.nodes.append(GraphNode())
         return len(self.nodes) - 1
 
     def link(self, parent: int, name: str, node: int) -> None:
@@ -188,7 +188,7 @@ class Objects:
         self.nodes[parent].children[name] = node
 
 
-def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str, int]:
+def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dict[str, int]:
     """Add a node for each tensor's variable, in objects structured as in versions 2.3 to 2.5.
 
     Return the nodes.

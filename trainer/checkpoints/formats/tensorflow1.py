@@ -78,7 +78,7 @@ def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[s
     for number, googles in enumerate(names):
         if found := from_tensorflow(googles):
             stored = take_third(whole, number) if len(names) > 1 else whole
-            yield found[0], stored.transposed() if found[1] else stored
+            yield found[0], stored.transpose() if found[1] else stored
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
@@ -96,7 +96,7 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
         for key, tensor in unpad_vocabulary({**checkpoint.weights, **checkpoint.moments}, config).items():
             kind, _, ours = key.rpartition("/")
             name, is_transposed = to_tensorflow(ours)
-            bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())
+            bundle.add(name + endings[kind], (tensor.transpose() if is_transposed else tensor).read())
         if checkpoint.updates is not None:
             bundle.add(_STEP, torch.tensor(steps))
             if is_lamb and checkpoint.moments:

@@ -7,12 +7,12 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.model_garden import Objects, find_variables, place_variables
+from trainer.checkpoints.formats.model_garden import GraphBuilder, find_variables, place_variables
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
-    Node,
-    Slot,
+    GraphNode,
+    OptimiserSlot,
     encode_graph,
     escape_local_name,
     make_slot_key,
@@ -64,7 +64,7 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
     )
 
 
-def _read_variable(bundle: Bundle, node: Node, name: str) -> StoredTensor:
+def _read_variable(bundle: Bundle, node: GraphNode, name: str) -> StoredTensor:
     """Return a variable's value as a tensor in this trainer's shape.
 
     Axes of attention heads are joined, and kernels are transposed.
@@ -80,7 +80,7 @@ def _read_variable(bundle: Bundle, node: Node, name: str) -> StoredTensor:
     if axis is not None and len(shape) == 2 + _is_kernel(name):
         flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
     stored = StoredTensor(shape, lambda: bundle.read(key)).changed(flat, lambda tensor: tensor.reshape(flat))
-    return stored.transposed() if _is_kernel(name) else stored
+    return stored.transpose() if _is_kernel(name) else stored
 
 
 def _is_kernel(name: str) -> bool:
@@ -98,7 +98,7 @@ def _find_heads_axis(name: str) -> int | None:
     return 0 if name.endswith(".attention.output.dense.weight") else None
 
 
-def _read_iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
+def _read_iterations(bundle: Bundle, nodes: list[GraphNode]) -> int | None:
     """Return the number of updates that an optimiser has counted, or None."""
     counters = (node.children[_ITERATIONS] for node in nodes if node.slots and _ITERATIONS in node.children)
     keys = (nodes[counter].key for counter in counters)
@@ -123,7 +123,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
         for name, tensor in unpad_vocabulary(checkpoint.weights, config).items()
         if not name.startswith(HEADS) or name.startswith(_HEADS_THERE)
     }
-    objects = Objects()
+    objects = GraphBuilder()
     variables = place_variables(objects, list(weights), config.num_hidden_layers)
     paths = _find_paths(objects.nodes)
     storage.make_directory(storage.parent(prefix))
@@ -147,7 +147,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
         for key, moment in unpad_vocabulary(checkpoint.moments, config).items():
             kind, _, name = key.partition("/")
             if name in variables:
-                slot = Slot(variables[name], _SLOT_NAMES[kind], objects.add())
+                slot = OptimiserSlot(variables[name], _SLOT_NAMES[kind], objects.add())
                 objects.nodes[optimiser].slots.append(slot)
                 place = make_slot_key(paths[slot.weight], _OPTIMISER, slot.name)
                 write(slot.node, place, _reshape_for_tensorflow(moment, name, config))
@@ -163,7 +163,7 @@ def _reshape_for_tensorflow(tensor: StoredTensor, name: str, config: ModelConfig
     return whole if axis is None else torch.unflatten(whole, axis, (config.num_attention_heads, -1))
 
 
-def _find_paths(nodes: list[Node]) -> dict[int, str]:
+def _find_paths(nodes: list[GraphNode]) -> dict[int, str]:
     """Return the shortest path of local names from the root to each node. Among equals the first wins."""
     paths = {0: ""}
     for number in (queue := [0]):

@@ -88,7 +88,7 @@ class MaskingSection(Section):
         known = {name: given[name] for name in schema_of(MaskingSettings) if name in given}
         return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the masking keys that have no effect with this value of ``masking``."""
         if self.is_dynamic or ":" in self.masking:  # a user's class may read any of these keys
             return []

@@ -44,12 +44,12 @@ class ModelKeys(Section):
 
     def settings(self) -> dict[str, Any]:
         """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
-        settings = self.described()
+        settings = self.make_printed_settings()
         if "hidden_act" in settings:
             settings["hidden_act"] = apply_gelu_form(settings["hidden_act"], self.gelu)
         return settings
 
-    def described(self) -> dict[str, Any]:
+    def make_printed_settings(self) -> dict[str, Any]:
         """Return the values of ``settings``, but with the activation named as in the model file.
 
         The key ``gelu``, which chooses a form of GELU, is ignored.

@@ -10,7 +10,7 @@ from bertdata.config.declared import schema_of, setting
 from bertdata.config.value_check import check_values
 from trainer.plugins import names
 
-common_setting = partial(setting, common=True)
+declare_common_key = partial(setting, common=True)
 """Declare a key that the short help of ``pretrain`` lists."""
 
 
@@ -33,7 +33,7 @@ def declare_plugin_key(
 class Section:
     """The keys of one subject, checked against their JSON Schema when the section is made.
 
-    Each key is declared by ``setting`` or ``common_setting``, whose help text says what None means.
+    Each key is declared by ``setting`` or ``declare_common_key``, whose help text says what None means.
     Further marks of a key:
     common: the short help of ``pretrain`` lists it.
     by_phase: it may have two values, for phase 1 and phase 2.
@@ -50,6 +50,6 @@ class Section:
         """Return all values by key."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the section's keys that have no effect because of the value of another key."""
         return []

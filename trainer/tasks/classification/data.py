@@ -14,7 +14,7 @@ from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.classification.features import fill_in_settings, make_pair_examples
 from trainer.tasks.classification.head_fit import take_head_labels
 from trainer.tasks.classification.metrics import (
-    Guess,
+    GuessBaseline,
     describe_dataset_labels,
     describe_labels,
     read_predictions,
@@ -107,8 +107,10 @@ class TableData(FineTuningData):
         task = settle_labels(task, found)
         gold = convert_labels(found.pairs, task)
         predicted = read_predictions(read_file(given.predictions), task, len(gold))
-        guess = Guess.of_labels(task, gold)
-        guessed = ", ".join(f"{name} {value:.4f}" for name, value in guess.scores(np.asarray(gold)).items())
+        guess = GuessBaseline.of_labels(task, gold)
+        guessed = ", ".join(
+            f"{name} {value:.4f}" for name, value in guess.compute_scores(np.asarray(gold)).items()
+        )
         metrics = score_labels(task.metrics, predicted, gold)
         return Scores(metrics, found.warnings(), f"always {guess.name} scores {guessed}")
 

@@ -52,7 +52,7 @@ def take_head_labels(
     if not fits or (head.is_score and not task.regression):
         names = f" ({list_labels(task.labels)})" if task.labels else ""
         raise DataError(
-            f"{head.path}: has a head {head.described}, the task {task.name} is about {wanted}{names}"
+            f"{head.path}: has a head {head.description}, the task {task.name} is about {wanted}{names}"
             f"{_advise_on_head_size(task, head, trains=trains, resumes=resumes)}"
         )
     lines = []
@@ -67,7 +67,7 @@ def take_head_labels(
     if ordered is None:
         hint = "; --new-head draws another" if trains and not resumes else ""
         lines.append(
-            f"warning: {head.path}: has a head {head.described}; its rows are taken in their order for the "
+            f"warning: {head.path}: has a head {head.description}; its rows are taken in their order for the "
             f"labels {list_labels(task.labels or ())}{hint}"
         )
         return task, lines

@@ -33,7 +33,7 @@ class HeadLabels:
         return self.problem == REGRESSION and self.rows == 1
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The labels as text: ``for 2 labels (good, bad)`` or ``for a score``."""
         if self.is_score:
             return "for a score"

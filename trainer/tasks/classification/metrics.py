@@ -80,7 +80,7 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Guess:
+class GuessBaseline:
     """The baseline that does not read the text: always the most frequent label, or always the mean score.
 
     counts: number of examples of each label. Empty for scores.
@@ -112,18 +112,18 @@ class Guess:
         return quoted(self.task.labels[label] if self.task.labels else str(label))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The baseline as text for a log."""
         if self.mean is not None:
             return f"the mean score is {self.name}"
         return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
 
-    def scores(self, gold: Array) -> dict[str, float]:
+    def compute_scores(self, gold: Array) -> dict[str, float]:
         """Return the task's metrics for predicting the guess for every example."""
         guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
-    def loss(self, gold: Array) -> float:
+    def compute_loss(self, gold: Array) -> float:
         """Return the baseline's mean loss on these labels or scores.
 
         It gives each label its share of all labels as probability, and predicts the mean of all scores.
@@ -133,9 +133,9 @@ class Guess:
         return float(Frequencies(self.counts).losses()[gold.astype(int)].mean())
 
 
-def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
+def count_labels(task: ClassificationTask, data: OpenedDataset) -> GuessBaseline:
     """Return the baseline from the labels or scores in a dataset of features."""
-    return Guess.of_labels(task, _read_all_labels(task, data))
+    return GuessBaseline.of_labels(task, _read_all_labels(task, data))
 
 
 def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:

@@ -118,7 +118,7 @@ class TextPair:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pairs:
+class LabelledTable:
     """The examples of a table, in order.
 
     skipped: places of rows left out because they lack columns.
@@ -146,7 +146,7 @@ class Pairs:
         return found
 
 
-def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> LabelledTable:
     """Read the examples of a table. InputError names a row that lacks a column.
 
     labelled: False for a table without labels, or if they are not needed.
@@ -172,7 +172,7 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
     if not pairs:
         raise InputError(f"{file.path}: holds no examples")
     heading = _find_assumed_heading(file, task, pairs, labelled) if task.heading is None else None
-    return Pairs(name=file.path, pairs=pairs, skipped=skipped, heading=heading)
+    return LabelledTable(name=file.path, pairs=pairs, skipped=skipped, heading=heading)
 
 
 def _find_assumed_heading(
@@ -212,7 +212,7 @@ def _list_columns(row: Row) -> str:
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
 
 
-def settle_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
+def settle_labels(task: ClassificationTask, training: LabelledTable) -> ClassificationTask:
     """Return the task with its labels: the task's, or else the training examples' labels, sorted.
 
     InputError for an empty label, and for numbers with fractions, which may be scores or classes.

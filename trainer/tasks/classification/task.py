@@ -25,7 +25,7 @@ from trainer.tasks.classification.features import make_features
 from trainer.tasks.classification.head_fit import NONE, SIGMOID, read_head
 from trainer.tasks.classification.metrics import (
     METRICS,
-    Guess,
+    GuessBaseline,
     count_labels,
     format_predictions,
     score_labels,
@@ -92,7 +92,7 @@ class Classification(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "ClassificationEvaluation":
-        guess = Guess(task=self.task, **survey)
+        guess = GuessBaseline(task=self.task, **survey)
         return ClassificationEvaluation(self.task, data, guess, "training" if training else "evaluation")
 
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
@@ -114,7 +114,11 @@ class ClassificationEvaluation(TaskEvaluation):
     """The task's official metrics for the model and for a baseline, and a file of predictions."""
 
     def __init__(
-        self, task: ClassificationTask, data: OpenedDataset, guess: Guess | None = None, source: str = ""
+        self,
+        task: ClassificationTask,
+        data: OpenedDataset,
+        guess: GuessBaseline | None = None,
+        source: str = "",
     ) -> None:
         """Prepare the evaluation.
 
@@ -128,7 +132,7 @@ class ClassificationEvaluation(TaskEvaluation):
         self._predicted: Array = np.zeros(0)
         self.note = f"predicting {data.examples} examples of {data.name}"
         if guess:
-            told = f"; in the {source} set {guess.told}"
+            told = f"; in the {source} set {guess.description}"
             self.note = f"evaluating on {data.examples} examples of {data.name}{told}"
 
     def begin(self) -> None:
@@ -153,7 +157,7 @@ class ClassificationEvaluation(TaskEvaluation):
             return {"loss": means[first], **means}
         gold = found[:, 1].astype(kind)
         scores = score_labels(self._task.metrics, self._predicted, gold)
-        guessed = {first: self._guess.loss(gold), **self._guess.scores(gold)}
+        guessed = {first: self._guess.compute_loss(gold), **self._guess.compute_scores(gold)}
         found_of_guess = {f"guess_{name}": value for name, value in guessed.items()}
         return {"loss": means[first], **means, **scores, **found_of_guess}
 

@@ -63,16 +63,16 @@ def predict_answers(
     dialect: google or nvidia, the program to follow.
     """
     is_nvidia = dialect == "nvidia"
-    search = _Search(features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
+    search = _AnswerSearch(features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
     groups: list[list[int]] = [[] for _ in questions]
     for row, feature in enumerate(features):
         groups[feature.example].append(row)
-    nulls = [search.null(rows) for rows in groups]
+    nulls = [search.score_no_answer(rows) for rows in groups]
     # NVIDIA's program puts the null score of the file's last question into every question's n best answers.
     # It looks like a slip there, and is kept here so that the results are equal.
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
-        question.id: _make_prediction(search.best(rows, last if is_nvidia else null), null, settings)
+        question.id: _make_prediction(search.find_best(rows, last if is_nvidia else null), null, settings)
         for question, rows, null in zip(questions, groups, nulls, strict=True)
         if rows or not is_nvidia
     }
@@ -94,7 +94,7 @@ def select_best_logits(logits: Array, count: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Search:
+class _AnswerSearch:
     """Search for the best answers among a file's features. Row i of ``best`` belongs to feature i."""
 
     features: Sequence[SquadFeature]
@@ -104,7 +104,7 @@ class _Search:
     dialect: Dialect
     is_nvidia: bool
 
-    def null(self, rows: list[int]) -> ScoredText | None:
+    def score_no_answer(self, rows: list[int]) -> ScoredText | None:
         """Return the score of no answer among a question's features (``rows``).
 
         It is the sum of both logits of position 0, in the feature where this sum is smallest.
@@ -116,7 +116,7 @@ class _Search:
         scored = [ScoredText("", start, end) for start, end in self.logits[rows, 1::2, -1].tolist()]
         return min(scored, key=attrgetter("score"))
 
-    def best(self, rows: list[int], null: ScoredText | None) -> list[ScoredText]:
+    def find_best(self, rows: list[int], null: ScoredText | None) -> list[ScoredText]:
         """Return the n best texts for a question, without duplicates.
 
         The null answer takes part with its score.
@@ -126,7 +126,7 @@ class _Search:
         the null answer may be cut off.
         """
         found: dict[tuple[int, str], ScoredText] = {}
-        for row, scored in self._by_score(rows, null):
+        for row, scored in self._rank_candidates(rows, null):
             if len(found) == self.settings.n_best_size:
                 break
             found.setdefault((row if self.is_nvidia else 0, scored.text), scored)
@@ -134,7 +134,7 @@ class _Search:
             found.setdefault((0, ""), null)
         return list(found.values())
 
-    def _by_score(self, rows: list[int], null: ScoredText | None) -> Iterator[tuple[int, ScoredText]]:
+    def _rank_candidates(self, rows: list[int], null: ScoredText | None) -> Iterator[tuple[int, ScoredText]]:
         """Yield (row, text with its logits) of each candidate, best first.
 
         The answer ``null`` has the row -1, and comes after candidates with an equal score. Each text is
@@ -142,15 +142,15 @@ class _Search:
         """
         if not rows:
             return
-        found = np.concatenate([self._candidates(row) for row in rows], axis=1)
+        found = np.concatenate([self._list_candidates(row) for row in rows], axis=1)
         if null is not None:
             found = np.append(found, [[-1], [0], [0], [null.start_logit], [null.end_logit]], axis=1)
         for place in np.argsort(-(found[3] + found[4]), kind="stable").tolist():
             row, start, end, *logits = found[:, place].tolist()
-            text = self._text(int(row), int(start), int(end)) if row >= 0 else ""
+            text = self._extract_text(int(row), int(start), int(end)) if row >= 0 else ""
             yield int(row), ScoredText(text, *logits)
 
-    def _candidates(self, row: int) -> Array:
+    def _list_candidates(self, row: int) -> Array:
         """Return (5, n) candidates: row, start, end, start logit, end logit.
 
         A candidate is a pair of a best start and a best end that lies in the span, has at most
@@ -171,7 +171,7 @@ class _Search:
         rows = np.full(len(first), float(row))
         return np.array([rows, starts[0, first], ends[0, last], starts[1, first], ends[1, last]])
 
-    def _text(self, row: int, start: int, end: int) -> str:
+    def _extract_text(self, row: int, start: int, end: int) -> str:
         """Return the text of the context that positions ``start`` to ``end`` of feature ``row`` cover."""
         feature = self.features[row]
         offset, places = feature.span.first - feature.document, feature.context.places

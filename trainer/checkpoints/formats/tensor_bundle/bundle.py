@@ -170,7 +170,9 @@ class Bundle:
             raise CheckpointError(f"{self.index}: {name} has {entry.size} bytes, expected {wanted}")
         data = self._read(name, entry)
         if masked_checksum(data) != entry.crc:
-            raise CheckpointError(f"{self._file(entry)}: {name}: the checksum does not fit: damaged")
+            raise CheckpointError(
+                f"{self._find_data_file(entry)}: {name}: the checksum does not fit: damaged"
+            )
         if not data.size:
             return torch.empty(entry.shape, dtype=dtype)
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
@@ -188,7 +190,7 @@ class Bundle:
     def read_text(self, name: str) -> bytes:
         """Read the bytes of a scalar of TensorFlow's type string and check their checksums."""
         entry = self.entries[name]
-        where = self._file(entry)
+        where = self._find_data_file(entry)
         if entry.dtype != _STRING or entry.shape or entry.sliced:
             raise CheckpointError(f"{self.index}: {name} is no single text")
         data = self._read(name, entry).tobytes()
@@ -200,7 +202,7 @@ class Bundle:
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
-    def _file(self, entry: BundleEntry) -> str:
+    def _find_data_file(self, entry: BundleEntry) -> str:
         """Return the path of the data file that contains this entry's bytes."""
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
@@ -209,7 +211,7 @@ class Bundle:
 
         Their size is compared with the file first, so that a damaged index cannot claim memory.
         """
-        path = self._file(entry)
+        path = self._find_data_file(entry)
         with storage.open_input(path) as file:
             there = file.seek(0, 2) - entry.offset
             if there < entry.size:

@@ -28,7 +28,7 @@ _VALUE = "VARIABLE_VALUE"
 _MOST_NODES = 1 << 18
 
 
-class Slot(NamedTuple):
+class OptimiserSlot(NamedTuple):
     """An optimiser's variable for a weight: the numbers of the weight's node and of the slot's node."""
 
     weight: int
@@ -37,16 +37,16 @@ class Slot(NamedTuple):
 
 
 @dataclass(slots=True)
-class Node:
+class GraphNode:
     """An object: its children's numbers by name, the key of its value, and an optimiser's slots."""
 
     children: dict[str, int] = field(default_factory=dict)
     key: str | None = None
     full_name: str = ""
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[OptimiserSlot] = field(default_factory=list)
 
 
-def parse_graph(data: bytes) -> list[Node]:
+def parse_graph(data: bytes) -> list[GraphNode]:
     """Return the nodes of an object graph, the root first. WireError for other bytes."""
     if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
@@ -61,9 +61,9 @@ def parse_graph(data: bytes) -> list[Node]:
     return nodes
 
 
-def _parse_node(message: Value) -> Node:
+def _parse_node(message: Value) -> GraphNode:
     """Parse a node: its children (field 1), its variable (2) and an optimiser's slots (3)."""
-    node = Node()
+    node = GraphNode()
     for number, value in read_fields(message):
         if number == 1:
             child, name = read_message(value, int, str)
@@ -73,16 +73,16 @@ def _parse_node(message: Value) -> Node:
             if name == _VALUE:
                 node.key, node.full_name = key, full_name
         elif number == 3:
-            node.slots.append(Slot(*read_message(value, int, str, int)))
+            node.slots.append(OptimiserSlot(*read_message(value, int, str, int)))
     return node
 
 
-def encode_graph(nodes: list[Node]) -> bytes:
+def encode_graph(nodes: list[GraphNode]) -> bytes:
     """Return the graph as a protocol buffer."""
     return b"".join(encode_bytes_field(1, _encode_node(node)) for node in nodes)
 
 
-def _encode_node(node: Node) -> bytes:
+def _encode_node(node: GraphNode) -> bytes:
     """Return a node as a protocol buffer."""
     parts = [encode_message_field(1, child, name) for name, child in node.children.items()]
     if node.key is not None:
@@ -105,7 +105,7 @@ def escape_local_name(local_name: str) -> str:
     return local_name.replace(".", "..").replace("/", ".S")
 
 
-def follow_names(nodes: list[Node], start: int, *names: str) -> int | None:
+def follow_names(nodes: list[GraphNode], start: int, *names: str) -> int | None:
     """Follow local names from a node. Return the number of the node reached, or None if a name is missing."""
     number: int | None = start
     for name in names:
@@ -115,7 +115,7 @@ def follow_names(nodes: list[Node], start: int, *names: str) -> int | None:
     return number
 
 
-def find_holders(nodes: list[Node], *names: str) -> Iterator[int]:
+def find_holders(nodes: list[GraphNode], *names: str) -> Iterator[int]:
     """Yield the numbers of the nodes that have children with all these names."""
     for number, node in enumerate(nodes):
         if all(name in node.children for name in names):
