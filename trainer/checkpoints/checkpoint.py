@@ -62,7 +62,7 @@ class State:
     seed: int
     open_files: int
     optimiser: str
-    task: str = ""  # "" if unknown, in converted or older checkpoints
+    task: str = ""  # name of the learned task. "" if unknown, in converted or older checkpoints
     longest: int | None = None  # ids in the longest sequence of training; None if unknown
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
@@ -72,7 +72,7 @@ class State:
 
     @property
     def steps_of_update(self) -> int:
-        """Steps that the numbers of checkpoints count per update."""
+        """Steps per update in the numbers of checkpoints: 1, or MLPerf's micro-steps."""
         return int(self.config.get("steps_per_update") or 1)
 
     @property
@@ -251,7 +251,7 @@ def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
 
 
 class CheckpointWriter:
-    """Runs one write at a time in a daemon thread, which does not keep an interrupted process alive.
+    """Writes checkpoints in a daemon thread, one at a time. The thread does not keep a process alive.
 
     A failure is stored until ``wait`` returns it. on_failure is called immediately, in the thread.
     """

@@ -45,7 +45,7 @@ def find_data_tokenizer(config: Config) -> TokenizerFile | None:
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
     """Return the first dataset at these paths, or None if it no longer exists.
 
-    given: the paths are from the command line, so that a missing dataset is an error.
+    given: whether the paths are from the command line. A missing dataset is then an error.
     """
     if paths is None:
         return None

@@ -17,7 +17,7 @@ from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
 
 _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
-"""Name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
+"""Pattern of checkpoint names in other programs (TensorFlow's, NVIDIA's, Habana's). Group 1: the update."""
 
 
 def open_checkpoint(

@@ -148,8 +148,8 @@ def _make_parser() -> Parser:
 def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]]:
     """Return the tokeniser, whether it lower-cases, and warnings.
 
-    The casing is None for a tokenizer.json, which contains its casing. Warnings: a vocabulary whose name or
-    words do not fit the casing.
+    A tokenizer.json contains its casing, so that None is returned for it. There is a warning if the name or
+    the words of a vocabulary do not fit the casing.
     """
     file = named_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):

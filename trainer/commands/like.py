@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer like``: run another program's command line with its meaning."""
+"""The command line of ``python -m trainer like``: do what another program's command line means."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -198,7 +198,10 @@ def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[
 
 
 def _verify_listed_data(config: Config) -> Config:
-    """Return the configuration with verification switched on if manifests list all data. Otherwise warn."""
+    """Return the configuration with verification of the data switched on, if manifests list all files.
+
+    Otherwise warn that the data are not verified.
+    """
     from bertdata.dataset.discover import find_datasets
     from bertdata.dataset.mixture.weights import split_paths
 

@@ -171,7 +171,7 @@ def _list_usable_configs(command: str) -> list[str]:
 def add_keys_help(
     parser: Parser, shown: Collection[str] | None, command: str, usual: Mapping[str, Any]
 ) -> None:
-    """Add the help of keys to a parser that only prints.
+    """Add the help of keys to a parser that only prints help and never parses.
 
     shown: names of the keys, or None for all keys, other names included.
     """

@@ -5,9 +5,10 @@ from bertdata.errors import UsageError
 
 
 def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
-    """Return the number of examples in a micro-batch, of which an update has ``count``.
+    """Return the number of examples in a micro-batch.
 
-    UsageError in NVIDIA's words if that is not a whole number.
+    UsageError, in the words of NVIDIA's program, if it is not a whole number.
+    update: examples in an update. count: micro-batches in an update.
     divides: False for a program that rounds down instead.
     """
     if count < 1:

@@ -28,7 +28,7 @@ class Meaning:
     def summary(self) -> str:
         """The work, its length, batch size, precision, optimiser and device in one line.
 
-        Keys not set have their defaults.
+        For keys that the command line does not set, it shows the defaults.
         """
         if not self.phases or self.evaluate is not None:
             return self.what

@@ -26,8 +26,7 @@ class DataFile(NamedTuple):
     def text(self, expected: str) -> str:
         """Return the file as text, without a byte-order mark.
 
-        InputError, with a remedy, for a compressed file, a shard, a binary file or an encoding other than
-        UTF-8.
+        InputError, with a remedy, if the file is compressed, binary, a shard of examples, or not in UTF-8.
         expected: what the file should be, for the message.
         """
         path, data = self

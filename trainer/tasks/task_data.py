@@ -82,11 +82,11 @@ class FineTuningData(ABC):
     def check_files(self, given: FinetuningSection, files: "CheckedFiles") -> dict[str, Any]:
         """Check the files before anything is written.
 
-        Return configuration keys that follow from them and the head.
+        Return the configuration keys that follow from the files and the checkpoint's head.
 
-        For a classification these are the labels in the order of their ids: configured, the task's, or the
-        file's, reordered as in the checkpoint's head. InputError for an evaluation file that cannot be
-        scored. DataError for a head that does not fit.
+        A classification returns its labels in the order of their ids. They are the configured labels, the
+        task's or the file's, reordered as in the checkpoint's head. InputError for an evaluation file
+        that cannot be scored. DataError for a head that does not fit.
         """
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:

@@ -99,7 +99,7 @@ def describe_usual_names(given: FinetuningSection, kind: int) -> str:
 
 
 def _find_usual_names(given: FinetuningSection) -> FileNames:
-    """Return the usual names of the distribution that is in task_dir.
+    """Return the usual file names of the published distribution of the task's data that is in task_dir.
 
     All three names come from the same distribution. Another distribution's evaluation file may contain
     training examples. The first distribution whose training file exists is taken, else the first with any

@@ -38,7 +38,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
-"""Names of a directory's file of weights, in order of preference."""
+"""Names that the file of weights in a directory may have. The first that exists is read."""
 
 _INNER = ("model", "state_dict", "model_state_dict", "module")
 """Keys under which training programs store the weights, next to an optimiser's state."""
@@ -64,7 +64,7 @@ _ARCHITECTURES = {
     "cls.": "BertForMaskedLM",
     "": "BertModel",
 }
-"""transformers' class for each prefix of a head. The first match counts."""
+"""transformers' model class by the prefix of the head's tensors. The first prefix that occurs decides."""
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:

@@ -104,7 +104,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
 
 
 def _find_oddity(tensor: Tensor) -> str | None:
-    """Return what makes a tensor unusual, or None for a plain array of numbers."""
+    """Return text about what makes a tensor unusual, such as sparse, or None for a plain array of numbers."""
     kinds = {
         "nested": tensor.is_nested,
         "sparse": tensor.layout is not torch.strided,

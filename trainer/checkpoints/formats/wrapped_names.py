@@ -31,7 +31,7 @@ _OTHERS = {
     "longformer.": "a Longformer",
     "transformer.": "a transformer with names of its own",
 }
-"""What a file contains if its names have this prefix."""
+"""For each prefix of tensor names, text that says what a file with such names contains."""
 
 
 def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:

@@ -17,7 +17,7 @@ _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
 _USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
 _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
-"""Versions whose train_batch_size is the total over all cards."""
+"""Versions of the program in which train_batch_size is the total over all cards."""
 
 
 def resolve(given: Given) -> Meaning:
@@ -54,7 +54,7 @@ def _choose_mode(given: Given) -> str:
 
 
 def _resolve_pretraining(given: Given) -> Meaning:
-    """Return both phases or a single phase."""
+    """Return the pre-training, as both phases or a single phase."""
     numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
     phases = [_make_phase_keys(given, number) for number in numbers]
     until, steps = given["steps_this_run"][0], given["max_steps"][0]

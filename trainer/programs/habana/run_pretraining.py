@@ -83,7 +83,10 @@ def make_packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
 
 
 def _read_mean(given: Given) -> float:
-    """Return the mean number of sequences per pack: from the packer's file, else the program's constant."""
+    """Return the mean number of sequences per packed row.
+
+    It comes from the packer's metadata file, or is the program's constant if there is none.
+    """
     from bertdata.packing.habana_metadata import metadata_path  # imports numpy
 
     path, length = metadata_path(given["input_dir"]), given["max_seq_length"]

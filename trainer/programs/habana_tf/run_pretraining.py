@@ -12,7 +12,7 @@ from trainer.programs.requirements import list_work
 from trainer.workers.launchers import find_rank
 
 _ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
-"""AdamWeightDecay, which in Habana's program divides by the root of v + epsilon^2."""
+"""Keys for AdamWeightDecay. Habana's divides by the root of v + epsilon^2, v the mean squared gradient."""
 
 
 def resolve(given: Given) -> Meaning:

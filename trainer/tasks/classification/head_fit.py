@@ -77,7 +77,7 @@ def take_head_labels(
 
 
 def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
-    """Return the remedy for a head of another size, as the end of the error."""
+    """Return the end of an error about a head without a row for each label: what to do about it."""
     if resumes:
         return "; a run keeps its labels: begin another one, in another --output-dir"
     if not trains:

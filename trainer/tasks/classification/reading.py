@@ -93,7 +93,7 @@ def _read_json_objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
 
 
 def _convert_to_text(value: Any) -> str:
-    """Return a JSON value as a text."""
+    """Return a JSON value as the text of a table's cell: texts unchanged, other values as JSON."""
     if isinstance(value, str | NumberText):
         return str(value)
     return json.dumps(value, default=str)

@@ -72,7 +72,7 @@ class Classification(FineTuning):
         return make_classifier(shape, len(self.task.labels), attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError if the checkpoint lacks the head, or a layer before it."""
+        """Raise DataError if the checkpoint lacks the classification head, or a layer before the head."""
         super().check_head(missing, path)
         _refuse_missing_layers(missing, path)
 

@@ -32,7 +32,10 @@ class Context:
     starts: list[int]
 
     def word_at(self, place: int) -> int:
-        """Return the index of the word at this offset, or before it. -1 before the first word."""
+        """Return the index of the word that contains this offset, or of the last word before it.
+
+        It is -1 before the first word.
+        """
         return bisect_right(self.starts, place) - 1
 
 
@@ -236,7 +239,7 @@ def _read_entries(file: DataFile) -> Iterator[Entry]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Return whether the entry has its own context, judged by its keys."""
+    """Return whether the entry is flat, which means that it contains its context. Its keys tell."""
     return (
         isinstance(value, dict) and "paragraphs" not in value and bool({"context", "question"} & set(value))
     )

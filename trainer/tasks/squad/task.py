@@ -54,7 +54,7 @@ _THE_TEXT = "the text"
 class Squad(FineTuning):
     """Task that learns the first and the last token of the answer.
 
-    The loss is the mean of both cross entropies over the sequence.
+    The loss is the mean of two cross entropies, for the first and the last token, over the sequence.
 
     With answers_over_padding, the softmax in training includes the row's padding, as in the original
     programs.

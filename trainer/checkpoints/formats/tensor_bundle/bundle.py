@@ -113,7 +113,7 @@ class BundleEntry:
         return cls(dtype, shape, shard, offset, size, crc, sliced=7 in dict(read_fields(data)))
 
     def encode(self) -> bytes:
-        """Return the entry as a BundleEntryProto."""
+        """Encode the entry as the bytes of a BundleEntryProto."""
         shape = b"".join(encode_message_field(2, size) for size in self.shape)
         place = (self.shard, self.offset, self.size)
         numbers = b"".join(encode_number_field(number, value) for number, value in enumerate(place, 3))

@@ -47,7 +47,7 @@ class GraphNode:
 
 
 def parse_graph(data: bytes) -> list[GraphNode]:
-    """Return the nodes of an object graph, the root first. WireError for other bytes."""
+    """Return the nodes of an object graph, the root first. WireError if the bytes are not an object graph."""
     if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
     nodes = [_parse_node(value) for number, value in read_fields(data) if number == 1]

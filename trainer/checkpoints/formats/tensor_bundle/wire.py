@@ -39,7 +39,7 @@ def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
 
 
 def read_bytes(data: bytes, start: int, size: int) -> bytes:
-    """Return ``size`` bytes from an offset. WireError if there are fewer."""
+    """Return ``size`` bytes from offset ``start``. WireError if the data end earlier."""
     found = data[start : start + size]
     if len(found) < size:
         raise WireError(f"ends after {len(found)} of {size} bytes")
@@ -95,7 +95,7 @@ def _convert_value(value: Value, kind: type[int | bytes | str]) -> Any:
 
 
 def encode_message_field(number: int, *values: int | str) -> bytes:
-    """Return a field with a message whose fields 1, 2, ... have these values."""
+    """Encode a field that contains a message, whose fields 1, 2, ... have these values."""
     made = (
         encode_number_field(place, value) if isinstance(value, int) else encode_text_field(place, value)
         for place, value in enumerate(values, 1)
@@ -104,20 +104,20 @@ def encode_message_field(number: int, *values: int | str) -> bytes:
 
 
 def encode_number_field(number: int, value: int) -> bytes:
-    """Return a field with a number of 0 or more. Nothing for 0, which is the default."""
+    """Encode a field that contains a number of 0 or more. Return nothing for 0, which is the default."""
     return encode_varint(number << 3 | _VARINT) + encode_varint(value) if value else b""
 
 
 def encode_bytes_field(number: int, value: bytes) -> bytes:
-    """Return a field with bytes or a message, even if empty."""
+    """Encode a field that contains bytes or a message. An empty value is encoded too."""
     return encode_varint(number << 3 | _BYTES) + encode_varint(len(value)) + value
 
 
 def encode_text_field(number: int, value: str) -> bytes:
-    """Return a field with a text. Nothing for an empty text, which is the default."""
+    """Encode a field that contains a text. Return nothing for an empty text, which is the default."""
     return encode_bytes_field(number, value.encode()) if value else b""
 
 
 def encode_fixed32_field(number: int, value: int) -> bytes:
-    """Return a field with a 32-bit number."""
+    """Encode a field that contains a 32-bit number."""
     return encode_varint(number << 3 | _FIXED32) + struct.pack("<I", value)
