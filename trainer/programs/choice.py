@@ -57,7 +57,7 @@ FUNCTIONS: Mapping[str, Callable[[Given], Meaning]] = {
 
 
 @cache
-def keys() -> Mapping[str, Mapping[str, Any]]:
+def get_all_key_schemas() -> Mapping[str, Mapping[str, Any]]:
     """Return the JSON Schema of each configuration key, including keys for single devices."""
     return {**get_device_key_schemas(), **get_key_schemas()}
 
@@ -66,7 +66,7 @@ DOOR = Door(
     command="python -m trainer like",
     ours="python -m trainer",
     folder=Path(__file__).parent,
-    keys=keys,
+    keys=get_all_key_schemas,
     printing="prints the configuration instead of training",
     rewritings={
         "habana-tf/demo_bert.py": habana_tf_demo.rewrite_arguments,

@@ -6,7 +6,7 @@ OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 """Parts of the names of weights without weight decay in programs derived from Google's."""
 
 
-def mlperf(
+def make_mlperf_schedule(
     rate: float,
     steps: int,
     warmup: Warmup,
@@ -30,7 +30,7 @@ def mlperf(
     return rate_at
 
 
-MLPERF = ScheduleKind(formula=mlperf)
+MLPERF = ScheduleKind(formula=make_mlperf_schedule)
 
 LAMB = Preset(decay_skips=OF_TENSORFLOW, trust="named", schedule="mlperf", clipping="per_micro_batch")
 
