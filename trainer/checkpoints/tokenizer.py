@@ -123,7 +123,10 @@ def _name_tokenizer(file: TokenizerFile) -> str:
 def _find_in_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """Return tokeniser and casing of the training data, at its current, former or moved place."""
+    """Return the tokeniser and the casing of the training data.
+
+    The data may be in ``train_data``, where they were during training, or where they were moved to.
+    """
     recorded = _read_settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:

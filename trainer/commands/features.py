@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> None:
     else:
         check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
     source = read_file(given.file)
-    settings, make = task.asked_for(given, source, settings)
+    settings, make = task.prepare_requested_features(given, source, settings)
     if given.dataset is not None:
         found = make_feature_set(given.dataset, source, tokenizer, settings, make)
         line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"

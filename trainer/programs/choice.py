@@ -1,7 +1,7 @@
-"""The programs of ``python -m trainer like``: their TOML files, and functions for what a file cannot express.
+"""The programs that ``python -m trainer like`` knows, each described by a TOML file.
 
-A program is the file VENDOR/PROGRAM.toml. If some keys must be computed, ``resolve`` in the Python module
-next to it does that, and is listed in FUNCTIONS.
+The file VENDOR/PROGRAM.toml lists the program's flags and the configuration keys that they set. Keys that
+must be computed come from the function ``resolve`` of the Python module next to it, listed in FUNCTIONS.
 """
 
 from collections.abc import Callable, Mapping

@@ -13,7 +13,7 @@ from bertdata.io import storage
 from trainer.programs.shapes import BERT_BASE, BERT_LARGE
 
 KEEP_ALL = 1 << 30
-"""More checkpoints than any run has."""
+"""Value of keep_checkpoints for programs that never delete a checkpoint."""
 
 _STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
 

@@ -41,7 +41,7 @@ class TaskEvaluation(ABC):
     def kept(self) -> Any:
         """Return what ``add`` has stored on this worker, in the order of the examples.
 
-        The value must be representable as JSON, in which it is sent to other workers.
+        The value is sent to other workers as JSON.
         """
         return None
 

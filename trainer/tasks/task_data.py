@@ -58,9 +58,9 @@ class CheckedFiles(NamedTuple):
 
 
 class FineTuningData(ABC):
-    """The data side of a fine-tuning task: files, features and scores.
+    """Interface with which commands check a fine-tuning task's files, make features and compute scores.
 
-    settings: class of the settings of features.
+    settings: class of the settings that determine the task's features.
     feature_flags: flags of ``features`` that are settings of this task only.
     refused: flags of ``features`` and ``score`` that only other tasks have.
     """
@@ -70,12 +70,12 @@ class FineTuningData(ABC):
     refused: ClassVar[tuple[str, ...]]
 
     @classmethod
-    def feature_length(cls, config: Config) -> int:
+    def choose_feature_length(cls, config: Config) -> int:
         """Return the number of token ids in a feature: the configured number, else the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
 
     @abstractmethod
-    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+    def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         """Return the usual names of the task's files, one entry for each published distribution."""
 
     @abstractmethod
@@ -94,14 +94,16 @@ class FineTuningData(ABC):
         return []
 
     @abstractmethod
-    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
+    def prepare_configured_features(
+        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+    ) -> Making:
         """Return the settings of the configured features, and the function that makes them.
 
         length: ids in a feature. labelled: whether labels are read.
         """
 
     @abstractmethod
-    def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
+    def prepare_requested_features(self, given: Namespace, source: DataFile, settings: Any) -> Making:
         """Return the settings of the features that the flags of ``features`` describe, and their function.
 
         settings: settings that follow from the flags alone, to be completed from the file.

@@ -95,7 +95,7 @@ def describe_usual_names(given: FinetuningSection, kind: int) -> str:
 
     kind: 0 for training, 1 for evaluation, 2 for prediction.
     """
-    return " and no ".join(names[kind] for names in find_task_data(given.task).usual_names(given))
+    return " and no ".join(names[kind] for names in find_task_data(given.task).list_usual_names(given))
 
 
 def _find_usual_names(given: FinetuningSection) -> FileNames:
@@ -105,7 +105,7 @@ def _find_usual_names(given: FinetuningSection) -> FileNames:
     training examples. The first distribution whose training file exists is taken, else the first with any
     existing file.
     """
-    usual, folder = find_task_data(given.task).usual_names(given), given.task_dir
+    usual, folder = find_task_data(given.task).list_usual_names(given), given.task_dir
     if folder is None or len(usual) == 1:
         return usual[0]
     there = {names: [storage.exists(storage.join(folder, name)) for name in names] for names in usual}
@@ -123,8 +123,10 @@ def make_features(
     """
     source, tokenizer = read_file(path), load_configured_tokenizer(config)
     task = find_task_data(config.task)
-    length = task.feature_length(config)
-    settings, make = task.configured(config.finetuning, length, training=training, labelled=labelled)
+    length = task.choose_feature_length(config)
+    settings, make = task.prepare_configured_features(
+        config.finetuning, length, training=training, labelled=labelled
+    )
     name = make_feature_set_name(source, tokenizer.vocabulary, settings)
     directory = storage.join(str(config.run.output_dir), f"{FEATURES}/{name}")
     made = make_feature_set(directory, source, tokenizer, settings, make)

@@ -40,7 +40,7 @@ class CudaSection(DeviceSection):
 
 @dataclass(frozen=True, kw_only=True)
 class HpuSection(DeviceSection):
-    """Keys for Gaudi."""
+    """Keys for Intel's Gaudi cards (HPUs)."""
 
     use_fused_lamb: bool | None = declare_device_key("use the vendor's LAMB; no: use this trainer's")
     use_lazy_mode: bool | None = declare_device_key("older name of mode lazy")

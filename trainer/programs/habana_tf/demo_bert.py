@@ -41,7 +41,7 @@ def _is_for_shell_script(words: Sequence[str]) -> bool:
 
 
 def _order_words(words: Sequence[str]) -> list[str]:
-    """Return the sub-command first, then the flags. -v may have no value."""
+    """Return the words with the sub-command first, then the flags. The flag -v may have no value."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):

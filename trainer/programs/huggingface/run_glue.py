@@ -73,7 +73,7 @@ def _make_table_keys(given: Given) -> dict[str, Any]:
 def _has_scores(path: str) -> bool:
     """Return whether the program would read a table's labels as floats, and so learn a score.
 
-    False for a table that is not here or cannot be read. Reading it later gives the error.
+    Return False for a table that is missing or unreadable, since fine-tuning reports that later.
     """
     if not is_local_file(path):
         return False

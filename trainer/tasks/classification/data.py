@@ -46,7 +46,7 @@ class TableData(FineTuningData):
         *("na_prob_file", "na_prob_thresh"),
     )
 
-    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+    def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         task = TASKS[given.task]
         return [task.files, *task.other_files]
 
@@ -82,12 +82,16 @@ class TableData(FineTuningData):
         """Return the labels by id with their counts, or the range of the scores."""
         return [describe_dataset_labels(make_configured_task(given), data)]
 
-    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
+    def prepare_configured_features(
+        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+    ) -> Making:
         task = make_configured_task(given)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
         return fill_in_settings(task, sizes, labelled=labelled), partial(make_pair_examples, task)
 
-    def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
+    def prepare_requested_features(
+        self, given: Namespace, source: DataFile, settings: ClassificationSettings
+    ) -> Making:
         """Return the settings of the features, and the function that makes them.
 
         Without --labels, the labels are the table's, sorted.

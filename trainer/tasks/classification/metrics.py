@@ -76,7 +76,7 @@ METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
     "matthews": (compute_matthews, ("mcc",)),
     "correlation": (compute_correlations, ("pearson", "spearmanr", "corr")),
 }
-"""For each name of a task's metrics, the function and the names of its results."""
+"""For each value of ClassificationTask.metrics, the function that computes them and its results' names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -186,7 +186,7 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # trained here
+    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # by this trainer
     pair = _make_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
@@ -194,7 +194,7 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     model = make_classifier(opened.shape, opened.head.rows).eval()
     _refuse_missing_layers(opened.fill_from(model), opened.source)
     longest = opened.shape.max_position_embeddings
-    length = min(TableData.feature_length(config), longest) if is_trained else longest
+    length = min(TableData.choose_feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     opened.warn_of_length(len(feature.ids))
     with torch.no_grad():

@@ -34,7 +34,7 @@ class SquadData(FineTuningData):
     )
     refused = (*TABLE_FLAGS, "no_labels")
 
-    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+    def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         version = "v2.0" if given.version_2_with_negative else "v1.1"
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
@@ -50,10 +50,14 @@ class SquadData(FineTuningData):
             )
         return {}
 
-    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
+    def prepare_configured_features(
+        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+    ) -> Making:
         return make_squad_settings(given, length, training=training), make_squad_examples
 
-    def asked_for(self, given: Namespace, source: DataFile, settings: SquadSettings) -> Making:
+    def prepare_requested_features(
+        self, given: Namespace, source: DataFile, settings: SquadSettings
+    ) -> Making:
         return settings, partial(make_squad_examples, shuffle=given.shuffled)
 
     def score(self, given: Namespace) -> Scores:

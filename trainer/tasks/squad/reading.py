@@ -254,7 +254,7 @@ def _read_lines(text: str, name: str) -> Iterator[Entry]:
 
 
 def _read_nested(articles: list[Any], name: str) -> Iterator[Entry]:
-    """Yield the entries of all paragraphs. Their place is only the file, since their ids identify them."""
+    """Yield the entries of all paragraphs. Messages name only the file and the id of the question."""
     for number, article in enumerate(articles):
         where = f"{name}: data {number}"
         for place, paragraph in enumerate(_get_member(article, "paragraphs", list, where)):

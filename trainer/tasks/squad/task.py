@@ -233,7 +233,7 @@ def _format_answer(given: Namespace, opened: Trained, question: str, name: str, 
     model = make_answerer(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
-    length = min(SquadData.feature_length(config), opened.shape.max_position_embeddings)
+    length = min(SquadData.choose_feature_length(config), opened.shape.max_position_embeddings)
     questions = [Question(id="question", text=question, context=split_context(context))]
     keys = config.finetuning
     settings = make_squad_settings(keys, length, training=False)
