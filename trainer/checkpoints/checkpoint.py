@@ -68,7 +68,7 @@ class State:
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
-    files: dict[str, str] = field(default_factory=dict)  # md5 of each other file by name
+    files: dict[str, str] = field(default_factory=dict)  # md5 by name, of all files except state.json
 
     @property
     def steps_of_update(self) -> int:

@@ -222,7 +222,7 @@ def _find_task(config: Config) -> str:
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan as JSON, with the figures that follow from it: seconds, bytes, fractions."""
+    """Return the plan as JSON, with figures about it such as the seconds and the memory that it needs."""
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
     return {

@@ -40,7 +40,7 @@ _OF_GENERATION = """
 """Keys about text generation, which transformers 4 writes into every config.json."""
 
 HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split())
-"""Keys that have no effect on the models here."""
+"""Keys that have no effect on the models of this trainer, so that they are ignored without a warning."""
 
 
 class SupportedValues(NamedTuple):

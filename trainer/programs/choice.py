@@ -53,7 +53,7 @@ FUNCTIONS: Mapping[str, Callable[[Given], Meaning]] = {
     "nvidia/run_squad.py": nvidia_squad.resolve,
     "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.resolve,
 }
-"""The function of each program, by the program's name."""
+"""The function that translates a parsed command line, for each program whose TOML file does not suffice."""
 
 
 @cache
@@ -87,7 +87,10 @@ def load_programs() -> Mapping[str, Program]:
 
 
 def find_program(name: str) -> Program:
-    """Return the program of this name, or in this file. UsageError names the nearest."""
+    """Return the program of this name, or the program that a TOML file at this path describes.
+
+    UsageError for an unknown name suggests the nearest known program.
+    """
     return choice.find_program(DOOR, name)
 
 

@@ -80,7 +80,7 @@ def make_phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
 
 
 def make_plain_meaning(program: Program, given: Given) -> Meaning:
-    """Return the meaning of a command line of a program without a function: its TOML file says everything.
+    """Translate a command line of a program that its TOML file describes completely, without a function.
 
     If a flag with two values is a configuration key, there are two phases. Phase 2 continues from phase 1.
     """

@@ -1,4 +1,4 @@
-"""Google's run_classifier.py (CoLA, MNLI and MRPC): the meaning of its command lines."""
+"""Translate the command lines of Google's run_classifier.py (CoLA, MNLI and MRPC) to this trainer's keys."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError

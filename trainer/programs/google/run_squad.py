@@ -1,4 +1,4 @@
-"""Google's run_squad.py: the meaning of its command lines."""
+"""Translate the command lines of Google's run_squad.py to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError

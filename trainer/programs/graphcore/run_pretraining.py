@@ -1,4 +1,4 @@
-"""Graphcore's run_pretraining.py: the meaning of its command lines and its JSON file."""
+"""Translate the command lines and the JSON file of Graphcore's run_pretraining.py to this trainer's keys."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Graphcore's run_squad.py: the meaning of its command lines and its JSON file."""
+"""Translate the command lines and the JSON file of Graphcore's run_squad.py to this trainer's keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Habana's demo_bert.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of Habana's demo_bert.py for PyTorch to this trainer's configuration."""
 
 from typing import Any
 

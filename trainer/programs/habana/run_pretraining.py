@@ -1,4 +1,4 @@
-"""Habana's run_pretraining.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of Habana's run_pretraining.py for PyTorch to this trainer's configuration."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Habana's demo_bert.py for TensorFlow, and its shell script: the meaning of their command lines."""
+"""Translate the command lines of Habana's demo_bert.py for TensorFlow and of its shell script."""
 
 from collections.abc import Sequence
 from dataclasses import replace

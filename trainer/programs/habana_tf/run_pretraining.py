@@ -1,4 +1,4 @@
-"""Habana's run_pretraining.py for TensorFlow: the meaning of its command lines."""
+"""Translate the command lines of Habana's run_pretraining.py for TensorFlow to this trainer's keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Hugging Face's run_glue.py (GLUE's tasks and a user's tables): the meaning of its command lines."""
+"""Translate the command lines of Hugging Face's run_glue.py (GLUE's tasks and a user's tables)."""
 
 import io
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Hugging Face's run_qa.py (SQuAD 1.1 and 2.0): the meaning of its command lines."""
+"""Translate the command lines of Hugging Face's run_qa.py (SQuAD 1.1 and 2.0) to this trainer's keys."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError

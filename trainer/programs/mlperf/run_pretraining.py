@@ -1,4 +1,4 @@
-"""MLPerf's run_pretraining.py: the meaning of its command lines.
+"""Translate the command lines of MLPerf's run_pretraining.py to this trainer's configuration.
 
 The program counts micro-steps, of which an update has --steps_per_update. With the key steps_per_update, this
 trainer counts micro-steps too in names of checkpoints, log lines, global_step and TensorFlow's state file.

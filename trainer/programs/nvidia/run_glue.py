@@ -1,4 +1,4 @@
-"""NVIDIA's run_glue.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of NVIDIA's run_glue.py for PyTorch to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError

@@ -1,4 +1,4 @@
-"""NVIDIA's run_pretraining.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of NVIDIA's run_pretraining.py for PyTorch to this trainer's configuration."""
 
 import math
 from typing import Any

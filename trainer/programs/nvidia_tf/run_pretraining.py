@@ -1,4 +1,4 @@
-"""NVIDIA's run_pretraining.py for TensorFlow: the meaning of its command lines."""
+"""Translate the command lines of NVIDIA's run_pretraining.py for TensorFlow to this trainer's keys."""
 
 from typing import Any
 

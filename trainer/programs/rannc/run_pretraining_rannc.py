@@ -1,4 +1,4 @@
-"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables and positional arguments."""
+"""Translate the environment variables and positional arguments of RaNNC's run_pretraining_rannc.sh."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -180,7 +180,7 @@ def _find_assumed_heading(
 ) -> list[str] | None:
     """Return the first row if it is only assumed to be the heading.
 
-    None if the columns are set by name, since the table must then have a heading.
+    Return None if the columns are set by name, since the table must then have a heading.
 
     InputError if the row's label shows that it is an example.
     """
