@@ -34,7 +34,7 @@ from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
 from trainer.devices.cuda_attention import flash_attention
 from trainer.model.headed import BertForPreTraining
-from trainer.tasks.pretraining import cross_entropy, pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss, cross_entropy
 from trainer.tasks.task import Outcome, RowLosses
 from trainer.update.half_weights import HalfWeights, linear_weights
 
@@ -120,7 +120,7 @@ class CompiledStep(nn.Module):
         self.model, self.row_losses = model, row_losses
 
     def forward(self, batch: FlatBatch) -> Outcome:
-        return pretraining_loss(self.model(batch), batch, self.row_losses)
+        return compute_pretraining_loss(self.model(batch), batch, self.row_losses)
 
 
 def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:

@@ -8,11 +8,11 @@ from bertdata.config.declared import MAX_FLOAT, MAX_INTEGER
 from bertdata.config.value_check import list_types
 from bertdata.loaders.modernbert.settings import ModernBertSettings, TokenWarmup
 from bertdata.loaders.modernbert.warmup import BatchWarmup
-from trainer.config.files import shipped_configs
+from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
 from trainer.config.schedules.form import Schedule, Warmup
-from trainer.config.settings import SECTIONS, Config, device_properties, other_names, properties
+from trainer.config.settings import SECTIONS, Config, get_device_key_schemas, get_key_schemas, get_other_names
 from trainer.plugins import find, names
 from trainer.run.course import UpdateCourse, grow
 
@@ -66,16 +66,16 @@ _WIDTH, _HEIGHT, _EDGE, _STEPS = 120, 48, 4, 100
 def page() -> str:
     """Return the text of docs/configuration.md."""
     parts = [_HEAD, _shipped(), _KEYS]
-    keys = properties()
+    keys = get_key_schemas()
     for section in SECTIONS:
         title = TITLES[section]
         names = [name for name, item in keys.items() if item.get("section") == section]
         parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_rows(names, keys)}")
-    options = device_properties()
+    options = get_device_key_schemas()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")
-    others = "".join(f"`{name}` is `{key}`. " for name, key in other_names().items()).strip()
+    others = "".join(f"`{name}` is `{key}`. " for name, key in get_other_names().items()).strip()
     return "\n".join([*parts, f"### Other spellings and older names\n\n{others}\n"])
 
 
@@ -103,7 +103,7 @@ appended.
 
 def _shipped() -> str:
     """Return the table of configurations that come with the trainer."""
-    rows = "".join(_shipped_row(name) for name in shipped_configs())
+    rows = "".join(_shipped_row(name) for name in find_shipped_configs())
     columns = ("configuration", "source", "examples of an update", "updates", "learning rate, warm-up")
     heading = " | ".join([*columns, "data", "device"])
     return f"| {heading} |\n|{'---|' * 7}\n{rows}"

@@ -30,8 +30,8 @@ from tools.configuration_page import pictures
 from tools.objective_schema import manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
-from trainer.config.settings import properties
-from trainer.programs.choice import DOOR, meaning_of, programs
+from trainer.config.settings import get_key_schemas
+from trainer.programs.choice import DOOR, find_meaning, load_programs
 from trainer.programs.meaning import Meaning
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +45,7 @@ PICTURES = ROOT / "docs" / "schedules"
 
 def pages() -> dict[str, str]:
     """Return the text of each page by file name. README.md lists the pages."""
-    known = [*programs().values(), *choice.programs(like.DOOR).values()]
+    known = [*load_programs().values(), *choice.programs(like.DOOR).values()]
     return {"README.md": _index()} | {page_name(program.name): page(program) for program in known}
 
 
@@ -56,7 +56,7 @@ def page_name(program: str) -> str:
 
 def _index() -> str:
     """Return the page that lists all programs."""
-    ours = _rows(programs(), TESTS)
+    ours = _rows(load_programs(), TESTS)
     makers = _rows(choice.programs(like.DOOR), TOOLKIT_TESTS)
     return f"""\
 # Other programs' command lines
@@ -154,7 +154,7 @@ def _others(program: Program) -> str:
     rows = []
     for line in program.also_published:
         with _environment({}):
-            summary = meaning_of(program, program.read(split(line))).summary
+            summary = find_meaning(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
     return "| also published, after the program's name | meaning |\n|---|---|\n" + "".join(rows)
 
@@ -189,13 +189,13 @@ def _resolution(program: Program, line: str) -> str:
     given = program.read(split(line.replace("\\\n", " ")))
     if program.door is like.DOOR:
         return _keys({"value": like.described(given.keys())})
-    meaning = meaning_of(program, given)
+    meaning = find_meaning(program, given)
     return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_keys(_columns(meaning))}"
 
 
 def _keys(columns: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of keys, with a column per phase."""
-    order = {name: number for number, name in enumerate(properties())}
+    order = {name: number for number, name in enumerate(get_key_schemas())}
     found = dict.fromkeys(name for column in columns.values() for name in column)
     names = sorted(found, key=lambda name: order.get(name, len(order)))
     heading = f"| key | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
@@ -245,7 +245,7 @@ def schemas() -> dict[str, str]:
     ignored = "Keys without a description are written by other programs and change nothing here."
     keys = ModernBertConfig.file_keys() | ModelConfig.file_keys()
     return {
-        "trainer.json": _schema(trainer, f"{made}.", properties()),
+        "trainer.json": _schema(trainer, f"{made}.", get_key_schemas()),
         "model.json": _schema(model, f"{made}model.py. {ignored}", keys),
         "manifest.json": manifest_schema((SCHEMAS / "manifest.json").read_text(encoding="utf-8")),
     }

@@ -35,9 +35,9 @@ def _run(words: list[str]) -> int:
             find("command", words[0])(words[1:])
         except UnknownKeyError as error:
             # slow to import, as it reads the tables of all programs
-            from trainer.commands.foreign_names import with_programs
+            from trainer.commands.foreign_names import add_name_hints
 
-            raise with_programs(error) from None
+            raise add_name_hints(error) from None
     return 0
 
 

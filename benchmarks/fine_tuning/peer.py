@@ -17,7 +17,7 @@ import transformers
 from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
 from trainer.tasks.classification.presets import TASKS as TABLES
-from trainer.tasks.classification.reading import label_ids, read_pairs
+from trainer.tasks.classification.reading import convert_labels, read_pairs
 from trainer.tasks.data_file import read_file
 
 EVALUATED = 32  # examples of a batch
@@ -31,7 +31,7 @@ def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[
     found = tokenizer(firsts, seconds, truncation=True, max_length=task.length)
     return [
         {**{name: found[name][number] for name in found}, "labels": int(label)}
-        for number, label in enumerate(label_ids(pairs, table))
+        for number, label in enumerate(convert_labels(pairs, table))
     ]
 
 

@@ -14,7 +14,7 @@ import transformers
 from benchmarks.fine_tuning.peer import make_model, make_trainer
 from benchmarks.fine_tuning.task import BenchmarkTask, TaskData
 from bertdata.dataset.reader import OpenedDataset, open_dataset
-from trainer.checkpoints.checkpoint import new_state
+from trainer.checkpoints.checkpoint import make_initial_state
 from trainer.checkpoints.source import open_checkpoint
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -79,7 +79,7 @@ def ends_updates(config: Config, data: TaskData) -> Step:
     """An update of our trainer, from the weights."""
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
-    fresh = new_state(config, shape, "", "")
+    fresh = make_initial_state(config, shape, "", "")
     training = Training(begun, runtime.make_model(begun, shape), fresh)
     load_from("weights", str(data.weights), training, config.update.examples(1))
     return lambda batch: training.update([Update([batch], Position(0, 0))])

@@ -4,7 +4,7 @@ from benchmarks.gpu.clock import add_peak_memory, seconds_of
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.gpu.updates import phase_data
-from trainer.checkpoints.checkpoint import new_state
+from trainer.checkpoints.checkpoint import make_initial_state
 from trainer.data.rows import find_rows
 from trainer.run.compiling import compile_shapes
 from trainer.run.planned_updates import PlannedUpdates
@@ -17,7 +17,7 @@ def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
     config = sizes.config(phase, compile_only=True)
     data = phase_data(config, sizes.phases[phase].fill)
     runtime, shape = open_runtime(config), find_model_config(config, data)
-    training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
+    training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, data.digest))
     planned = PlannedUpdates(runtime, find_rows(config, data))
     seconds = seconds_of(lambda: compile_shapes(training, planned), sizes.device)
     figures.add("compile-only", seconds, "s")

@@ -14,7 +14,7 @@ from benchmarks.gpu.kernels import KINDS, times_by_kind
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
-from trainer.checkpoints.checkpoint import new_state
+from trainer.checkpoints.checkpoint import make_initial_state
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
@@ -70,7 +70,7 @@ def updates(
     data = phase_data(config, sizes.phases[phase].fill)
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(config, data)
-    training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
+    training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, data.digest))
     drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
     def make(update: Update) -> None:

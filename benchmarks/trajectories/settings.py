@@ -14,7 +14,7 @@ from trainer.config.files import read_config
 from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION
 from trainer.config.sections.section import Section
 from trainer.config.settings import DEVICE_OPTIONS, Config
-from trainer.programs.choice import DOOR, meaning_of
+from trainer.programs.choice import DOOR, find_meaning
 from trainer.run.finetune import schedule_of_epochs
 
 _LENGTH, _MASKS = "64", "10"
@@ -62,7 +62,7 @@ def _door_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
     for pattern, words in _DOORS.items():
         if re.search(pattern, run.original):
             line = read_line(DOOR, words(run))
-            phases = meaning_of(line.program, line.given).phases
+            phases = find_meaning(line.program, line.given).phases
             is_second = "--phase2" in run.settings
             return dict(phases[-1 if is_second else 0])
     return None

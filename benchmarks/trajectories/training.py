@@ -21,7 +21,7 @@ from bertdata.examples.classification.batch import LabelledBatch
 from bertdata.examples.mlm.batch import MlmBatch
 from bertdata.examples.squad.batch import SquadBatch
 from bertdata.records import ShardLayout
-from trainer.checkpoints.checkpoint import new_state
+from trainer.checkpoints.checkpoint import make_initial_state
 from trainer.checkpoints.source import open_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
@@ -81,7 +81,7 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
             shape = find_continued_shape(runtime, data)
         else:
             shape = _tuned_shape(config, start)
-        training = Training(runtime, make_model(runtime, shape), new_state(config, shape, "", ""))
+        training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, "", ""))
         load_from("weights", str(start), training, config.update.examples(1))
         training.schedule, late = _in_order(training.schedule, run)
         ours = _losses(training, run, layout, made)

@@ -102,7 +102,12 @@ def test_a_key_added_to_a_section_works_at_once_in_flag_help_file_and_checkpoint
     class WithCats(Config):
         reports: WithKey = field(default_factory=WithKey)
 
-    caches = (settings.properties, settings.known_names, settings.other_names, settings.phase_names)
+    caches = (
+        settings.get_key_schemas,
+        settings.get_known_names,
+        settings.get_other_names,
+        settings.get_phase_names,
+    )
     with monkeypatch.context() as patch:
         patch.setattr(settings, "Config", WithCats)
         patch.setattr("trainer.config.flags.Config", WithCats)

@@ -3,13 +3,13 @@
 import re
 
 from tests.support.paths import ROOT
-from trainer.config.settings import section_keys
+from trainer.config.settings import list_section_keys
 
 PAGE = (ROOT / "docs" / "splitting.md").read_text(encoding="utf-8")
 
 
 def test_the_pages_tables_have_every_key_of_the_section():
-    assert not [name for name in section_keys("split") if name not in words(PAGE)]
+    assert not [name for name in list_section_keys("split") if name not in words(PAGE)]
 
 
 def words(text: str) -> set[str]:

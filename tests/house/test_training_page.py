@@ -10,7 +10,7 @@ from schemas.faults import faults
 from tests.support.paths import ROOT
 from tools.configuration_page import SOURCES, page, pictures
 from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, pages, schemas
-from trainer.config.files import shipped_configs
+from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_config, make_configs
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -45,7 +45,7 @@ def test_the_published_schemas_are_what_the_code_declares():
 
 def test_the_page_of_the_configuration_is_what_the_code_declares():
     assert CONFIGURATION.read_text(encoding="utf-8") == page(), "python -m tools.program_pages writes it anew"
-    assert sorted(SOURCES) == sorted(shipped_configs())
+    assert sorted(SOURCES) == sorted(find_shipped_configs())
 
 
 def test_the_pictures_of_the_schedules_are_what_the_code_computes():

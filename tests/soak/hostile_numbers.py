@@ -31,8 +31,8 @@ from bertdata.config.value_check import list_types
 from tests.soak.hostile_checkpoints import Ending, ran
 from tests.soak.hostile_files import make_place, wrong
 from trainer.__main__ import main as trainer
-from trainer.config.settings import known_names
-from trainer.programs.choice import programs
+from trainer.config.settings import get_known_names
+from trainer.programs.choice import load_programs
 
 SECONDS = 20
 """Of the processor."""
@@ -101,7 +101,7 @@ def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
         yield name, bertdata, list(words), _flags_of(words)
     numeric = [
         f"--{name.replace('_', '-')}"
-        for name, schema in known_names().items()
+        for name, schema in get_known_names().items()
         if not {"integer", "number"}.isdisjoint(list_types(schema)) and name not in _STARTS_PROCESSES
     ]
     yield "pretrain", trainer, list(_RUN), numeric
@@ -114,7 +114,7 @@ def commands() -> Iterator[tuple[str, Any, list[str], list[str]]]:
         "--vocab-size=16",
     ]
     yield "split", trainer, split, [*numeric, "--devices", "--memory", "--stages", "--copies"]
-    for program, facts in programs().items():
+    for program, facts in load_programs().items():
         published = shlex.split(facts.published[0])  # the last of a flag's values counts
         yield f"like {program}", trainer, ["like", program, *published], _flags_of_program(program)
 

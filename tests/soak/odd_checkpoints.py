@@ -21,7 +21,7 @@ from bertdata.shards.example_proto import encode_varint
 from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.formats.nvidia import split_by_decay
 from trainer.checkpoints.formats.tensor_bundle.bundle import BundleEntry, encode_header, write_bundle
-from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, Node, encode_graph
+from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY, GraphNode, encode_graph
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining
 
@@ -277,8 +277,10 @@ def named(prefix: str) -> Make:
 
 def many_layers(count: int) -> bytes:
     """Objects that all lead to the same numbered layers, none of which is one."""
-    layers = Node({str(number): 1 for number in range(count)})
-    return encode_graph([Node(), Node(), layers, *(Node({"_transformer_layers": 2}) for _ in range(count))])
+    layers = GraphNode({str(number): 1 for number in range(count)})
+    return encode_graph(
+        [GraphNode(), GraphNode(), layers, *(GraphNode({"_transformer_layers": 2}) for _ in range(count))]
+    )
 
 
 BUNDLES: dict[str, Make] = {
@@ -293,8 +295,10 @@ BUNDLES: dict[str, Make] = {
     "updates without data": variable((), 8, 9),
     "a NUL in the name of the newest": named("a\0b"),
     "layers that all objects share": graph(lambda: many_layers(3000)),
-    "a number of 5000 digits": graph(lambda: encode_graph([Node({f"layer_with_weights-{'9' * 5000}": 0})])),
-    "a graph of 300,000 objects": graph(lambda: encode_graph([Node()]) * 300_000),
+    "a number of 5000 digits": graph(
+        lambda: encode_graph([GraphNode({f"layer_with_weights-{'9' * 5000}": 0})])
+    ),
+    "a graph of 300,000 objects": graph(lambda: encode_graph([GraphNode()]) * 300_000),
 }
 
 REFUSED = {**TORCH, **SAFETENSORS, **BUNDLES}

@@ -13,10 +13,10 @@ from tests.support.paths import ROOT
 from trainer.config.flags import make_config
 from trainer.config.schedules.form import Warmup
 from trainer.config.sections.section import Section
-from trainer.config.settings import Config, properties
+from trainer.config.settings import Config, get_key_schemas
 
 CONFIGS = ROOT / "trainer" / "config" / "shipped"
-OWN_KEYS = set(properties())
+OWN_KEYS = set(get_key_schemas())
 
 
 def config_file(folder: Path, **keys: Any) -> str:

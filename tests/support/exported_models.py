@@ -23,7 +23,7 @@ from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from tests.support.tokenizer_files import train_unigram
 from tests.support.transformers_reading import MOST_LOGITS
-from trainer.checkpoints.checkpoint import new_state, write_checkpoint
+from trainer.checkpoints.checkpoint import make_initial_state, write_checkpoint
 from trainer.checkpoints.formats.convert import convert
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
@@ -114,7 +114,7 @@ def export(place: Path, file: TokenizerFile, shape: str, head: str = "words", **
     model = _model(config, head)
     name = f"{shape}-{head}-{Path(file.path).stem}"
     run = place / f"{name}-run"
-    state = replace(new_state(Config.of(), config), step=1)
+    state = replace(make_initial_state(Config.of(), config), step=1)
     write_checkpoint(run / "checkpoints" / "step-00000001", state, model.state_dict(), {})
     keep_files(file, str(run))
     convert(str(run), str(place / name))

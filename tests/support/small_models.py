@@ -12,7 +12,7 @@ from tests.support.padded_examples import PaddedExamples
 from trainer.config.model import ModelConfig
 from trainer.devices.cpu import cpu_attention
 from trainer.model.headed import BertForPreTraining
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 SMALL = {
     "vocab_size": 99,
@@ -101,7 +101,7 @@ def assert_equal_transformers(
     other = in_transformers(model)
     wanted = answers_of(other, examples)
     logits = model(given)
-    losses = pretraining_loss(logits, given)
+    losses = compute_pretraining_loss(logits, given)
     words = wanted.prediction_logits.flatten(0, 1)[slots]
     torch.testing.assert_close(logits.masked_lm[:, :99], words, rtol=0, atol=1e-5)
     torch.testing.assert_close(logits.next_sentence, wanted.seq_relationship_logits, rtol=0, atol=1e-5)
@@ -136,6 +136,6 @@ def assert_norms_in_32_bits(model: BertForPreTraining, batch: Any) -> None:
     exact = model(batch)
     difference = (logits.masked_lm - exact.masked_lm)[:, : SMALL["vocab_size"]].norm()
     assert difference < 0.05 * exact.masked_lm[:, : SMALL["vocab_size"]].norm()
-    outcome = pretraining_loss(logits, batch)
+    outcome = compute_pretraining_loss(logits, batch)
     outcome.loss.backward()
     assert all(weight.grad.dtype == torch.float32 for weight in model.parameters())

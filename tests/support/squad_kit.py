@@ -12,7 +12,7 @@ import numpy as np
 from bertdata.tokens.load import load_tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.tasks.data_file import read_file
-from trainer.tasks.squad.features import Feature, SquadSettings, make_features
+from trainer.tasks.squad.features import SquadFeature, SquadSettings, make_features
 from trainer.tasks.squad.reading import Question, read_squad
 
 
@@ -43,7 +43,7 @@ class Made(NamedTuple):
     """The questions and features of a case."""
 
     questions: list[Question]
-    features: list[Feature]
+    features: list[SquadFeature]
     tokenizer: WordPieceTokenizer
     settings: SquadSettings
 

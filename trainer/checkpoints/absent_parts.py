@@ -14,8 +14,8 @@ BIASES = {
 """For each key of the model configuration, the layers that lack a bias if the key is false."""
 
 
-def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
-    """Return name and size of each bias that the model lacks.
+def list_missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
+    """Return the name and number of values of each bias that a BERT has and this model lacks.
 
     heads: whether the model has the pre-training heads.
     """
@@ -33,17 +33,16 @@ def missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
 
 def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
     """Remove biases that are zero and that the model lacks. DataError for such a bias with other values."""
-    absent = missing_biases(config, heads=True)
+    absent = list_missing_biases(config, heads=True)
     for name in absent:
         if name in found and found[name].read().any():
-            raise DataError(
-                f"{path}: {name} is not zero, and the model has no such bias; give {_key_of(name)} true"
-            )
+            key = _find_bias_key(name)
+            raise DataError(f"{path}: {name} is not zero, and the model has no such bias; give {key} true")
     return {name: tensor for name, tensor in found.items() if name not in absent}
 
 
 def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> None:
-    """Raise DataError if the checkpoint has the layer before the word logits but the model does not."""
+    """Raise DataError if the checkpoint has a dense layer before the word logits but the model has none."""
     there = any(name.startswith(_TRANSFORM) for name in found)
     if there and not config.use_cls_layer:
         raise DataError(
@@ -52,18 +51,18 @@ def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> Non
         )
 
 
-def remedy(lost: Iterable[str]) -> str:
-    """Return the keys to set for a model without the missing biases, as the end of an error.
+def advise_on_biases(lost: Iterable[str]) -> str:
+    """Return the end of an error about missing tensors: the keys to set for a model without these biases.
 
-    Empty if anything else than such biases is missing.
+    Return "" if any of the tensors is not a bias that a model may lack.
     """
-    keys = {name: _key_of(name) for name in lost}
+    keys = {name: _find_bias_key(name) for name in lost}
     if not keys or not all(keys.values()):
         return ""
     return f"; give {' and '.join(f'{key} false' for key in dict.fromkeys(keys.values()))}"
 
 
-def _key_of(name: str) -> str | None:
+def _find_bias_key(name: str) -> str | None:
     """Return the key for a bias that a model may lack, or None for any other tensor."""
     if name == WORD_BIAS:
         return "use_prediction_bias"

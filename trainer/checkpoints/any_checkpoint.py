@@ -21,7 +21,7 @@ DECODER = "cls.predictions.decoder.weight"
 DECODER_BIAS = "cls.predictions.decoder.bias"
 """Name of WORD_BIAS in some other programs."""
 VOCABULARY = (WORDS, WORD_BIAS, DECODER)
-"""Tensors with a row for each token of the vocabulary."""
+"""Names of the tensors that have a row for each token of the vocabulary."""
 
 CLASSIFIER = "classifier.weight"
 """Weight of a classification head, with a row for each label."""
@@ -55,8 +55,8 @@ class StoredTensor:
         """Read the tensor as contiguous fp32."""
         return self.load().float().contiguous()
 
-    def checked(self, where: str) -> "StoredTensor":
-        """Return a tensor whose reading raises DataError unless all values are finite floating-point numbers.
+    def check_on_read(self, where: str) -> "StoredTensor":
+        """Return a StoredTensor that raises DataError on reading if any value is not a finite float.
 
         where: file and name of the tensor, for the error.
         """
@@ -76,13 +76,13 @@ class StoredTensor:
         return StoredTensor(self.shape, load)
 
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
-        """Return a tensor that applies a function after reading.
+        """Return a StoredTensor that applies ``change`` to the tensor when it is read.
 
         shape: the shape after the change.
         """
         return StoredTensor(shape, lambda: change(self.load()))
 
-    def transposed(self) -> "StoredTensor":
+    def transpose(self) -> "StoredTensor":
         """Return the matrix with rows and columns exchanged."""
         return self.changed(self.shape[::-1], lambda tensor: tensor.t())
 
@@ -149,15 +149,15 @@ class Checkpoint:
 
 def pad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the tensors with rows of zeros that pad the vocabulary to a multiple of 8."""
-    return _resized(tensors, config.vocab_size, config.padded_vocab_size)
+    return _resize_vocabulary(tensors, config.vocab_size, config.padded_vocab_size)
 
 
 def unpad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the tensors without the rows that pad the vocabulary."""
-    return _resized(tensors, config.padded_vocab_size, config.vocab_size)
+    return _resize_vocabulary(tensors, config.padded_vocab_size, config.vocab_size)
 
 
-def _resized(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
+def _resize_vocabulary(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
     """Add or remove rows at the end of all tensors that have ``found`` vocabulary rows."""
 
     def resize(name: str, tensor: StoredTensor) -> StoredTensor:

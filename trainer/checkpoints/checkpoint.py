@@ -1,4 +1,4 @@
-"""Checkpoints of this trainer: a directory each, written atomically, with an md5 for every file.
+"""Checkpoints of this trainer. Each is a directory, written atomically, with an md5 for every file.
 
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
@@ -56,23 +56,23 @@ class State:
     step: int = 0  # updates of this phase
     applied: int = 0  # updates of this phase, without updates skipped because of overflow
     trained: int = 0  # examples of this phase
-    position: tuple[int, ...] = (0, 0, 0)  # trainer.data.order.Position
+    position: tuple[int, ...] = (0, 0, 0)  # place in the training data, as trainer.data.order.Position
     order: str = "as stored"  # description of the rows that position counts
     data: str | None = None  # digest of the dataset that position refers to
     seed: int
     open_files: int
     optimiser: str
-    task: str = ""  # "" if unknown, in converted or older checkpoints
+    task: str = ""  # name of the learned task. "" if unknown, in converted or older checkpoints
     longest: int | None = None  # ids in the longest sequence of training; None if unknown
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
-    files: dict[str, str] = field(default_factory=dict)  # md5 of each other file by name
+    files: dict[str, str] = field(default_factory=dict)  # md5 by name, of all files except state.json
 
     @property
     def steps_of_update(self) -> int:
-        """Steps that the numbers of checkpoints count per update."""
+        """Steps per update in the numbers of checkpoints: 1, or MLPerf's micro-steps."""
         return int(self.config.get("steps_per_update") or 1)
 
     @property
@@ -91,7 +91,7 @@ class State:
         return UpdateNumber(self.phase, self.step, self.phase_start + self.step)
 
 
-def new_state(
+def make_initial_state(
     config: Config,
     model: ModelConfig,
     data: str | None = None,
@@ -101,7 +101,8 @@ def new_state(
 ) -> State:
     """Return the state before the first update.
 
-    order: description of the rows' order, from ``Rows.describe``. longest: as in ``State``.
+    order: text about the order of the training rows, from ``Rows.describe``.
+    longest: token ids in the longest sequence of the training data, or None if unknown.
     """
     return State(
         phase=config.phase,
@@ -117,24 +118,24 @@ def new_state(
     )
 
 
-def checkpoint_path(output_dir: str, state: State) -> Path:
+def get_checkpoint_path(output_dir: str, state: State) -> Path:
     """Return the directory of the checkpoint for this state."""
-    return checkpoints_folder(output_dir) / f"step-{state.number:08d}"
+    return get_checkpoints_folder(output_dir) / f"step-{state.number:08d}"
 
 
 def find_checkpoints(output_dir: str) -> dict[int, Path]:
     """Return the checkpoints of a run by number, in ascending order. Their files are not checked."""
-    paths = sorted(checkpoints_folder(output_dir).glob("step-*"))
+    paths = sorted(get_checkpoints_folder(output_dir).glob("step-*"))
     return {int(path.name[5:]): path for path in paths if path.name[5:].isdecimal()}
 
 
-def checkpoints_folder(output_dir: str) -> Path:
+def get_checkpoints_folder(output_dir: str) -> Path:
     """Return the directory with a run's checkpoints."""
     return Path(output_dir.removeprefix("file://")) / "checkpoints"
 
 
-def md5_of_state(values: Mapping[str, Any]) -> str:
-    """Return the md5 of a state's values, which state.json stores next to them."""
+def compute_state_md5(values: Mapping[str, Any]) -> str:
+    """Return the md5 of a state's values. state.json contains both the values and this md5."""
     return md5(json.dumps(values, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -145,7 +146,7 @@ def save_checkpoint(
 
     The tensors must be in host memory.
     """
-    path = checkpoint_path(output_dir, state)
+    path = get_checkpoint_path(output_dir, state)
     write_checkpoint(path, state, weights, moments)
     prune_checkpoints(output_dir, state, keep)
     return path
@@ -154,7 +155,7 @@ def save_checkpoint(
 def prune_checkpoints(output_dir: str, state: State, keep: int) -> None:
     """Remove all checkpoints of the state's phase except the last ``keep``."""
     found = find_checkpoints(output_dir)
-    _remove([found[number] for number in found if number > state.phase_start][:-keep])
+    _remove_checkpoints([found[number] for number in found if number > state.phase_start][:-keep])
 
 
 def write_checkpoint(
@@ -193,25 +194,25 @@ def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
 
     An equal checkpoint that already exists is kept.
     """
-    return open_directory(path, _is_same)
+    return open_directory(path, _is_same_checkpoint)
 
 
 def write_state(folder: Path, state: State) -> None:
     """Write state.json into a checkpoint's directory."""
     values = {"format": FORMAT, **asdict(state)}
-    text = json.dumps({**values, "md5": md5_of_state(values)}, indent=1)
+    text = json.dumps({**values, "md5": compute_state_md5(values)}, indent=1)
     (folder / STATE).write_text(f"{text}\n", encoding="utf-8")
 
 
 def write_safetensors(file: BinaryIO, tensors: "Mapping[str, Tensor | StoredTensor]") -> None:
     """Write tensors as fp32 in safetensors format, reading one at a time."""
-    file.write(safetensors_header({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
+    file.write(make_safetensors_header({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
     for tensor in tensors.values():
         values = tensor if isinstance(tensor, Tensor) else tensor.read()
-        file.write(bytes_of(values.float()))
+        file.write(get_tensor_bytes(values.float()))
 
 
-def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+def make_safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
     """Return the beginning of a safetensors file of fp32 tensors: the header's length, then the header."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
@@ -224,33 +225,33 @@ def safetensors_header(shapes: Mapping[str, tuple[int, ...]]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def bytes_of(tensor: Tensor) -> memoryview:
-    """Return the memory of a tensor in host memory. A non-contiguous tensor is copied."""
+def get_tensor_bytes(tensor: Tensor) -> memoryview:
+    """Return the bytes of a tensor in host memory without copying, unless it is not contiguous."""
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def clean_up_checkpoints(output_dir: str, after: int | None = None) -> None:
-    """Remove the files of an interrupted save, and checkpoints with numbers greater than ``after``."""
-    sweep_directories(checkpoints_folder(output_dir))
+    """Remove what an interrupted save left, and all checkpoints with numbers greater than ``after``."""
+    sweep_directories(get_checkpoints_folder(output_dir))
     if after is not None:
-        _remove(path for number, path in find_checkpoints(output_dir).items() if number > after)
+        _remove_checkpoints(path for number, path in find_checkpoints(output_dir).items() if number > after)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same_checkpoint(one: Path, other: Path) -> bool:
     """Return whether both checkpoints are complete and equal, by file sizes and the md5s in state.json."""
     sizes, others = ({path.name: path.stat().st_size for path in folder.iterdir()} for folder in (one, other))
     return sizes == others and (one / STATE).read_bytes() == (other / STATE).read_bytes()
 
 
-def _remove(checkpoints: Iterable[Path]) -> None:
+def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
     """Remove checkpoints. Each is renamed first, so that no half-removed checkpoint can be found."""
     for path in checkpoints:
-        with suppress(OSError):  # another machine may have removed it
+        with suppress(OSError):  # another machine that shares the directory may have removed it
             remove_at_once(path)
 
 
 class CheckpointWriter:
-    """Runs one write at a time in a daemon thread, which does not keep an interrupted process alive.
+    """Writes checkpoints in a daemon thread, one at a time. The thread does not keep a process alive.
 
     A failure is stored until ``wait`` returns it. on_failure is called immediately, in the thread.
     """
@@ -281,8 +282,9 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Saving and comparing a model that every worker holds completely. A single worker per machine writes it.
+    """Saves, broadcasts and checks a model that every worker holds completely.
 
+    On each machine, a single worker writes the checkpoint.
     All workers must call each method.
     """
 
@@ -294,9 +296,9 @@ class WholeTensors:
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def held(self) -> tuple[str, list[Tensor]]:
-        """Return a name and the weights that this worker holds.
+        """Return the name of the worker's group and the weights that it holds.
 
-        Workers with the same name hold the same weights.
+        All workers of a group hold the same weights.
         """
         return "whole", list(self._worker.model.parameters())
 
@@ -306,16 +308,16 @@ class WholeTensors:
         return bool(torch.stack(norms).isfinite().all())
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Start to save in the background, on one worker per machine. Step counts come from the state."""
+        """Start to save a checkpoint in the background, on one worker per machine."""
         if self._worker.workers.local_rank == 0:
-            weights = self._copied(self._worker.model.state_dict())
-            moments = self._copied(self._strategy.moments())
+            weights = self._copy_to_host(self._worker.model.state_dict())
+            moments = self._copy_to_host(self._strategy.moments())
             run = self._worker.config.run
             folder, keep = str(run.output_dir), run.keep_checkpoints
             writer.start(partial(save_checkpoint, folder, state, weights, moments, keep))
 
-    def _copied(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return copies in host memory, which the next update does not change."""
+    def _copy_to_host(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return copies of the tensors in host memory, so that the next update cannot change them."""
         device = self._worker.device
         hosts = {name: device.to_host(tensor) for name, tensor in tensors.items()}
         return {name: host.clone() for name, host in hosts.items()} if device.torch_device == HOST else hosts

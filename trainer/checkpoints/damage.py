@@ -52,7 +52,7 @@ def find_newest_whole(output_dir: str, before: int | None = None) -> int | None:
     return None
 
 
-def resume_remedy(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
+def advise_on_resume(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
     """Return what to type if a run's checkpoint is damaged.
 
     damaged: number of the checkpoint. flag: the flag that selects another checkpoint.
@@ -65,11 +65,11 @@ def resume_remedy(output_dir: str, damaged: int, flag: str = "--resume-step") ->
 
 
 @contextmanager
-def naming_remedy(path: Path, state: State) -> Iterator[None]:
-    """Add the remedy to errors about a checkpoint that is read to resume from."""
+def add_remedy_to_errors(path: Path, state: State) -> Iterator[None]:
+    """Add a remedy to CheckpointErrors in the block, which reads the checkpoint that a run resumes from."""
     try:
         yield
     except CheckpointError as error:
         if path.parent.name != "checkpoints":
             raise
-        raise CheckpointError(f"{error}; {resume_remedy(str(path.parent.parent), state.number)}") from None
+        raise CheckpointError(f"{error}; {advise_on_resume(str(path.parent.parent), state.number)}") from None

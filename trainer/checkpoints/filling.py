@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bertdata.errors import DataError
-from trainer.checkpoints.absent_parts import check_transform, drop_zero_biases, remedy
+from trainer.checkpoints.absent_parts import advise_on_biases, check_transform, drop_zero_biases
 from trainer.checkpoints.any_checkpoint import OPTIONAL, Checkpoint, Stored, pad_vocabulary
 from trainer.config.model import ModelConfig
 from trainer.model.headed import HeadedBert
@@ -14,9 +14,7 @@ from trainer.model.headed import HeadedBert
 
 @torch.no_grad()
 def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
-    """Copy the checkpoint's weights into the model, one at a time.
-
-    Return the names that the checkpoint lacks.
+    """Copy the checkpoint's weights into the model, one at a time. Return the names of missing weights.
 
     Missing heads and poolers keep the model's values. Heads that the model lacks are ignored. DataError names
     the first tensor that is missing, unexpected or of another shape.
@@ -31,9 +29,11 @@ def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
 def match_weights(
     own: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint
 ) -> tuple[Stored, list[str]]:
-    """Return the checkpoint's tensors for the model's weights, with padded vocabulary, and the missing names.
+    """Return the checkpoint's tensor for each of the model's weights, and the names of missing weights.
 
-    own: the model's weights by name, of which only the shapes are used. DataError as in ``fill_model``.
+    The tensors have rows added for the model's padded vocabulary.
+    DataError names the first tensor that is missing, unexpected or of another shape.
+    own: the model's weights by name, of which only the shapes are used.
     """
     found = drop_zero_biases(pad_vocabulary(checkpoint.weights, config), config, checkpoint.path)
     if any(name.startswith("cls.") for name in own):
@@ -48,15 +48,16 @@ def match_weights(
     for word, names in (("lacks", lost), ("unexpected", extra)):
         if names:
             some = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-            wanted = remedy(lost) or "; expected a BERT of the configuration's depth"
+            wanted = advise_on_biases(lost) or "; expected a BERT of the configuration's depth"
             raise DataError(f"{checkpoint.path}: {word} {some}{wanted}")
     check_shapes(checkpoint.path, found, own)
     return found, missing
 
 
 def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
-    """Return the checkpoint's moments for these weights, with padded vocabulary, not read yet.
+    """Return the checkpoint's optimiser moments for these weights. Each is read when it is used.
 
+    The tensors have rows added for the model's padded vocabulary.
     Names are KIND/NAME. DataError for a moment of another shape.
     """
     stored = pad_vocabulary(checkpoint.moments, config)

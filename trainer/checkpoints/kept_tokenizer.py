@@ -24,11 +24,11 @@ from trainer.data.opening import training_paths
 
 def keep_tokenizer(config: Config) -> None:
     """Write the training data's tokeniser into output_dir, if it is known."""
-    if (file := tokenizer_of_data(config)) is not None:
+    if (file := find_data_tokenizer(config)) is not None:
         keep_files(file, str(config.run.output_dir))
 
 
-def tokenizer_of_data(config: Config) -> TokenizerFile | None:
+def find_data_tokenizer(config: Config) -> TokenizerFile | None:
     """Return the training data's tokeniser, or None if unknown.
 
     Without a manifest, the casing is guessed from the vocabulary.
@@ -45,7 +45,7 @@ def tokenizer_of_data(config: Config) -> TokenizerFile | None:
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
     """Return the first dataset at these paths, or None if it no longer exists.
 
-    given: the paths are from the command line, so that a missing dataset is an error.
+    given: whether the paths are from the command line. A missing dataset is then an error.
     """
     if paths is None:
         return None

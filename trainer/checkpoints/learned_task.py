@@ -8,7 +8,7 @@ from bertdata.errors import SettingsError
 from trainer.checkpoints.any_checkpoint import OURS, Checkpoint
 from trainer.checkpoints.formats.labels import LabelKeys
 from trainer.checkpoints.reading import read_state
-from trainer.config.settings import Config, section_keys
+from trainer.config.settings import Config, list_section_keys
 from trainer.errors import CheckpointError
 from trainer.tasks.classification.head_labels import REGRESSION, SINGLE_LABEL
 from trainer.tasks.classification.presets import TASKS
@@ -16,8 +16,8 @@ from trainer.tasks.classification.presets import TASKS
 _ANSWERS = "qa_outputs."
 
 
-def run_labels(config: Mapping[str, Any]) -> LabelKeys:
-    """Return the labels in a run's configuration."""
+def read_run_labels(config: Mapping[str, Any]) -> LabelKeys:
+    """Return the classification labels that a run's configuration stores."""
     task, labels = TASKS.get(str(config.get("task"))), config.get("labels")
     if task is None:
         return LabelKeys()
@@ -26,15 +26,15 @@ def run_labels(config: Mapping[str, Any]) -> LabelKeys:
     return LabelKeys(task.labels if labels is None else tuple(labels), SINGLE_LABEL)
 
 
-def task_config(checkpoint: Checkpoint) -> Config:
+def make_learned_task_config(checkpoint: Checkpoint) -> Config:
     """Return a configuration with the task that the checkpoint has learned. Other keys have their defaults.
 
-    For a run of this trainer the task is stored. For another program's checkpoint it follows from the head.
-    Without a fine-tuning head it is pre-training.
+    A run of this trainer stores its task. In another program's checkpoint, the head tells the task. Without a
+    fine-tuning head, the task is pre-training.
     """
     if checkpoint.kind == OURS:
         found = read_state(Path(checkpoint.path)).config
-        names = ("max_seq_length", *section_keys("finetuning"))
+        names = ("max_seq_length", *list_section_keys("finetuning"))
         try:
             return Config.of(**{name: found[name] for name in names if name in found})
         except SettingsError as error:

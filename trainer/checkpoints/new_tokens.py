@@ -67,7 +67,10 @@ def add_new_tokens(
 
 
 def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
-    """Return the pieces of each id whose token is new or different in the data's vocabulary."""
+    """Return, by id, the pieces of each token of the data that the model does not know.
+
+    Its id is new, or means another token in the model's vocabulary.
+    """
     known = vocabulary_of(own)
     texts = [
         word.removeprefix(_CONTINUES) if known.kind == "wordpiece" else word

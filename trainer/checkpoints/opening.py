@@ -41,7 +41,7 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 
 def _list_parts(names: Iterable[str]) -> str:
-    """Return the parts of the model that these tensors belong to, as text."""
+    """Return text that names the parts of the model to which these tensors belong."""
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 

@@ -17,12 +17,12 @@ from trainer.checkpoints.checkpoint import (
     STATE,
     WEIGHTS,
     State,
-    checkpoints_folder,
+    compute_state_md5,
     find_checkpoints,
-    md5_of_state,
+    get_checkpoints_folder,
 )
 from trainer.config.model_kinds import read_model_config
-from trainer.config.settings import properties
+from trainer.config.settings import get_key_schemas
 from trainer.errors import CheckpointError
 
 
@@ -35,7 +35,7 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
     if not found or (number is not None and number not in found):
         wanted = "no checkpoint" if number is None else f"no checkpoint {number}"
         there = f"; there are {', '.join(map(str, found))}" if found else ""
-        raise MissingInputError(f"{checkpoints_folder(output_dir)}: holds {wanted}{there}")
+        raise MissingInputError(f"{get_checkpoints_folder(output_dir)}: holds {wanted}{there}")
     return found[max(found) if number is None else number]
 
 
@@ -46,30 +46,30 @@ def read_state(path: Path) -> State:
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
     try:
         values = parse_json_text(where.read_bytes())
-        digest, found, made = values.pop("md5"), md5_of_state(values), values.pop("format")
+        digest, found, made = values.pop("md5"), compute_state_md5(values), values.pop("format")
     except (ValueError, KeyError, AttributeError, TypeError):
         raise CheckpointError(f"{where}: is damaged or not this trainer's: expected {FORMAT!r}") from None
     if (found, made) != (digest, FORMAT):
         raise CheckpointError(
             f"{where}: is damaged: found {made!r}, md5 {found}, expected {FORMAT!r}, {digest}"
         )
-    if "lanes" in values:  # written by an earlier version
+    if "lanes" in values:  # earlier versions' name for open_files
         values["open_files"] = values.pop("lanes")
-    state = _typed(values, str(where))
+    state = _check_state_types(values, str(where))
     is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()
     if is_numbered and int(path.name[5:]) != state.number:
         raise CheckpointError(f"{path}: is the checkpoint of update {state.number}, renamed; rename it back")
     return state
 
 
-def _typed(values: dict[str, Any], where: str) -> State:
+def _check_state_types(values: dict[str, Any], where: str) -> State:
     """Return the state with checked types. CheckpointError names the first wrong value.
 
     The ranges of configuration keys are not checked, since they may differ between versions.
     """
     try:
         check_values({"state": values}, {"state": load_schema("checkpoint")}, f"{where}: ")
-        types = {name: {"type": list_types(item)} for name, item in properties().items()}
+        types = {name: {"type": list_types(item)} for name, item in get_key_schemas().items()}
         check_values(values["config"], types, f"{where}: config: ")
         read_model_config(values["model"], f"{where}: model")
     except SettingsError as error:
@@ -81,7 +81,7 @@ def _typed(values: dict[str, Any], where: str) -> State:
     return State(**{**whole, "versions": tuple(values.get("versions", ()))})
 
 
-def tensor_files(state: State, name: str) -> list[str]:
+def list_tensor_files(state: State, name: str) -> list[str]:
     """Return the names of the checkpoint's files of weights or moments. Empty if it has none.
 
     name: WEIGHTS or MOMENTS.
@@ -95,7 +95,7 @@ def tensor_files(state: State, name: str) -> list[str]:
 def read_tensors(path: Path, state: State, name: str = WEIGHTS) -> dict[str, Tensor]:
     """Read the weights or moments of a checkpoint. CheckpointError if an md5 is wrong."""
     tensors: dict[str, Tensor] = {}
-    for file in [check_file(path, state, one) for one in tensor_files(state, name) or [name]]:
+    for file in [check_file(path, state, one) for one in list_tensor_files(state, name) or [name]]:
         try:
             tensors |= load_file(file)
         except SafetensorError as error:

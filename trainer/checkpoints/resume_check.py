@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.errors import SettingsError
 from trainer.checkpoints.checkpoint import State
 from trainer.config.model_kinds import read_model_config
-from trainer.config.settings import Config, properties, section_keys
+from trainer.config.settings import Config, get_key_schemas, list_section_keys
 from trainer.errors import CheckpointError
 
 CHANGEABLE = (
@@ -51,7 +51,7 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
         if found.get(name) != wanted:
             difference = f"its {name} is {found.get(name)}, this one's {wanted}"
             if name == "data":
-                difference = f"its data is {_data(state)}, this one's {_data(fresh)}"
+                difference = f"its data is {_describe_data(state)}, this one's {_describe_data(fresh)}"
             reason = _REASONS.get(name, "its weights do not fit")
             raise CheckpointError(f"{path}: belongs to another run: {difference}; {reason}")
 
@@ -75,17 +75,17 @@ def check_steps(path: Path, state: State, config: Config) -> None:
         )
 
 
-def changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
+def describe_changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
     """Return a line for each hyperparameter that differs from the checkpoint's, with both values.
 
     update_examples: examples per update in this run, over all workers.
     """
     now = config.as_json()
-    keys = [key for section in _COMPARED for key in section_keys(section) if key not in _SAID_ELSEWHERE]
+    keys = [key for section in _COMPARED for key in list_section_keys(section) if key not in _SAID_ELSEWHERE]
     lines = [
-        f"{key}: {_said(before)} in the checkpoint, {_said(now[key])} in this run"
+        f"{key}: {_format_value(before)} in the checkpoint, {_format_value(now[key])} in this run"
         for key in (*keys, *CHANGEABLE)
-        if (before := state.config.get(key, properties()[key].get("default"))) != now[key]
+        if (before := state.config.get(key, get_key_schemas()[key].get("default"))) != now[key]
     ]
     grows = now["batch_warmup_from"] is not None or state.config.get("batch_warmup_from") is not None
     if state.step and state.trained != state.step * update_examples and not grows:
@@ -94,12 +94,12 @@ def changed_settings(state: State, config: Config, update_examples: int) -> list
     return lines
 
 
-def _said(value: object) -> object:
-    """Return a value as shown in a message."""
+def _format_value(value: object) -> object:
+    """Return a setting's value in the way that messages show it."""
     return "not given" if value is None else value
 
 
-def _data(state: State) -> str:
+def _describe_data(state: State) -> str:
     """Return the paths of the training data and the digest of its shards, as text."""
     paths = "generated" if state.config.get("generated_data") else state.config.get("train_data")
     return f"{paths} (digest {state.data})"

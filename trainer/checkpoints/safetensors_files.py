@@ -16,7 +16,7 @@ from bertdata.errors import DataError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
 from trainer.checkpoints.any_checkpoint import StoredTensor
-from trainer.checkpoints.checkpoint import bytes_of, safetensors_header
+from trainer.checkpoints.checkpoint import get_tensor_bytes, make_safetensors_header
 
 INDEX = ".index.json"
 """Suffix of the file that says which of several files has a tensor, as in Hugging Face's format."""
@@ -29,10 +29,10 @@ _TYPES = (
 
 _LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
 
-_MOST_BYTES = 1 << 30  # of one call, since Linux transfers at most 2 GiB
+_MOST_BYTES = 1 << 30  # most bytes to read or write in one call. Linux's limit is 2 GiB
 
 
-class Place(NamedTuple):
+class TensorPlace(NamedTuple):
     """Shape and byte offset of an fp32 tensor in a file."""
 
     shape: tuple[int, ...]
@@ -44,41 +44,41 @@ class Place(NamedTuple):
         return 4 * math.prod(self.shape[1:])
 
 
-def layout_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, Place]]:
+def lay_out_tensors(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, TensorPlace]]:
     """Return the beginning of a file of fp32 tensors (length and header), and each tensor's place."""
-    beginning = safetensors_header(shapes)
-    places, offset = dict[str, Place](), len(beginning)
+    beginning = make_safetensors_header(shapes)
+    places, offset = dict[str, TensorPlace](), len(beginning)
     for name, shape in shapes.items():
-        places[name] = Place(tuple(shape), offset)
+        places[name] = TensorPlace(tuple(shape), offset)
         offset += 4 * math.prod(shape)
     return beginning, places
 
 
 def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Create a file with a header and its full length. ``write_rows`` fills in the values."""
-    beginning, places = layout_of(shapes)
+    beginning, places = lay_out_tensors(shapes)
     with open(path, "xb") as file:
         file.write(beginning)
         file.truncate(len(beginning) + sum(4 * math.prod(place.shape) for place in places.values()))
 
 
-def write_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
+def write_rows(descriptor: int, place: TensorPlace, start: int, rows: Tensor) -> None:
     """Write rows of a tensor, from row ``start`` on, from host memory into an open file."""
-    data = bytes_of(rows.detach().float())
+    data = get_tensor_bytes(rows.detach().float())
     offset = place.offset + start * place.row_bytes
     while data:
         written = os.pwrite(descriptor, data[:_MOST_BYTES], offset)
         data, offset = data[written:], offset + written
 
 
-def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
+def read_rows(descriptor: int, place: TensorPlace, start: int, rows: Tensor) -> None:
     """Read rows of a tensor, from row ``start`` on, into a contiguous fp32 tensor in host memory.
 
     OSError if the file ends early.
     """
     assert rows.is_contiguous()
     assert rows.dtype == torch.float32
-    data = bytes_of(rows)
+    data = get_tensor_bytes(rows)
     offset = place.offset + start * place.row_bytes
     while data:
         count = os.preadv(descriptor, [data[:_MOST_BYTES]], offset)
@@ -87,7 +87,7 @@ def read_rows(descriptor: int, place: Place, start: int, rows: Tensor) -> None:
         data, offset = data[count:], offset + count
 
 
-def read_places(path: str) -> dict[str, Place]:
+def read_places(path: str) -> dict[str, TensorPlace]:
     """Return the place of each tensor in a local file.
 
     DataError if it is damaged or has types other than fp32.
@@ -104,7 +104,7 @@ def read_places(path: str) -> dict[str, Place]:
     if kinds - {"F32"}:
         raise DataError(f"{path}: holds tensors of {', '.join(sorted(kinds))}, expected F32")
     return {
-        name: Place(tuple(header[name]["shape"]), 8 + length + header[name]["data_offsets"][0])
+        name: TensorPlace(tuple(header[name]["shape"]), 8 + length + header[name]["data_offsets"][0])
         for name in names
     }
 
@@ -118,7 +118,7 @@ def read_safetensors(path: str) -> dict[str, StoredTensor]:
         with storage.open_input(path) as file:  # raises the usual error for a missing file
             file.read(1)
         opened: Any = safe_open(path.removeprefix("file://"), "pt")
-        return {name: _slice(opened, name, path) for name in opened.keys()}  # noqa: SIM118 - no mapping
+        return {name: _find_tensor(opened, name, path) for name in opened.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise DataError(f"{path}: not weights that can be read without unpickling: {error}") from None
 
@@ -139,8 +139,8 @@ def read_indexed(path: str) -> dict[str, StoredTensor]:
     return {tensor: opened[name][tensor] for tensor, name in files.items()}
 
 
-def index_text(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
-    """Return the text of an index.
+def format_index(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
+    """Return the text of a .index.json file, which says which file contains which tensor.
 
     files: for each file, the shapes of its tensors.
     """
@@ -149,7 +149,7 @@ def index_text(files: Mapping[str, Mapping[str, tuple[int, ...]]]) -> str:
     return json.dumps({"metadata": {"total_size": size}, "weight_map": places}, indent=1) + "\n"
 
 
-def _slice(opened: Any, name: str, path: str) -> StoredTensor:
+def _find_tensor(opened: Any, name: str, path: str) -> StoredTensor:
     """Return a tensor of an open safetensors file. DataError for a type or shape that cannot be read."""
     found = opened.get_slice(name)
     kind, shape = found.get_dtype(), tuple(found.get_shape())

@@ -10,14 +10,14 @@ from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.formats.config_file import read_exported_length
 from trainer.checkpoints.formats.hub_cache import find_pretrained
 from trainer.checkpoints.formats.kinds import is_recognised, read_checkpoint
-from trainer.checkpoints.learned_task import run_labels
-from trainer.checkpoints.reading import check_file, choose_checkpoint, read_state, tensor_files
+from trainer.checkpoints.learned_task import read_run_labels
+from trainer.checkpoints.reading import check_file, choose_checkpoint, list_tensor_files, read_state
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
 
 _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
-"""Name that TensorFlow's programs, or NVIDIA's and Habana's, give the checkpoint of an update."""
+"""Pattern of checkpoint names in other programs (TensorFlow's, NVIDIA's, Habana's). Group 1: the update."""
 
 
 def open_checkpoint(
@@ -57,7 +57,7 @@ def find_trainer_checkpoint(path: str) -> Path | None:
     return find_checkpoints(str(folder.parent)).get(int(named[1]))
 
 
-def trained_length(path: str) -> int | None:
+def find_trained_length(path: str) -> int | None:
     """Return the number of ids in the longest sequence of the checkpoint's training, or None if unknown."""
     if (own := find_trainer_checkpoint(path)) is not None:
         return read_state(own).longest
@@ -72,8 +72,8 @@ def is_checkpoint(path: str) -> bool:
 def _open_own(path: Path, with_moments: bool) -> Checkpoint:
     """Open a checkpoint of this trainer, after checking the md5s of its files."""
     state = read_state(path)
-    labels = run_labels(state.config)
-    has_moments = with_moments and bool(tensor_files(state, MOMENTS))
+    labels = read_run_labels(state.config)
+    has_moments = with_moments and bool(list_tensor_files(state, MOMENTS))
     moments = _read_files(path, state, MOMENTS) if has_moments else {}
     beta1, beta2 = (state.config.get(name) for name in ("beta1", "beta2"))
     return Checkpoint(
@@ -96,8 +96,8 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
 
 
 def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
-    """Return a checkpoint's weights or moments, from one file or several, after checking the md5s."""
-    files = [check_file(path, state, file) for file in tensor_files(state, name) or [name]]
+    """Return a checkpoint's weights or moments after checking the md5s of their files."""
+    files = [check_file(path, state, file) for file in list_tensor_files(state, name) or [name]]
     return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 
 

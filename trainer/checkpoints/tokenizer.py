@@ -59,7 +59,7 @@ def find_tokenizer(
         return with_casing(file, lower_case)
     if vocabulary is not None and storage.is_directory(vocabulary):
         casing = read_model_casing(vocabulary)
-    for known in (casing, casing_of(checkpoint)):
+    for known in (casing, find_casing(checkpoint)):
         lower_case = known if lower_case is None else lower_case
     if lower_case is None:  # not stored anywhere: guess from the vocabulary's words
         lower_case = not warn_of_casing(words, True)
@@ -73,16 +73,18 @@ def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile |
     """
     if given is not None and checkpoint.kind != OURS:
         return named_tokenizer(given)
-    own = tokenizer_beside(checkpoint)
+    own = find_tokenizer_beside(checkpoint)
     if own is None or given is None:
         return own
     file = named_tokenizer(given)
-    if not is_same(file, own):
-        raise UsageError(f"{file.path}: is another {_noun(own)} than the run was trained with, {own.path}")
+    if not is_same_tokenizer(file, own):
+        raise UsageError(
+            f"{file.path}: is another {_name_tokenizer(own)} than the run was trained with, {own.path}"
+        )
     return file
 
 
-def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
+def find_tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
     """Return the tokeniser in the run, or next to another program's weights. None if there is none.
 
     Another program's directory is read as transformers' AutoTokenizer reads it.
@@ -90,11 +92,11 @@ def tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
     if checkpoint.kind == OURS:
         path = find_beside(checkpoint, VOCABULARY_NAME) or find_beside(checkpoint, TOKENIZER_NAME)
         return None if path is None else named_tokenizer(path)
-    folder = _folder_of(checkpoint)
+    folder = _find_folder(checkpoint)
     return named_tokenizer(folder) if holds_tokenizer(folder) else None
 
 
-def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
+def is_same_tokenizer(file: TokenizerFile, other: TokenizerFile) -> bool:
     """Return whether two vocabularies are equal, or two tokenizer.json files split text in the same way.
 
     Their templates of special tokens may differ, since an export may change the template.
@@ -104,28 +106,31 @@ def is_same(file: TokenizerFile, other: TokenizerFile) -> bool:
         return ours.words == theirs.words
     if isinstance(file, VocabularyFile) or isinstance(other, VocabularyFile):
         return False
-    return ours.md5 == theirs.md5 or _reading(file) == _reading(other)
+    return ours.md5 == theirs.md5 or _select_splitting_parts(file) == _select_splitting_parts(other)
 
 
-def _reading(file: TokenizerJson) -> dict[str, Any]:
+def _select_splitting_parts(file: TokenizerJson) -> dict[str, Any]:
     """Return the parts of a tokenizer.json that determine how text is split."""
     parsed = read_tokenizer_json(file)[0]
     return {name: parsed[name] for name in ("added_tokens", "normalizer", "pre_tokenizer", "model")}
 
 
-def _noun(file: TokenizerFile) -> str:
-    """Return what to call the tokeniser in a message."""
+def _name_tokenizer(file: TokenizerFile) -> str:
+    """Return what a message calls the tokeniser: "vocabulary" for a vocab.txt, else "tokeniser"."""
     return "vocabulary" if isinstance(file, VocabularyFile) else "tokeniser"
 
 
 def _find_in_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """Return tokeniser and casing of the training data, at its current, former or moved place."""
-    recorded = _settings(checkpoint).get("train_data")
+    """Return the tokeniser and the casing of the training data.
+
+    The data may be in ``train_data``, where they were during training, or where they were moved to.
+    """
+    recorded = _read_settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
-        features = storage.join(_run_of(checkpoint.path), f"features/{storage.base_name(recorded)}")
+        features = storage.join(_find_run_folder(checkpoint.path), f"features/{storage.base_name(recorded)}")
         dataset = find_training_data(features, given=False)
     if dataset is None:
         return None, None
@@ -133,20 +138,20 @@ def _find_in_data(
     return file, dataset.manifest.plan.settings.tokenizer.get("lower_case") if dataset.manifest else None
 
 
-def casing_of(checkpoint: Checkpoint) -> bool | None:
-    """Return the casing stored in the checkpoint's run, or next to another program's weights.
+def find_casing(checkpoint: Checkpoint) -> bool | None:
+    """Return whether the checkpoint's tokeniser lower-cases, or None if unknown.
 
-    None if unknown.
+    This is stored in the checkpoint's run, or next to another program's weights.
     """
     if checkpoint.kind != OURS:
-        return read_model_casing(_folder_of(checkpoint))
+        return read_model_casing(_find_folder(checkpoint))
     config = find_beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
-        return _settings(checkpoint).get("lower_case")
+        return _read_settings(checkpoint).get("lower_case")
     return read_object(config).get("do_lower_case") is not False  # as in transformers, the default is True
 
 
-def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
+def _read_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the configuration stored in a checkpoint of this trainer. Empty for other programs."""
     return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
 
@@ -156,17 +161,17 @@ def find_beside(checkpoint: Checkpoint, name: str) -> str | None:
 
     None if it does not exist.
     """
-    path = storage.join(_folder_of(checkpoint), name)
+    path = storage.join(_find_folder(checkpoint), name)
     return path if storage.exists(path) else None
 
 
-def _folder_of(checkpoint: Checkpoint) -> str:
+def _find_folder(checkpoint: Checkpoint) -> str:
     """Return the directory of the run, or of another program's weights."""
-    folder = _run_of(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
+    folder = _find_run_folder(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
     return folder if storage.is_directory(folder) else storage.parent(folder)
 
 
-def _run_of(checkpoint: str) -> str:
+def _find_run_folder(checkpoint: str) -> str:
     """Return the directory of the checkpoint's run, or the checkpoint's directory if it belongs to no run."""
     path = Path(checkpoint)
     return str(path.parent.parent if path.parent.name == "checkpoints" else path)

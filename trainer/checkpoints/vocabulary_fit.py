@@ -11,9 +11,9 @@ from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from trainer.checkpoints.any_checkpoint import Checkpoint
-from trainer.checkpoints.kept_tokenizer import tokenizer_of_data
+from trainer.checkpoints.kept_tokenizer import find_data_tokenizer
 from trainer.checkpoints.new_tokens import add_new_tokens
-from trainer.checkpoints.tokenizer import casing_of, tokenizer_beside
+from trainer.checkpoints.tokenizer import find_casing, find_tokenizer_beside
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 
@@ -29,7 +29,7 @@ def fit_vocabulary(
     DataError if an id is another token in the data than in the checkpoint, or a special token has another
     role.
     """
-    own, data = tokenizer_beside(checkpoint), tokenizer_of_data(config)
+    own, data = find_tokenizer_beside(checkpoint), find_data_tokenizer(config)
     if data is None:
         return checkpoint
     if own is None:
@@ -39,11 +39,11 @@ def fit_vocabulary(
         return checkpoint
     check_words(vocabulary_of(own), vocabulary_of(data))
     if isinstance(own, VocabularyFile):
-        casing = casing_of(checkpoint)
+        casing = find_casing(checkpoint)
         ours = None if casing is None else (casing, casing)
     else:
-        ours = _reading(own)
-    theirs = _reading(data)
+        ours = _find_casing(own)
+    theirs = _find_casing(data)
     if ours is not None and theirs is not None and ours != theirs:
         log(
             f"warning: {checkpoint.path}: its text was read in another way: {_READINGS[theirs]} in the data, "
@@ -60,11 +60,11 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""Text for (lower-cases, strips accents)."""
+"""Text for messages, by whether a tokeniser lower-cases and whether it strips accents."""
 
 
-def _reading(file: TokenizerFile) -> tuple[bool, bool] | None:
-    """Return (lower-cases, strips accents), or None for a tokeniser that does neither in BERT's way."""
+def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
+    """Return (lower-cases, strips accents), or None for a tokeniser whose normaliser differs from BERT's."""
     if isinstance(file, VocabularyFile):
         return file.lower_case, file.lower_case and not file.keep_accents
     normalizer = read_tokenizer_json(file)[0]["normalizer"]

@@ -6,7 +6,7 @@ from trainer.run.tokenizer_flags import add_tokenizer
 
 SOURCES = ("bertdata", "tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
 TARGETS = ("bertdata", "tf1", "tf2", "nvidia", "huggingface")
-"""Formats of checkpoints that ``convert`` writes. SOURCES are the formats that it reads."""
+"""Checkpoint formats that ``convert`` writes. ``SOURCES`` lists the formats that it reads."""
 
 
 def run(arguments: list[str]) -> None:

@@ -42,10 +42,10 @@ def run(arguments: list[str]) -> None:
     device = given.device
     devices = [examine_device(name) for name in ([device] if device else DEVICES)]
     if device and not devices[0].there:
-        raise SettingsError(f"device {device!r} is not there: {_described(devices[0])}")
+        raise SettingsError(f"device {device!r} is not there: {_format_finding(devices[0])}")
     groups = {"device": devices}
     if not device:
-        groups |= {"launcher": examine_launchers(), "log": _logs(), "machine": _machine()}
+        groups |= {"launcher": examine_launchers(), "log": _check_loggers(), "machine": _check_machine()}
     default = Config.of().run.device
     has_torch = find_spec("torch") is not None
     best = device or (choose_device(Config.of()).name if has_torch else None)
@@ -57,16 +57,16 @@ def run(arguments: list[str]) -> None:
         choice = {"best": best, "command": command} if has_torch else {"best": None, "command": None}
         say_text(json.dumps(found | {"default": default} | choice, indent=1))
     else:
-        _print(groups)
+        _print_table(groups)
         if best:
-            say("", _use(best, device), f"  {command}")
+            say("", _format_device_hint(best, device), f"  {command}")
     if not has_torch:
         raise MissingExtraError(
             f"torch is not installed, so nothing can be trained here; {install_extra('train')}"
         )
 
 
-def _use(best: str, device: str | None) -> str:
+def _format_device_hint(best: str, device: str | None) -> str:
     """Return the line before the suggested command: about the requested device, or a run without --device."""
     if device:
         return f"A run on {device}:"
@@ -75,7 +75,7 @@ def _use(best: str, device: str | None) -> str:
     return f"Without --device a run uses {best}, the accelerator that is there:"
 
 
-def _print(groups: dict[str, list[Availability]]) -> None:
+def _print_table(groups: dict[str, list[Availability]]) -> None:
     """Print a table with a group for devices, launchers, loggers and the machine."""
     from rich.console import Console
     from rich.table import Table
@@ -84,17 +84,17 @@ def _print(groups: dict[str, list[Availability]]) -> None:
     for group, findings in groups.items():
         for number, finding in enumerate(findings):
             there, style = ("yes", "") if finding.there else ("no", "yellow")
-            table.add_row("" if number else group, finding.name, there, _described(finding), style=style)
+            table.add_row("" if number else group, finding.name, there, _format_finding(finding), style=style)
     Console(highlight=False, markup=False).print(table)
 
 
-def _described(finding: Availability) -> str:
-    """Return what was found and what is missing, as text."""
+def _format_finding(finding: Availability) -> str:
+    """Return a finding as text: what this machine has, and what is missing."""
     return "; ".join(filter(None, (finding.found, finding.missing)))
 
 
-def _logs() -> list[Availability]:
-    """Report on the packages of the optional loggers."""
+def _check_loggers() -> list[Availability]:
+    """Return for each optional logger, such as TensorBoard, whether its package is installed."""
     findings = []
     for name, extra in EXTRAS.items():
         if find_spec(name):
@@ -104,8 +104,8 @@ def _logs() -> list[Availability]:
     return findings
 
 
-def _machine() -> list[Availability]:
-    """Report on cores, memory and bertdata's native kernels."""
+def _check_machine() -> list[Availability]:
+    """Return the number of cores, the memory, and whether bertdata's native kernels are built."""
     threads = f"{available_cores()} for this process"
     if find_spec("torch") is not None:
         import torch

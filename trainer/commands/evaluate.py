@@ -5,7 +5,7 @@ import math
 from bertdata.cli.common.parser import Parser, number
 from trainer.commands.pretrain import import_torch, warn_of_contradictions
 from trainer.config.flags import make_layered
-from trainer.config.task_names import task_flags
+from trainer.config.task_names import expand_task_flags
 from trainer.run.path_check import refuse_run_inputs
 from trainer.workers.launch import launch_workers
 
@@ -24,11 +24,11 @@ All flags of pretrain are accepted: --help-all."""
 
 def run(arguments: list[str]) -> None:
     """Evaluate a checkpoint, or with ``--poll`` each checkpoint that appears."""
-    parser = _parser()
+    parser = _make_parser()
     if not {"-h", "--help"}.isdisjoint(arguments):
         _add_keys_help(parser)
     given, rest = parser.parse_known_args(arguments)
-    layered = make_layered(task_flags(rest), parser.prog)
+    layered = make_layered(expand_task_flags(rest), parser.prog)
     warn_of_contradictions(layered)
     config = layered[-1].config
     refuse_run_inputs([config], evaluates=True)
@@ -40,8 +40,8 @@ def run(arguments: list[str]) -> None:
     evaluate_run(rest, parser.prog, poll=given.poll, timeout=given.poll_timeout)
 
 
-def _parser() -> Parser:
-    """Return the parser of the flags that only this command has. The configuration reads all others."""
+def _make_parser() -> Parser:
+    """Return a parser of the flags that only this command has. ``trainer.config`` parses all other flags."""
     parser = Parser(_PROG, _EXAMPLE, _SUMMARY)
     parser.usage = "%(prog)s [--poll] [--poll-timeout SECONDS] [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--poll", action="store_true", help="evaluate each checkpoint as it appears")
@@ -56,9 +56,9 @@ def _parser() -> Parser:
 
 
 def _add_keys_help(parser: Parser) -> None:
-    """Add the help of common keys. They are not added for parsing: the configuration reads them."""
+    """List the common configuration keys in the help. ``trainer.config`` parses them, not this parser."""
     from trainer.config.help import add_keys_help  # not needed without --help
-    from trainer.config.help_keys import common_keys
+    from trainer.config.help_keys import list_common_keys
 
     parser.add_argument("--config", metavar="FILE", help="JSON file with keys (default: none)")
-    add_keys_help(parser, common_keys("evaluate"), "evaluate", {})
+    add_keys_help(parser, list_common_keys("evaluate"), "evaluate", {})

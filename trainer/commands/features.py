@@ -15,7 +15,7 @@ from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, with_casing
 from trainer.tasks.data_file import read_file
-from trainer.tasks.feature_set import json_line, make_feature_set
+from trainer.tasks.feature_set import format_json_line, make_feature_set
 from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
 from trainer.tasks.prediction import refuse_flags
 
@@ -26,12 +26,12 @@ _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
 _FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
-"""Flags that are settings of every task's features."""
+"""Flags that are also settings of the features, for every task."""
 
 
 def run(arguments: list[str]) -> None:
-    """Write the features. Print what was written, and a warning about examples that were left out."""
-    given = _parser().parse_args(arguments)
+    """Write a task's features. Print what was written, and a warning about examples that were left out."""
+    given = _make_parser().parse_args(arguments)
     given.task = given.task.lower()
     task = find_task_data(given.task)
     refuse_flags(given, task.refused)
@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> None:
     else:
         check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
     source = read_file(given.file)
-    settings, make = task.asked_for(given, source, settings)
+    settings, make = task.prepare_requested_features(given, source, settings)
     if given.dataset is not None:
         found = make_feature_set(given.dataset, source, tokenizer, settings, make)
         line = f"{found.directory}: {'kept' if found.kept else 'made'} {found.examples} examples"
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> None:
         made = make(source, tokenizer, settings)
         with storage.open_output(given.output) as file:
             for value in made.values:
-                file.write(json_line(value).encode("ascii"))
+                file.write(format_json_line(value).encode("ascii"))
         line = f"{given.output}: {made.count}"
         warnings += made.warnings
     for warning in warnings:
@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> None:
     say(line)
 
 
-def _parser() -> Parser:
+def _make_parser() -> Parser:
     parser = Parser("python -m trainer features", _EXAMPLE, _SUMMARY)
     parser.add_argument("file", metavar="FILE", help="SQuAD's JSON, or a table")
     add_task(parser)
@@ -148,8 +148,8 @@ def _parser() -> Parser:
 def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]]:
     """Return the tokeniser, whether it lower-cases, and warnings.
 
-    The casing is None for a tokenizer.json, which contains its casing. Warnings: a vocabulary whose name or
-    words do not fit the casing.
+    A tokenizer.json contains its casing, so that None is returned for it. There is a warning if the name or
+    the words of a vocabulary do not fit the casing.
     """
     file = named_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):

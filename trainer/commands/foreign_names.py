@@ -2,8 +2,8 @@
 
 from bertdata.errors import SettingsError
 from trainer.config.flags import UnknownKeyError
-from trainer.config.settings import flag
-from trainer.programs.choice import programs_with
+from trainer.config.settings import format_flag
+from trainer.programs.choice import find_programs_with
 
 _FOREIGN = {
     "base_learning_rate": "learning_rate lr peak_lr max_lr init_lr",
@@ -52,19 +52,19 @@ _FOREIGN = {
     "output_dir": "save_dir out_dir",
     "wandb_project": "wandb_project_name",
 }
-"""For each key of ours, names that other programs have for it."""
+"""For each key of this trainer, the names that other programs have for it."""
 
 _OURS = {name: key for key, names in _FOREIGN.items() for name in names.split()}
 _PRECISION = ("fp16", "bf16", "fp32")
 """Switches of other programs that are values of ``--precision`` here."""
 
 
-def with_programs(error: UnknownKeyError) -> SettingsError:
-    """Return an error that names our key first, then the programs that have the unknown name.
+def add_name_hints(error: UnknownKeyError) -> SettingsError:
+    """Return the error with hints: this trainer's key for the unknown name, then programs that have the name.
 
     The error is returned unchanged if there is neither.
     """
-    ours, programs = _our_name(error.name), programs_with(error.name)
+    ours, programs = _find_our_name(error.name), find_programs_with(error.name)
     unknown = f"{error.where}{error.name} is not a key of this trainer"
     if ours and not programs:
         return SettingsError(f"{unknown}; use {ours}")
@@ -77,8 +77,8 @@ def with_programs(error: UnknownKeyError) -> SettingsError:
     return SettingsError(f"{unknown}; {listed} {verb} it: {like} runs such a command line")
 
 
-def _our_name(name: str) -> str:
-    """Return our flag or key for another program's name, or "" if there is no obvious one.
+def _find_our_name(name: str) -> str:
+    """Return this trainer's flag or key for another program's name, or "" if none is obvious.
 
     ``--learning-rate`` gives ``--base-learning-rate``, and ``learning_rate`` gives ``base_learning_rate``.
     """
@@ -87,4 +87,4 @@ def _our_name(name: str) -> str:
     if plain in _PRECISION:
         return f"--precision {plain}" if is_flag else f'"precision": "{plain}"'
     key = _OURS.get(plain, "")
-    return flag(key) if key and is_flag else key
+    return format_flag(key) if key and is_flag else key

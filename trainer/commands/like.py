@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer like``: run another program's command line with its meaning."""
+"""The command line of ``python -m trainer like``: do what another program's command line means."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -11,16 +11,16 @@ from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
-from trainer.config.phases import choose_steps_or_epochs, of_phase
+from trainer.config.phases import choose_steps_or_epochs, select_phase_values
 from trainer.config.printed import print_config
-from trainer.config.settings import Config, flag, other_names
-from trainer.config.task_names import task_flags
+from trainer.config.settings import Config, format_flag, get_other_names
+from trainer.config.task_names import expand_task_flags
 from trainer.config.value_sources import drop_keys_of_model_file
 from trainer.devices.choice import AUTO, look_for
-from trainer.programs.choice import DOOR, meaning_of, programs
-from trainer.programs.machine import with_shapes
+from trainer.programs.choice import DOOR, find_meaning, load_programs
+from trainer.programs.machine import fill_in_shapes
 from trainer.programs.meaning import Meaning
-from trainer.programs.value_sources import sources_of_phases
+from trainer.programs.value_sources import find_sources_by_phase
 from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers
 from trainer.workers.launchers import find_rank, is_started_here
@@ -52,17 +52,17 @@ _OF_EVALUATION = (
 """Keys that an evaluation uses too, so that flags of this trainer can change them there."""
 
 
-def _odd_numbers(given: Given) -> str:
+def _list_odd_numbers(given: Given) -> str:
     """Return the flags whose numbers are 0 or very large, as text for an error message."""
     odd = []
     for name in sorted(given.explicit):
         values = given[name] if isinstance(given[name], list) else [given[name]]
-        odd += [f"--{name} {one}" for one in values if _is_odd(str(one))]
+        odd += [f"--{name} {one}" for one in values if _is_odd_number(str(one))]
     return ", ".join(odd) or "the numbers of this command line"
 
 
-def _is_odd(text: str) -> bool:
-    """Return whether the text is 0 or a very large number. A list of numbers is not."""
+def _is_odd_number(text: str) -> bool:
+    """Return whether the text of a flag's value is 0 or a very large number. Lists of numbers never are."""
     try:
         found = abs(float(text))
     except ValueError:
@@ -71,25 +71,25 @@ def _is_odd(text: str) -> bool:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run the program's command line, or print its meaning."""
+    """Run another program's command line with this trainer, or only print what it means here."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        width = max(map(len, programs())) + 2
-        listed = "".join(f"  {name:<{width}}{program.purpose}\n" for name, program in programs().items())
+        width = max(map(len, load_programs())) + 2
+        listed = "".join(f"  {name:<{width}}{program.purpose}\n" for name, program in load_programs().items())
         say_text(USAGE + listed)
         return
     line = read_line(DOOR, arguments)
     program, given, ours = line.program, line.given, line.ours
     try:
-        meaning = meaning_of(program, given)
-    except ArithmeticError:  # division by zero or overflow
-        raise UsageError(f"{program.name}: nothing can be computed with {_odd_numbers(given)}") from None
+        meaning = find_meaning(program, given)
+    except ArithmeticError:  # 0 or a very large number in a computation
+        raise UsageError(f"{program.name}: nothing can be computed with {_list_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
-    changed_keys, contradictions = _override(
-        meaning.phases, task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
+    changed_keys, contradictions = _override_keys(
+        meaning.phases, expand_task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
     )
     if not line.printing and find_spec("mlperf_logging") is None:
-        changed_keys = [_without_log(keys, given) for keys in changed_keys]
-    keys, missing = with_shapes(changed_keys, asks_elsewhere=not line.printing)
+        changed_keys = [_drop_unavailable_log(keys, given) for keys in changed_keys]
+    keys, missing = fill_in_shapes(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
         _check_files(missing, phases)
@@ -100,27 +100,27 @@ def run(arguments: Sequence[str]) -> None:
             say_error(f"trainer: warning: {warning}")
     if line.printing:
         if find_rank()[0] == 0:
-            flags = read_flags(task_flags(ours) if tuned else ours, DOOR.command)
+            flags = read_flags(expand_task_flags(ours) if tuned else ours, DOOR.command)
             sources = [
-                of_program | {other_names().get(name, name): flag(name) for name in flags}
-                for of_program in sources_of_phases(program, given, meaning)
+                of_program | {get_other_names().get(name, name): format_flag(name) for name in flags}
+                for of_program in find_sources_by_phase(program, given, meaning)
             ]
-            _print(line.typed, meaning, phases, sources)
+            _print_meaning(line.typed, meaning, phases, sources)
     elif meaning.convert is not None:
-        _convert(meaning.convert)
+        _run_conversion(meaning.convert)
     else:
-        _work(meaning, phases, arguments)
+        _run_phases(meaning, phases, arguments)
 
 
-def _override(
+def _override_keys(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Apply flags of this trainer to the keys of each phase.
 
     Return the keys and warnings about contradictions.
 
-    A flag with two values sets one in each phase. Other programs' data have no manifest, so ``unverified`` is
-    the default.
+    A flag with two values sets the first in phase 1 and the second in phase 2. Other programs' data have no
+    manifest of md5s to verify them by, so ``unverified`` is the default.
     """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
@@ -131,15 +131,15 @@ def _override(
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     changed, contradictions = list[dict[str, Any]](), list[str]()
     for number, keys in zip(numbers, phases, strict=True):
-        upper = read_keys(of_phase(flags, number, number))
+        upper = read_keys(select_phase_values(flags, number, number))
         lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
         changed.append(choose_steps_or_epochs({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 
 
-def _without_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """Switch MLPerf's log off with a warning, if the program writes one and its package is not installed."""
+def _drop_unavailable_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """Return the keys without MLPerf's log, after a warning, if the log's package is not installed."""
     if keys.get("mllog"):
         given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
     return {**keys, "mllog": False}
@@ -158,7 +158,7 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
             )
 
 
-def _print(
+def _print_meaning(
     program: str, meaning: Meaning, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
 ) -> None:
     """Print the configuration, or the settings of an evaluation or conversion."""
@@ -172,7 +172,7 @@ def _print(
         print_config(program, phases, sources)
 
 
-def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
+def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
     """Pre-train, fine-tune or evaluate, after starting the program's workers."""
     _check_device(phases[0])
     if meaning.evaluate is None:
@@ -186,7 +186,7 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
         from trainer.run.evaluate import evaluate
 
         poll, until = meaning.evaluate["poll"], meaning.evaluate.get("until_step")
-        evaluate(_verified_where_listed(phases[0]), poll=poll, until_step=until)
+        evaluate(_verify_listed_data(phases[0]), poll=poll, until_step=until)
     elif phases[0].is_finetuning:
         from trainer.run.finetune import finetune
 
@@ -194,11 +194,14 @@ def _work(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) 
     else:
         from trainer.run.pretrain import pretrain
 
-        pretrain([_verified_where_listed(config) for config in phases], may_be_new=True)
+        pretrain([_verify_listed_data(config) for config in phases], may_be_new=True)
 
 
-def _verified_where_listed(config: Config) -> Config:
-    """Return the configuration with verification switched on if manifests list all data. Otherwise warn."""
+def _verify_listed_data(config: Config) -> Config:
+    """Return the configuration with verification of the data switched on, if manifests list all files.
+
+    Otherwise warn that the data are not verified.
+    """
     from bertdata.dataset.discover import find_datasets
     from bertdata.dataset.mixture.weights import split_paths
 
@@ -225,8 +228,11 @@ def _check_device(config: Config) -> None:
         )
 
 
-def _convert(settings: Mapping[str, Any]) -> None:
-    """Run one of MLPerf's checkpoint programs, or convert. The settings' names say which."""
+def _run_conversion(settings: Mapping[str, Any]) -> None:
+    """Convert a checkpoint as ``trainer convert`` does, or as one of MLPerf's checkpoint programs does.
+
+    The names of the settings tell which of them is meant.
+    """
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.io.terminal import say
 from trainer.run.tokenizer_flags import add_tokenizer
-from trainer.tasks.prediction import refuse_flags, single_text
+from trainer.tasks.prediction import get_single_text, refuse_flags
 
 if TYPE_CHECKING:
     from trainer.tasks.prediction import Trained
@@ -25,9 +25,9 @@ label of a text or of two texts, with its probability, or a score."""
 
 def run(arguments: list[str]) -> None:
     """Print the words at the masks, the answer, or the label."""
-    given = _parser().parse_args(arguments)
+    given = _make_parser().parse_args(arguments)
     from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
-    from trainer.tasks.fine_tuned import predict_task
+    from trainer.tasks.fine_tuned import print_task_prediction
 
     opened = open_trained(
         given.model,
@@ -41,10 +41,10 @@ def run(arguments: list[str]) -> None:
         given.task = _WORDS
         _print_words(given, opened)
     else:
-        predict_task(given, opened, task)
+        print_task_prediction(given, opened, task)
 
 
-def _parser() -> Parser:
+def _make_parser() -> Parser:
     parser = Parser("python -m trainer predict", _EXAMPLE, _SUMMARY)
     parser.add_argument(
         "model", metavar="RUN", help="directory of a run, or a checkpoint of this trainer or another program"
@@ -90,4 +90,4 @@ def _print_words(given: Namespace, opened: "Trained") -> None:
 
     refuse_flags(given, ("context", "labels"))
     count = 5 if given.num is None else given.num
-    say(*predict_lines(opened, single_text(given), count=count, as_json=given.json))
+    say(*predict_lines(opened, get_single_text(given), count=count, as_json=given.json))

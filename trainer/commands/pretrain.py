@@ -8,7 +8,7 @@ from bertdata.cli.common.door_words import take_print_config
 from bertdata.io.signals import ctrl_c_at_once
 from bertdata.io.terminal import say_error
 from trainer.config.flags import make_layered
-from trainer.config.value_sources import Layered
+from trainer.config.value_sources import LayeredConfig
 from trainer.run.path_check import check_paths
 from trainer.workers.launch import launch_workers
 from trainer.workers.launchers import find_rank, is_started_here
@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> None:
     pretrain(phases)
 
 
-def print_phases(program: str, layered: Sequence[Layered]) -> None:
+def print_phases(program: str, layered: Sequence[LayeredConfig]) -> None:
     """Print the configuration of each phase as JSON, on rank 0 only."""
     if find_rank()[0] == 0:
         from trainer.config.printed import print_config
@@ -39,7 +39,7 @@ def print_phases(program: str, layered: Sequence[Layered]) -> None:
         print_config(program, [phase.config for phase in layered], [phase.sources for phase in layered])
 
 
-def warn_of_contradictions(layered: Sequence[Layered]) -> None:
+def warn_of_contradictions(layered: Sequence[LayeredConfig]) -> None:
     """Print each contradiction between configuration sources once, however many workers there are."""
     if find_rank()[0] == 0 and not is_started_here():
         found = [line for phase in layered for line in phase.contradictions]

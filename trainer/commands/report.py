@@ -20,14 +20,14 @@ NVIDIA's programs or trainer_state.json of Hugging Face's Trainer."""
 
 
 def run(arguments: list[str]) -> None:
-    """Write the page."""
+    """Write an HTML page about the runs on the command line."""
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
     parser.add_argument("runs", metavar="RUN", nargs="+", help="directory of a run, or a log file")
     default = "default: report.html in RUN, or for several runs in the current directory"
     parser.add_argument("--output", metavar="FILE.html", help=f"page to write ({default})")
     add_overwrite(parser)
     given = parser.parse_args(arguments)
-    output = given.output or _usual_output(given.runs)
+    output = given.output or _choose_output(given.runs)
     check_report(output, PROG)
     # By default the page is written into the run's directory, which is also the input. That is safe, since
     # the page has a name that no log has. Only inputs that are files are compared with the output.
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> None:
     say(f"wrote {output}")
 
 
-def _usual_output(runs: list[str]) -> str:
+def _choose_output(runs: list[str]) -> str:
     """Return the page's default path: in the directory of a single run, else in the current directory."""
     if len(runs) == 1 and storage.is_directory(runs[0]):
         return storage.join(runs[0], "report.html")

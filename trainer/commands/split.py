@@ -40,8 +40,8 @@ that the model supports). With --plan FILE, that plan is shown instead. All flag
 
 
 def run(arguments: list[str]) -> None:
-    """Make or read the plan, print it, and write and draw it if asked to."""
-    parser = _parser()
+    """Make the plan or read it from a file. Print it, and if flags ask for it, write it and draw it."""
+    parser = _make_parser()
     if not {"-h", "--help"}.isdisjoint(arguments):
         _add_keys_help(parser)
     given, rest = parser.parse_known_args(arguments)
@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> None:
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
     split = config.split
-    _check_outputs(given, _config_file(rest), config, split)
+    _check_outputs(given, _find_config_file(rest), config, split)
     if split.plan:
         plan, memory, source = (
             _read_fitting_plan(split.plan, config, devices),
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> None:
     say(*plan_lines(plan, memory, split.memory_margin, source))
 
 
-def _config_file(words: list[str]) -> str | None:
+def _find_config_file(words: list[str]) -> str | None:
     """Return the file named by --config, or None."""
     for place, word in enumerate(words):
         if word == "--config":
@@ -96,7 +96,7 @@ def _check_outputs(given: Namespace, config_file: str | None, config: Config, sp
         check_output(given.picture, [*inputs, split.save_plan], SVG, overwrite=given.overwrite)
 
 
-def _parser() -> Parser:
+def _make_parser() -> Parser:
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
     parser.usage = "%(prog)s --devices N --memory GB [--config FILE] [--KEY VALUE ...]"
     parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
@@ -114,16 +114,18 @@ def _parser() -> Parser:
 
 
 def _add_keys_help(parser: Parser) -> None:
-    """Add the help of common keys. They are not added for parsing: the configuration reads them."""
+    """List the common configuration keys in the help. ``trainer.config`` parses them, not this parser."""
     from trainer.config.help import add_keys_help  # not needed without --help
-    from trainer.config.help_keys import common_keys
+    from trainer.config.help_keys import list_common_keys
 
     parser.add_argument("--config", metavar="FILE", help="JSON file with keys, or a configuration's name")
-    add_keys_help(parser, common_keys("split"), "split", {})
+    add_keys_help(parser, list_common_keys("split"), "split", {})
 
 
 def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
-    """Make a plan. Return it with the memory of a device in bytes and the source of its times, as text.
+    """Plan how to split the model.
+
+    Return the plan, the memory of a device in bytes, and a text about where the layers' times come from.
 
     With profile_layers, the layers are timed on the device, with its attention kernel, which takes some
     seconds.
@@ -198,29 +200,29 @@ def _find_task(config: Config) -> str:
 
     SettingsError for an objective without a task, or one that differs from the data's.
     """
-    from trainer.tasks.choice import task_of_objective
+    from trainer.tasks.choice import find_objective_task
 
     if config.is_finetuning:
         return config.task
     objective, paths = config.data.objective, config.data.train_data
     if paths is None or config.data.generated_data:
-        return task_of_objective(objective or DEFAULT_OBJECTIVE, "objective is")
+        return find_objective_task(objective or DEFAULT_OBJECTIVE, "objective is")
     try:
         data = open_dataset(split_paths(paths), unverified=config.data.unverified, split="training")
     except MissingInputError as error:  # with --objective a plan can be made on a machine without the data
         if objective is None:
             raise MissingInputError(f"{error}; give --objective NAME to plan without the data") from None
-        return task_of_objective(objective, "objective is")
+        return find_objective_task(objective, "objective is")
     found = data.layout.objective
     if objective not in (None, found):
         raise SettingsError(
             f"{data.name}: has the objective {found}, objective is {objective}; leave out --objective"
         )
-    return task_of_objective(found, f"{data.name}: has the objective")
+    return find_objective_task(found, f"{data.name}: has the objective")
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan as JSON, with the figures that follow from it: seconds, bytes, fractions."""
+    """Return the plan as JSON, with figures about it such as the seconds and the memory that it needs."""
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
     return {

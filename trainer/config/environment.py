@@ -10,7 +10,7 @@ WANDB_MODE = "WANDB_MODE"
 
 ONLINE, OFFLINE, DISABLED = "online", "offline", "disabled"
 _WANDB_MODES = {"run": ONLINE, "dryrun": OFFLINE, "shared": ONLINE}
-"""Other names for modes of wandb, some from older versions."""
+"""Other names that wandb has, or had in older versions, for its modes."""
 
 
 def forces_weight_sync() -> bool:
@@ -18,8 +18,8 @@ def forces_weight_sync() -> bool:
     return os.environ.get(WEIGHT_SYNC, "").lower() in ("1", "true")
 
 
-def wandb_mode() -> str | None:
-    """Return online, offline or disabled, or None if WANDB_MODE is not set."""
+def read_wandb_mode() -> str | None:
+    """Return the mode of wandb from WANDB_MODE: online, offline or disabled. None if it is not set."""
     found = os.environ.get(WANDB_MODE, "").lower()
     mode = _WANDB_MODES.get(found, found)
     if mode not in ("", ONLINE, OFFLINE, DISABLED):
@@ -29,15 +29,15 @@ def wandb_mode() -> str | None:
     return mode or None
 
 
-def keys_of_environment(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return value and variable of each key that the environment overrides.
+def find_environment_keys(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Return (value, environment variable) for each key of the configuration that the environment overrides.
 
     keys: the configuration's keys and values.
     """
     found: dict[str, tuple[Any, str]] = {}
     if forces_weight_sync():
         found["force_weight_sync"] = (True, WEIGHT_SYNC)
-    mode = wandb_mode() if keys["wandb"] or keys["wandb_offline"] else None
+    mode = read_wandb_mode() if keys["wandb"] or keys["wandb_offline"] else None
     if mode == DISABLED:
         found |= {"wandb": (False, WANDB_MODE), "wandb_offline": (False, WANDB_MODE)}
     elif mode == OFFLINE:

@@ -9,7 +9,7 @@ from bertdata.errors import MissingInputError
 from bertdata.io.home import expand_values
 
 
-def shipped_configs() -> dict[str, str]:
+def find_shipped_configs() -> dict[str, str]:
     """Return the path of each configuration that comes with the trainer, by name."""
     return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
 
@@ -19,7 +19,7 @@ def read_config(path: str) -> dict[str, Any]:
 
     MissingInputError names the nearest shipped configuration.
     """
-    shipped = shipped_configs()
+    shipped = find_shipped_configs()
     try:
         return dict(expand_values(read_object(shipped.get(path, path))))
     except MissingInputError as error:

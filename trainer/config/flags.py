@@ -15,13 +15,13 @@ from bertdata.examples.objectives import find_objective
 from trainer.config.settings import (
     Config,
     add_flag,
-    flag,
+    format_flag,
+    get_known_names,
+    get_phase_names,
     join_values,
-    known_names,
-    phase_names,
     rename_to_keys,
 )
-from trainer.config.value_sources import Layered, drop_keys_of_model_file, warn_of_overridden_keys
+from trainer.config.value_sources import LayeredConfig, drop_keys_of_model_file, warn_of_overridden_keys
 
 PRETRAIN = "python -m trainer pretrain"
 _NO_KEYS = ("config", "help", "help_all")
@@ -57,12 +57,14 @@ def make_layered(
     arguments: Sequence[str],
     prog: str = PRETRAIN,
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
-) -> list[Layered]:
+) -> list[LayeredConfig]:
     """Return the configuration of each phase of a command line, with the source of each value.
 
-    Flags override keys in --config's file, which override the command's defaults, which override declared
-    defaults. There are two phases if any key has two values or data for phase 2 are named. With --phase2 only
-    phase 2 is returned. SettingsError names the flag, or the file and its key, in one line.
+    Flags override keys in --config's file, which override the command's defaults, which override the defaults
+    of ``trainer.config.sections``. There are two phases if any key has two values or data for phase 2 are
+    named. With --phase2 only phase 2 is returned.
+
+    SettingsError names the flag, or the file and its key, in one line.
 
     defaults: function from the keys that are set to the command's default values of other keys.
     """
@@ -75,16 +77,16 @@ def make_layered(
 
         in_file = read_config(path)
     for name in in_file:
-        _check_known(name, where)
+        _refuse_unknown_name(name, where)
     # From here on, each phase has two layers: keys of the file below, flags above.
     # `--steps 5 7` makes two phases, whose flags are {steps: 5} and {steps: 7, phase2: True}.
     phases = [(in_file, flags)]
     given = (*in_file.items(), *flags.items())
-    if any(isinstance(value, list) or name in phase_names() for name, value in given):
-        from trainer.config.phases import values_by_phase
+    if any(isinstance(value, list) or name in get_phase_names() for name, value in given):
+        from trainer.config.phases import split_by_phase
 
-        phases = values_by_phase(in_file, flags, where)
-    layered: list[Layered] = []
+        phases = split_by_phase(in_file, flags, where)
+    layered: list[LayeredConfig] = []
     for below, above in phases:
         lower, upper = read_keys(below, where), read_keys(above)
         # --model-config on the command line also overrides the model's keys in the file. Without this step, a
@@ -99,14 +101,14 @@ def make_layered(
         # rate schedule only if no optimiser is set.
         usual = defaults(keys)
         sources = dict.fromkeys(usual, prog.rpartition(" ")[2])
-        sources |= dict.fromkeys(lower, str(path)) | {name: flag(name) for name in upper}
+        sources |= dict.fromkeys(lower, str(path)) | {name: format_flag(name) for name in upper}
         try:
             config = Config.of(**usual | keys)
-        except SettingsError as error:  # each value is valid alone, but not all of them together
+        except SettingsError as error:  # each value is valid alone, but they contradict each other
             raise SettingsError(f"{where}{error}") from None
         contradictions += warn_of_overridden_keys(keys, sources)
-        layered.append(Layered(config=config, sources=sources, contradictions=contradictions))
-    # With --phase2, every entry describes phase 2 (see values_by_phase), and the last is kept.
+        layered.append(LayeredConfig(config=config, sources=sources, contradictions=contradictions))
+    # With --phase2, every entry describes phase 2 (see split_by_phase), and the last is kept.
     only_second = flags.get("phase2", in_file.get("phase2"))
     for phase in layered:
         if phase.config.data.objective is not None:
@@ -119,17 +121,17 @@ def make_layered(
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Parse a command line and return the values of its flags by name.
 
-    A key with a value for each phase has a list. The first parser knows only the flags in use, because adding
-    more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for help, a parser of
-    all flags prints the help or the error.
+    A flag with two values, one for each phase, gives a list. The first parser knows only the flags in use,
+    because adding more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for
+    help, a parser of all flags prints the help or the error.
 
     usual: defaults of the command, shown in the help.
     """
-    normal = [_normal(word) if word.startswith("--") else word for word in words]
+    normal = [_normalise_flag(word) if word.startswith("--") else word for word in words]
     names = {word[2:].partition("=")[0].replace("-", "_") for word in normal if word.startswith("--")}
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--config", default=SUPPRESS)
-    for name in sorted(names & known_names().keys()):
+    for name in sorted(names & get_known_names().keys()):
         add_flag(parser, name)
     if {"help", "help_all"}.isdisjoint(names):
         with suppress(ArgumentError):
@@ -141,52 +143,56 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
     return read_with_argparse(normal, prog, usual or {})
 
 
-def _normal(word: str) -> str:
-    """Rewrite a flag with hyphens in its name and a value for a negation. SettingsError for an unknown flag.
+def _normalise_flag(word: str) -> str:
+    """Return a flag in its normal form: hyphens in its name, and =false in place of a negation.
+
+    SettingsError for an unknown flag.
 
     --train_data=x -> --train-data=x
     --nowandb -> --wandb=false
     """
     given, equals, value = word[2:].partition("=")
-    name, known = given.replace("-", "_"), known_names()
+    name, known = given.replace("-", "_"), get_known_names()
     positive = name.removeprefix("no").removeprefix("_")
     if name not in known and "boolean" in list_types(known.get(positive, {})):
-        return f"{flag(positive)}=false"
+        return f"{format_flag(positive)}=false"
     if name not in _NO_KEYS:
-        _check_known(name, "--")
-    return f"{flag(name)}{equals}{value}"
+        _refuse_unknown_name(name, "--")
+    return f"{format_flag(name)}{equals}{value}"
 
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the values by key, with other spellings replaced. SettingsError for a wrong value.
+    """Return the values with other spellings of a key replaced by the key. SettingsError for a wrong value.
 
     where: the file, as the beginning of a message.
     """
-    given = {name: _whole(name, value) for name, value in given.items()}
-    check_values(given, known_names(), where)
+    given = {name: _convert_whole_number(name, value) for name, value in given.items()}
+    check_values(given, get_known_names(), where)
     return rename_to_keys(given, where)
 
 
-def _whole(name: str, value: Any) -> Any:
+def _convert_whole_number(name: str, value: Any) -> Any:
     """Return a float without fraction as an integer if the key takes integers.
 
     JSON does not distinguish 8 from 8.0.
     """
-    whole = isinstance(value, float) and value.is_integer() and "integer" in list_types(known_names()[name])
+    whole = (
+        isinstance(value, float) and value.is_integer() and "integer" in list_types(get_known_names()[name])
+    )
     return int(value) if whole else value
 
 
-def _check_known(name: str, where: str) -> None:
+def _refuse_unknown_name(name: str, where: str) -> None:
     """Raise UnknownKeyError for an unknown name.
 
     where: the file, as the beginning of a message, or ``--`` for a flag.
     """
-    known: Collection[str] = known_names()
+    known: Collection[str] = get_known_names()
     if name in known:
         return
     if where == "--":
-        name, where = flag(name), ""
-        known = {"--config", "--help", "--help-all", *map(flag, known)}
+        name, where = format_flag(name), ""
+        known = {"--config", "--help", "--help-all", *map(format_flag, known)}
     try:
         check_names([name], known, where)
     except SettingsError as error:

@@ -14,7 +14,7 @@ from bertdata.config.value_check import suggest_known
 from bertdata.errors import SettingsError
 
 LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type")
-"""Keys about a classifier's labels."""
+"""Keys that describe the labels of a classifier."""
 
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
@@ -40,29 +40,31 @@ _OF_GENERATION = """
 """Keys about text generation, which transformers 4 writes into every config.json."""
 
 HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split())
-"""Keys that have no effect on the models here."""
+"""Keys that have no effect on the models of this trainer, so that they are ignored without a warning."""
 
 
-class Refused(NamedTuple):
-    """Values of a key that are supported, and what any other value means."""
+class SupportedValues(NamedTuple):
+    """The values of a key that are supported, and a text that says what any other value means."""
 
     expected: tuple[Any, ...]
     meaning: str
 
 
 REFUSED = {
-    "position_embedding_type": Refused(
+    "position_embedding_type": SupportedValues(
         ("absolute", None), "its attention adds relative positions, which are not computed here"
     ),
-    "is_decoder": Refused((False, None), "it is a decoder, whose tokens see only those before them"),
-    "is_encoder_decoder": Refused((False, None), "it is an encoder with a decoder"),
-    "add_cross_attention": Refused((False, None), "its layers attend to another model's output"),
-    "tie_encoder_decoder": Refused((False, None), "it is an encoder with a decoder"),
-    "pruned_heads": Refused(
+    "is_decoder": SupportedValues((False, None), "it is a decoder, whose tokens see only those before them"),
+    "is_encoder_decoder": SupportedValues((False, None), "it is an encoder with a decoder"),
+    "add_cross_attention": SupportedValues((False, None), "its layers attend to another model's output"),
+    "tie_encoder_decoder": SupportedValues((False, None), "it is an encoder with a decoder"),
+    "pruned_heads": SupportedValues(
         ({}, [], None), "heads of its attention were taken out, so its layers have several sizes"
     ),
-    "quantization_config": Refused((None,), "its weights are quantised, and are read as numbers here"),
-    "rope_scaling": Refused((None,), "its rotary positions are scaled, which is not computed here"),
+    "quantization_config": SupportedValues(
+        (None,), "its weights are quantised, and are read as numbers here"
+    ),
+    "rope_scaling": SupportedValues((None,), "its rotary positions are scaled, which is not computed here"),
 }
 """Keys whose value may mean a model that this trainer cannot compute."""
 
@@ -70,7 +72,7 @@ WARNED = {
     "auto_map": "a program in the directory itself, which no file may choose to run",
     "adapters": "adapters, which are not read",
 }
-"""Keys that only change a model in its original program, and what they refer to."""
+"""Keys that change a model only in its original program, with text about what each does there."""
 
 FOREIGN: Mapping[str, Any] = {
     **dict.fromkeys((*HARMLESS, *LABEL_KEYS, *WARNED), True),
@@ -79,7 +81,7 @@ FOREIGN: Mapping[str, Any] = {
     "is_decoder": {"const": False},
     "is_encoder_decoder": {"const": False},
 }
-"""JSON Schema of each key that only other programs have."""
+"""JSON Schema of each key that this trainer knows but that only other programs use."""
 
 
 def check_foreign_keys(values: Mapping[str, Any]) -> None:
@@ -90,7 +92,7 @@ def check_foreign_keys(values: Mapping[str, Any]) -> None:
             raise SettingsError(f"{name} is {values[name]!r:.80}, expected {expected}: {refused.meaning}")
 
 
-def label_warnings(values: Mapping[str, Any]) -> list[str]:
+def warn_of_label_keys(values: Mapping[str, Any]) -> list[str]:
     """Return a warning for each key about labels that contradicts ``id2label``, which takes precedence."""
     table = values.get("id2label")
     if not isinstance(table, Mapping) or not table:
@@ -107,7 +109,7 @@ def label_warnings(values: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def foreign_warnings(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+def warn_of_foreign_keys(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
     """Return a warning for each key that is ignored and may matter.
 
     known: all keys that are read or known to be harmless.

@@ -6,22 +6,22 @@ from typing import Any
 
 from bertdata.cli.common.parser import Parser
 from bertdata.config.value_check import list_types
-from trainer.config.files import read_config, shipped_configs
-from trainer.config.help_keys import common_keys, value_name
-from trainer.config.phases import ambiguous_data_error
+from trainer.config.files import find_shipped_configs, read_config
+from trainer.config.help_keys import find_value_name, list_common_keys
+from trainer.config.phases import make_ambiguous_data_error
 from trainer.config.settings import (
     SECTIONS,
     add_flag,
-    device_properties,
-    flag,
+    format_flag,
+    get_device_key_schemas,
+    get_key_schemas,
+    get_known_names,
+    get_other_names,
+    get_phase_names,
     join_values,
-    known_names,
-    other_names,
-    phase_names,
-    properties,
-    section_keys,
+    list_section_keys,
 )
-from trainer.config.task_names import name_in_command
+from trainer.config.task_names import find_name_in_command
 from trainer.plugins import FINE_TUNED
 
 TITLES = {
@@ -88,7 +88,7 @@ _MORE = "Other flags: --help-all. Other programs' command lines: python -m train
 
 
 class _KeysParser(Parser):
-    """The parser of all flags. Its help is the text of ``make_help``.
+    """A parser that knows every flag. Its help is the shorter text of ``make_help``.
 
     usual: defaults of this command that differ from the declared defaults.
     """
@@ -97,8 +97,8 @@ class _KeysParser(Parser):
         super().__init__(prog, "", "")
         self._usual = usual
         self.add_argument("--config")
-        self.add_argument("--help-all", action=_HelpAll, nargs=0, default=SUPPRESS)
-        for name in known_names():
+        self.add_argument("--help-all", action=_HelpAllAction, nargs=0, default=SUPPRESS)
+        for name in get_known_names():
             add_flag(self, name)
 
     def format_help(self) -> str:
@@ -109,7 +109,7 @@ class _KeysParser(Parser):
         make_help(self.prog, everything=True, usual=self._usual).print_help()
 
 
-class _HelpAll(Action):
+class _HelpAllAction(Action):
     """Print the help of all flags and exit."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
@@ -138,8 +138,8 @@ def _refuse_ambiguous(words: Sequence[str]) -> None:
             paths.append(word)
             continue
         name = last[2:].replace("-", "_")
-        if len(paths) > 1 and "phases" in known_names().get(name, {}):
-            raise ambiguous_data_error(name, paths, flag)
+        if len(paths) > 1 and "phases" in get_known_names().get(name, {}):
+            raise make_ambiguous_data_error(name, paths, format_flag)
         last, equals, value = word.partition("=")
         paths = [value] if equals else []
 
@@ -155,30 +155,30 @@ def make_help(prog: str, everything: bool = False, usual: Mapping[str, Any] | No
     parser = Parser(prog, _EXAMPLES.get(command, _EXAMPLE).format(prog=prog), "\n".join(lines))
     parser.usage = "%(prog)s [--config FILE] [--KEY VALUE ...]"
     parser.add_argument(
-        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(_configs_of(command))}"
+        "--config", metavar="FILE", help=f"JSON file, or one of {', '.join(_list_usable_configs(command))}"
     )
     parser.add_argument("--help-all", action="store_true", help="show all flags and exit")
-    add_keys_help(parser, None if everything else common_keys(command), command, usual or {})
+    add_keys_help(parser, None if everything else list_common_keys(command), command, usual or {})
     return parser
 
 
-def _configs_of(command: str) -> list[str]:
+def _list_usable_configs(command: str) -> list[str]:
     """Return the shipped configurations that the command can use: with a task for finetune, else without."""
     tunes = command == _FINETUNE
-    return [name for name in shipped_configs() if ("task" in read_config(name)) == tunes]
+    return [name for name in find_shipped_configs() if ("task" in read_config(name)) == tunes]
 
 
 def add_keys_help(
     parser: Parser, shown: Collection[str] | None, command: str, usual: Mapping[str, Any]
 ) -> None:
-    """Add the help of keys to a parser that only prints.
+    """Add the help of keys to a parser that only prints help and never parses.
 
     shown: names of the keys, or None for all keys, other names included.
     """
     added = set[str]()
-    groups = list(_groups())
+    groups = list(_group_flags())
     if command == _FINETUNE:
-        groups.sort(key=lambda group: group[0] != "finetuning")  # the task comes first
+        groups.sort(key=lambda group: group[0] != "finetuning")  # begin with the task's keys
     for section, names in groups:
         listed = [name for name in names if name not in added and (shown is None or name in shown)]
         added.update(listed)
@@ -186,49 +186,49 @@ def add_keys_help(
         titles = TITLES | _HEADINGS if brief else TITLES
         group = parser.add_argument_group(titles.get(section, section))
         for name in listed:
-            _add(group, name, command, usual)
+            _add_flag_help(group, name, command, usual)
 
 
-def _groups() -> Iterator[tuple[str, list[str]]]:
-    """Yield each group of flags: its section or title, and its names. A later group may repeat a name."""
+def _group_flags() -> Iterator[tuple[str, list[str]]]:
+    """Yield (section or title, names of flags) for each group of the help. Several groups may list a flag."""
     for section in SECTIONS:
-        phases = [(key, name) for name, (key, _) in phase_names().items()]
-        keys = section_keys(section)
+        phases = [(key, name) for name, (key, _) in get_phase_names().items()]
+        keys = list_section_keys(section)
         yield section, [name for key in keys for name in (key, *(n for k, n in phases if k == key))]
-    options = device_properties()
+    options = get_device_key_schemas()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
         yield f"device {' or '.join(devices)}", names
-    yield "other spellings and older names", list(other_names())
+    yield "other spellings and older names", list(get_other_names())
 
 
-def _add(group: _ArgumentGroup, name: str, command: str, usual: Mapping[str, Any]) -> None:
+def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mapping[str, Any]) -> None:
     """Add the help of a flag: its spelling in this command, the word for its value, and its text."""
-    item = known_names()[name]
-    spelled = flag(name_in_command(name, command))
+    item = get_known_names()[name]
+    spelled = format_flag(find_name_in_command(name, command))
     text = _TEXTS.get(name, "") if command == _FINETUNE else ""
-    text = (text or describe(name, usual)).replace("%", "%%")
+    text = (text or describe_key(name, usual)).replace("%", "%%")
     if "boolean" in list_types(item):
         # --rows for a switch that is off by default or belongs to a device, else --compile, --no-compile.
-        is_off = item.get("default") is False or name in device_properties()
+        is_off = item.get("default") is False or name in get_device_key_schemas()
         names = [spelled] if is_off else [spelled, f"--no-{spelled[2:]}"]
         group.add_argument(*names, action="store_true", help=text)
         return
-    value = value_name(name)
+    value = find_value_name(name)
     if "by_phase" in item and command not in _OF_ONE_PHASE:
         value = f"{value} [{value}]"
     group.add_argument(spelled, metavar=value, help=text)
 
 
-def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
+def describe_key(name: str, usual: Mapping[str, Any] | None = None) -> str:
     """Return the help text of a key or of another name for it.
 
     usual: defaults of the command that differ from the declared defaults.
     """
-    if name in phase_names():
-        key, phase = phase_names()[name]
-        return f"{flag(key)} of phase {phase + 1}"
-    if item := properties().get(name):
+    if name in get_phase_names():
+        key, phase = get_phase_names()[name]
+        return f"{format_flag(key)} of phase {phase + 1}"
+    if item := get_key_schemas().get(name):
         known = item.get("enum", item.get("examples", ()))
         unnamed = [choice for choice in known if choice and choice not in item["description"]]
         choices = f": {', '.join(unnamed)}" if unnamed else ""
@@ -240,6 +240,6 @@ def describe(name: str, usual: Mapping[str, Any] | None = None) -> str:
         default = item.get("default")
         shown = "yes" if default is True else default
         return f"{text}{choices} (default: {shown})" if shown else f"{text}{choices}"
-    if name in other_names():
-        return f"same as {flag(other_names()[name])}"
-    return str(known_names()[name]["description"])
+    if name in get_other_names():
+        return f"same as {format_flag(get_other_names()[name])}"
+    return str(get_known_names()[name]["description"])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bertdata.config.value_check import list_types
-from trainer.config.settings import known_names, phase_names, properties
+from trainer.config.settings import get_key_schemas, get_known_names, get_phase_names
 
 _FINETUNE = """
     output_dir overwrite_output_dir device compile checkpoint_every keep_checkpoints
@@ -66,17 +66,17 @@ _VALUE_OF_KEY = {key: value for value, keys in _VALUES.items() for key in keys.s
 _VALUE_OF_TYPE = {"integer": "N", "number": "NUMBER", "array": "LIST", "object": "JSON", "string": "NAME"}
 
 
-def common_keys(command: str) -> set[str]:
+def list_common_keys(command: str) -> set[str]:
     """Return the names of keys that the command's short help lists."""
     if command in COMMON_KEYS:
         return set(COMMON_KEYS[command])
-    keys = {name for name, item in properties().items() if "common" in item}
-    return keys | {name for name, (key, _) in phase_names().items() if key in keys}
+    keys = {name for name, item in get_key_schemas().items() if "common" in item}
+    return keys | {name for name, (key, _) in get_phase_names().items() if key in keys}
 
 
-def value_name(name: str) -> str:
+def find_value_name(name: str) -> str:
     """Return the word for a flag's value in the help, such as FILE, N or RATE."""
-    key, _ = phase_names().get(name, (name, 0))
+    key, _ = get_phase_names().get(name, (name, 0))
     if key in _VALUE_OF_KEY:
         return _VALUE_OF_KEY[key]
-    return next(_VALUE_OF_TYPE[kind] for kind in list_types(known_names()[key]) if kind != "null")
+    return next(_VALUE_OF_TYPE[kind] for kind in list_types(get_known_names()[key]) if kind != "null")

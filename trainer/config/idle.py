@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 
 from trainer.config.sections.section import Section
-from trainer.config.settings import DEVICE_OPTIONS, SECTIONS, Config, device_properties, properties
+from trainer.config.settings import DEVICE_OPTIONS, SECTIONS, Config, get_device_key_schemas, get_key_schemas
 
 
-def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:
+def find_idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:
     """Return the keys that are set to another value than the default, but have no effect in this run.
 
     device: name of the device.
-    idle_there: keys that only other devices read.
+    idle_there: keys that have no effect on this device, because only other devices read them.
     """
-    keys, declared, known = config.values(), properties(), device_properties()
+    keys, declared, known = config.values(), get_key_schemas(), get_device_key_schemas()
     idle = [
         name
         for name in keys[DEVICE_OPTIONS]
@@ -22,7 +22,7 @@ def idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> li
     for name in SECTIONS:
         if name != "masking" or not config.is_finetuning:
             section: Section = getattr(config, name)
-            names += section.idle()
+            names += section.list_idle_keys()
     idle += [name for name in names if keys[name] != declared[name].get("default")]
     if config.data.generated_data and config.data.train_data:
         idle.append("train_data")

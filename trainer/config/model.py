@@ -8,7 +8,7 @@ from bertdata.config.declared import derive_schemas, setting
 from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.foreign_keys import FOREIGN
-from trainer.config.sections.section import plugin_setting
+from trainer.config.sections.section import declare_plugin_key
 
 MEGATRON = "megatron-bert"
 """The model_type that transformers gives a BERT with pre-norm layers (megatron_residual_connection)."""
@@ -69,7 +69,9 @@ class ModelConfig:
     use_attention_projection_bias: bool = setting(True, "give the attention's output projection a bias")
     use_cls_layer: bool = setting(True, "put a dense layer and a norm before the word logits")
     use_prediction_bias: bool = setting(True, "add a bias to the word logits")
-    model_type: str = plugin_setting("model settings", "bert", "architecture: bert, roberta or modernbert")
+    model_type: str = declare_plugin_key(
+        "model settings", "bert", "architecture: bert, roberta or modernbert"
+    )
     pad_token_id: int = setting(0, "id of the padding token; position ids of roberta start after it", least=0)
     classifier_dropout: float | None = setting(
         None, "dropout before the classification layer", least=0, below=1
@@ -101,7 +103,7 @@ class ModelConfig:
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Translate the keys of a bert_config.json or config.json to this class's fields.
 
-        Subclasses rename keys.
+        Subclasses override this, since other architectures have other names for some keys.
         """
         return dict(values)
 

@@ -7,9 +7,14 @@ from typing import Any
 from bertdata.config.declared import derive_schemas
 from bertdata.config.value_check import check_values, read_object
 from bertdata.errors import SettingsError
-from trainer.config.foreign_keys import LABEL_KEYS, check_foreign_keys, foreign_warnings, label_warnings
+from trainer.config.foreign_keys import (
+    LABEL_KEYS,
+    check_foreign_keys,
+    warn_of_foreign_keys,
+    warn_of_label_keys,
+)
 from trainer.config.model import MEGATRON
-from trainer.config.model_kinds import model_kind
+from trainer.config.model_kinds import find_config_class
 
 TRAINED_ACT = "trained_hidden_act"
 """Extra key that this trainer writes to bert_config.json for an activation that Google's programs cannot
@@ -57,35 +62,35 @@ def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
     values = read_object(path)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
         values["hidden_act"] = "gelu_new"
-    return of_file(values, path)
+    return parse_model_file(values, path)
 
 
-def of_file(values: Mapping[str, Any], where: str) -> ModelFile:
+def parse_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
     """Return the content of a bert_config.json or config.json that is already parsed.
 
     SettingsError begins with ``where``.
     """
     try:
-        return _of_file(values, where)
+        return _translate_model_file(values, where)
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
 
 
-def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
+def _translate_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
     """Translate a file's keys, step by step, to the fields of the model configuration."""
     found = dict(values)
     # 1. Undo what this trainer wrote for Google's programs. The true activation and model_type are in extra
     # keys.
     if (trained := found.pop(TRAINED_ACT, None)) is not None:
         found["hidden_act"] = trained
-    classes = _classes(found)
+    classes = _find_class_names(found)
     trained_kind = found.pop(TRAINED_KIND, None)
-    found["model_type"] = trained_kind or _kind_name(found, classes)
+    found["model_type"] = trained_kind or _find_model_type(found, classes)
     if found["model_type"] == MEGATRON:
         found |= {"model_type": "bert", "megatron_residual_connection": True}
     # 2. Find the configuration class, refuse unsupported models, and rename keys to the class's fields. Files
     # with our extra key already have our names.
-    kind = model_kind(found)
+    kind = find_config_class(found)
     known = kind.file_keys()
     check_foreign_keys(found)
     if trained_kind is None:
@@ -93,7 +98,7 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     check_values({name: value for name, value in found.items() if name in known}, known)
     # 3. Keep the fields of this class only. A model_type that was guessed is dropped, so that it cannot
     # contradict a model_type set elsewhere.
-    warnings = [*label_warnings(values), *foreign_warnings(found, known)]
+    warnings = [*warn_of_label_keys(values), *warn_of_foreign_keys(found, known)]
     own = derive_schemas(kind)
     if "model_type" not in values and found["model_type"] == "bert":
         del found["model_type"]
@@ -105,14 +110,14 @@ def _of_file(values: Mapping[str, Any], where: str) -> ModelFile:
     )
 
 
-def _classes(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the transformers classes in the file."""
+def _find_class_names(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of transformers' model classes in the file, such as BertForMaskedLM."""
     names = values.get("architectures")
     return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
-def _kind_name(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any:
-    """Return the model_type in the file, or the one that its class name implies, or bert."""
+def _find_model_type(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any:
+    """Return the file's model_type. If it has none, the class names decide, else it is "bert"."""
     name = values.get("model_type")
     if name is not None:
         return _SAME_MODELS.get(name, name) if isinstance(name, str) else name

@@ -12,7 +12,7 @@ from trainer.plugins import find, is_name
 _USUAL = "bert"
 
 
-def model_kind(values: Mapping[str, Any]) -> type[ModelConfig]:
+def find_config_class(values: Mapping[str, Any]) -> type[ModelConfig]:
     """Return the configuration class for these keys' model_type. An unknown model_type is treated as BERT."""
     name = str(values.get("model_type"))
     is_known = is_name("model settings", name) or ":" in name
@@ -26,20 +26,22 @@ def read_model_config(values: Mapping[str, Any], where: str = "model configurati
     SettingsError for an unknown key or a wrong value. where: the beginning of its message.
     """
     try:
-        kind = model_kind(values)
+        kind = find_config_class(values)
         known = derive_schemas(kind) if values.keys() <= derive_schemas(kind).keys() else kind.file_keys()
         check_names(values, known)
         check_values(values, known)
         own = derive_schemas(kind)
-        return kind(**{name: _typed(value, own[name]) for name, value in values.items() if name in own})
+        return kind(
+            **{name: _convert_number(value, own[name]) for name, value in values.items() if name in own}
+        )
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
 
 
-def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value in Python's type.
+def _convert_number(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Convert a number from JSON to the key's type, float or int.
 
-    JSON has a single type of number, so that a dropout may be 0 or 0.0.
+    JSON does not distinguish 0 from 0.0, so that a dropout may be written as either.
     """
     kinds = list_types(schema)
     if value is None:

@@ -168,7 +168,7 @@ class ModernBertConfig(ModelConfig):
 
 
 def _read_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return this class's keys for config.json's layer_types and rope_parameters, the form of transformers 5.
+    """Translate layer_types and rope_parameters, which transformers 5 writes, to keys of ModernBertConfig.
 
     SettingsError for layers or rotary positions that no published ModernBERT has.
     """

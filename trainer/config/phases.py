@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import SettingsError
-from trainer.config.settings import known_names, phase_names
+from trainer.config.settings import get_known_names, get_phase_names
 
 Given = Mapping[str, Any]
 
 _CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
-"""Keys of phase 2 when it follows phase 1 in the same command."""
+"""Configuration keys of phase 2 if phase 1 runs before it in the same command."""
 
 
-def values_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the file's keys and the flags for each phase: two phases if any value differs between them.
+def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return (keys of the file, flags) for each phase. There are two phases if any of their values differ.
 
     Phase 2 continues from phase 1. With phase2 set there is one phase, which takes the second of two values.
 
@@ -25,18 +25,22 @@ def values_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict
     numbers = [1] * count if only_second else list(range(count))
     continued = [{}, {} if only_second else _CONTINUED]
     return [
-        (of_phase(in_file, phase, named), of_phase(flags, phase, named) | continued[phase])
+        (
+            select_phase_values(in_file, phase, named),
+            select_phase_values(flags, phase, named) | continued[phase],
+        )
         for phase, named in enumerate(numbers)
     ]
 
 
-def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
+def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
     """Return the values that apply in a phase.
 
-    phase: index from 0 into values with a list. named: index from 0 that names such as train_data_phase1
-    refer to.
+    phase: 0 or 1, the index into values that are lists.
+    named: 0 or 1, the phase whose data flags apply: 0 for names such as train_data_phase1, 1 for
+    train_data_phase2.
     """
-    names, phases = known_names(), phase_names()
+    names, phases = get_known_names(), get_phase_names()
     layer = {}
     for name, value in given.items():
         if name in phases:
@@ -50,7 +54,9 @@ def of_phase(given: Given, phase: int, named: int) -> dict[str, Any]:
 
 
 def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return all keys with either steps, or epochs or tokens. A flag overrides the file. Otherwise steps win.
+    """Merge file and flags, and keep only one way to set the length: steps, or epochs or tokens.
+
+    A flag overrides the file. If both are set in the same place, steps win.
 
     below: keys of the file. above: flags.
     """
@@ -64,12 +70,16 @@ def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict
     return keys
 
 
-def ambiguous_data_error(name: str, paths: Sequence[str], spell: Callable[[str], str] = str) -> SettingsError:
-    """Return the error for several datasets that could be read together, or each belong to a phase.
+def make_ambiguous_data_error(
+    name: str, paths: Sequence[str], spell: Callable[[str], str] = str
+) -> SettingsError:
+    """Return the error for a list of datasets, of which it is unclear whether each belongs to a phase.
+
+    They could also be meant to be read together.
 
     spell: turns a key into what the user types, such as its flag.
     """
-    key = next((key for one, (key, _) in phase_names().items() if one == name), name)
+    key = next((key for one, (key, _) in get_phase_names().items() if one == name), name)
     phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))
     return SettingsError(
         f"{spell(name)} has {len(paths)} values: for one in each phase give {phases}; for all together "
@@ -82,13 +92,13 @@ def _count_phases(given: Given, where: str = "") -> int:
 
     SettingsError for other counts.
     """
-    names = known_names()
-    count = max([1 + phase for name, (_, phase) in phase_names().items() if name in given], default=1)
+    names = get_known_names()
+    count = max([1 + phase for name, (_, phase) in get_phase_names().items() if name in given], default=1)
     for name, value in given.items():
         if not isinstance(value, list):
             continue
         if "phases" in names[name]:
-            raise SettingsError(f"{where}{ambiguous_data_error(name, [str(path) for path in value])}")
+            raise SettingsError(f"{where}{make_ambiguous_data_error(name, [str(path) for path in value])}")
         if "by_phase" in names[name]:
             if len(value) not in (1, 2):
                 raise SettingsError(

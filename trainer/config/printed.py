@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertdata.io.terminal import say_text
-from trainer.config.environment import keys_of_environment
+from trainer.config.environment import find_environment_keys
 from trainer.config.settings import Config
-from trainer.config.value_sources import source_of_each
+from trainer.config.value_sources import find_sources
 from trainer.plugins import find
 
 
@@ -27,7 +27,7 @@ def print_config(
     }
     if given:
         found["sources"] = [
-            source_of_each(config, of_phase) for config, of_phase in zip(phases, given, strict=True)
+            find_sources(config, of_phase) for config, of_phase in zip(phases, given, strict=True)
         ]
     say_text(json.dumps(found | others, indent=1) + "\n")
 
@@ -39,17 +39,17 @@ def resolve_keys(config: Config) -> dict[str, Any]:
     """
     keys = config.as_json()
     keys |= {name: value for name, value in resolve_constants(config).items() if name in keys}
-    described = config.model.described()
+    described = config.model.make_printed_settings()
     keys |= {name: value for name, value in described.items() if name in keys and keys[name] is None}
     keys |= {"lr_schedule": config.schedule_name, "clipping": config.update.clipping_point}
-    keys |= {name: value for name, (value, _) in keys_of_environment(keys).items()}
+    keys |= {name: value for name, (value, _) in find_environment_keys(keys).items()}
     workers = config.workers.world_size or 1
     whole = config.update.global_batch_size is None or config.update.batch_size is not None
     # With replicas, the batch of this run's workers follows from their number, which is not known yet.
     if whole and config.update.replicas is None:
         size, count = config.update.micro_batches(workers)
         keys |= {"batch_size": size, "accumulation": count}
-    return keys | {"update_examples": _update_examples(config, workers)}
+    return keys | {"update_examples": _count_update_examples(config, workers)}
 
 
 def resolve_constants(config: Config) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def resolve_constants(config: Config) -> dict[str, Any]:
     return {name: value if keys.get(name) is None else keys[name] for name, value in usual.items()}
 
 
-def _update_examples(config: Config, workers: int) -> int:
+def _count_update_examples(config: Config, workers: int) -> int:
     """Return the number of examples per update over all workers."""
     update = config.update
     if update.global_batch_size is not None:

@@ -38,7 +38,7 @@ DEVICE_OPTIONS = "device_options"
 """JSON key of a nested object: the keys of the device sections that are set."""
 
 _IS_ADAM = "adam"
-"""Argument of a schedule's formula that is not a key: whether the optimiser is a form of Adam."""
+"""Name of an argument of schedules that is not a key: whether the optimiser is a form of Adam."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +89,10 @@ class Config:
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
         given = rename_to_keys(given)
-        check_names(given, properties() | device_properties())
+        check_names(given, get_key_schemas() | get_device_key_schemas())
         sections: dict[str, Any] = {
             section: kind(**{name: given[name] for name in derive_schemas(kind) if name in given})
-            for section, kind in section_kinds().items()
+            for section, kind in get_section_classes().items()
         }
         return cls(**sections)
 
@@ -196,57 +196,60 @@ class Config:
         return kind.formula(rate, steps, self.find_warmup(steps), **given)
 
 
-def section_kinds() -> dict[str, type[Section]]:
+def get_section_classes() -> dict[str, type[Section]]:
     """Return the class of each section by its name, in the order of the configuration."""
     return {item.name: item.default_factory for item in fields(Config)}  # type: ignore[misc]
 
 
-SECTIONS = tuple(name for name in section_kinds() if name not in DEVICES)
+SECTIONS = tuple(name for name in get_section_classes() if name not in DEVICES)
 """Sections whose keys affect every device, in the order of their keys."""
 
 
 @cache
-def properties() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key in the order of the sections, then that of device_options."""
+def get_key_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each key: first the keys of SECTIONS, in order, then device_options."""
     found = {
         name: {"section": section, **item}
         for section in SECTIONS
-        for name, item in derive_schemas(section_kinds()[section]).items()
+        for name, item in derive_schemas(get_section_classes()[section]).items()
     }
     options = {
         "description": "keys of other trainers that have an effect on some devices only",
         "default": {},
         "type": "object",
         "additionalProperties": False,
-        "properties": device_properties(),
+        "properties": get_device_key_schemas(),
     }
     return found | {DEVICE_OPTIONS: options}
 
 
 @cache
-def device_properties() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each key that affects some devices only. ``devices`` lists them."""
+def get_device_key_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each key that affects only some types of devices.
+
+    An extra entry ``devices`` of the schema lists these types.
+    """
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
-        for name, item in derive_schemas(section_kinds()[device]).items():
+        for name, item in derive_schemas(get_section_classes()[device]).items():
             others = found[name]["devices"] if name in found else []
             found[name] = {**item, "devices": [*others, device]}
     return found
 
 
 @cache
-def known_names() -> dict[str, dict[str, Any]]:
+def get_known_names() -> dict[str, dict[str, Any]]:
     """Return the schema of every name that a file or a command line may contain."""
-    own = {name: item for name, item in properties().items() if name != DEVICE_OPTIONS}
-    own |= {name: own[key] for name, (key, _) in phase_names().items()}
-    own |= {name: own[key] for name, key in other_names().items()}
-    return own | device_properties()
+    own = {name: item for name, item in get_key_schemas().items() if name != DEVICE_OPTIONS}
+    own |= {name: own[key] for name, (key, _) in get_phase_names().items()}
+    own |= {name: own[key] for name, key in get_other_names().items()}
+    return own | get_device_key_schemas()
 
 
 @cache
-def other_names() -> dict[str, str]:
-    """Return the key for each other spelling or older name of a key."""
-    return {name: key for key, item in properties().items() for name in item.get("other_names", ())}
+def get_other_names() -> dict[str, str]:
+    """Return a table from other spellings and older names to the keys that they mean."""
+    return {name: key for key, item in get_key_schemas().items() for name in item.get("other_names", ())}
 
 
 def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
@@ -257,7 +260,7 @@ def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
     """
     keys: dict[str, Any] = {}
     for name, value in given.items():
-        key = other_names().get(name, name)
+        key = get_other_names().get(name, name)
         if key in keys and keys[key] != value:
             raise SettingsError(f"{where}{name} is another name of {key}: they contradict each other")
         keys[key] = value
@@ -265,25 +268,25 @@ def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 
 @cache
-def phase_names() -> dict[str, tuple[str, int]]:
+def get_phase_names() -> dict[str, tuple[str, int]]:
     """Return (key, phase) for each name of one phase's data: train_data_phase2 is (train_data, 1)."""
-    keys = [name for name, item in properties().items() if "phases" in item]
+    keys = [name for name, item in get_key_schemas().items() if "phases" in item]
     return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 
 
-def section_keys(section: str) -> list[str]:
-    """Return the keys of a section."""
-    return list(derive_schemas(section_kinds()[section]))
+def list_section_keys(section: str) -> list[str]:
+    """Return the names of a section's keys, in order."""
+    return list(derive_schemas(get_section_classes()[section]))
 
 
-def flag(name: str) -> str:
-    """Return the flag of a key or of another name."""
+def format_flag(name: str) -> str:
+    """Return the flag of a key or of another spelling: ``train_data`` gives ``--train-data``."""
     return f"--{name.replace('_', '-')}"
 
 
 def add_flag(parser: Any, name: str) -> None:
-    """Add the flag of a name to an argparse parser. The parsed value has the same name."""
-    item = known_names()[name]
+    """Add the flag of a key, or of another spelling, to an argparse parser. Its destination is ``name``."""
+    item = get_known_names()[name]
     more: dict[str, Any] = {}
     if "boolean" in list_types(item):
         more = {"nargs": "?", "const": True}
@@ -292,7 +295,7 @@ def add_flag(parser: Any, name: str) -> None:
     elif "by_phase" in item:
         more = {"nargs": "+"}
     more |= {"type": partial(read_word, name), "default": SUPPRESS}
-    parser.add_argument(flag(name), dest=name, **more)
+    parser.add_argument(format_flag(name), dest=name, **more)
 
 
 def join_values(found: dict[str, Any]) -> dict[str, Any]:
@@ -301,20 +304,20 @@ def join_values(found: dict[str, Any]) -> dict[str, Any]:
     found: parsed values by name, changed in place and returned.
     """
     for name, value in found.items():
-        if "phases" in known_names().get(name, {}):
+        if "phases" in get_known_names().get(name, {}):
             found[name] = "+".join(filter(None, value)) or None
-        elif isinstance(value, list) and "by_phase" in known_names()[name] and len(value) == 1:
+        elif isinstance(value, list) and "by_phase" in get_known_names()[name] and len(value) == 1:
             found[name] = value[0]
     return found
 
 
 def read_word(name: str, word: str) -> Any:
-    """Return the value of a flag's word.
+    """Convert a word of the command line to the type of the flag's key.
 
     SettingsError for a wrong type. A list of texts is separated by commas.
     """
-    item = known_names()[name]
+    item = get_known_names()[name]
     is_list = item.get("items") == {"type": "string"}
     if is_list and not word.lstrip().startswith("["):
         return word.split(",")
-    return read_value(word, list_types(item), "a list of texts" if is_list else flag(name))
+    return read_value(word, list_types(item), "a list of texts" if is_list else format_flag(name))

@@ -6,9 +6,9 @@ from typing import Any
 from bertdata.io import storage
 from bertdata.io.assets import VOCABULARIES
 from trainer.config.flags import make_layered
-from trainer.config.settings import Config, section_keys
-from trainer.config.task_names import task_flags
-from trainer.config.value_sources import Layered
+from trainer.config.settings import Config, list_section_keys
+from trainer.config.task_names import expand_task_flags
+from trainer.config.value_sources import LayeredConfig
 from trainer.plugins import FINE_TUNED
 
 FINETUNE = "python -m trainer finetune"
@@ -43,15 +43,15 @@ def make_task_config(
 
 def make_layered_task(
     arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
-) -> Layered:
+) -> LayeredConfig:
     """Return the configuration as ``make_task_config`` does, with the sources of its values."""
     below = dict(known or {})
-    words = task_flags(arguments)
-    return make_layered(words, prog, lambda keys: task_defaults({**below, **keys}) | below)[-1]
+    words = expand_task_flags(arguments)
+    return make_layered(words, prog, lambda keys: choose_task_defaults({**below, **keys}) | below)[-1]
 
 
-def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fine-tuning's default values of keys that are not set.
+def choose_task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that fine-tuning gives to keys that the user has not set.
 
     given: the keys that are set.
     """
@@ -63,7 +63,7 @@ def task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
+def select_fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that the run to evaluate was fine-tuned with. Empty for other checkpoints.
 
     The evaluation file is left out if the command names a directory, and the vocabulary if its file no longer
@@ -77,6 +77,6 @@ def fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
     if given.finetuning.task_dir is not None:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):
-        left_out.add("vocab")  # the run has a copy next to its features
-    names = ("max_seq_length", "vocab", *section_keys("finetuning"))
+        left_out.add("vocab")  # the run keeps a copy of the vocabulary, which is read instead
+    names = ("max_seq_length", "vocab", *list_section_keys("finetuning"))
     return {name: found[name] for name in names if name in found and name not in left_out}

@@ -11,7 +11,7 @@ _KEY_OF = {
 _NAME_OF = {key.replace("-", "_"): name.replace("-", "_") for name, key in _KEY_OF.items()}
 
 
-def task_flags(arguments: Sequence[str]) -> list[str]:
+def expand_task_flags(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the shorter names replaced by the names of the keys.
 
     ``--data-dir mrpc`` becomes ``--task-dir mrpc``.
@@ -26,6 +26,6 @@ def task_flags(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def name_in_command(key: str, command: str) -> str:
+def find_name_in_command(key: str, command: str) -> str:
     """Return the name that a command's help shows for a key: the shorter name in finetune and evaluate."""
     return _NAME_OF.get(key, key) if command in ("finetune", "evaluate") else key

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertdata.config.declared import derive_schemas
-from trainer.config.environment import keys_of_environment
+from trainer.config.environment import find_environment_keys
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import read_model_file
-from trainer.config.model_kinds import model_kind
+from trainer.config.model_kinds import find_config_class
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 
@@ -18,14 +18,14 @@ DEFAULT = "default"
 PRESET_KEYS = (
     *("beta1", "beta2", "optimiser_epsilon", "epsilon_in", "weight_decay", "use_debiasing", "momentum"),
 )
-"""Keys whose defaults belong to the optimiser's preset."""
+"""Keys whose default is the value in the preset of the chosen optimiser."""
 
 _SHAPE = "hidden_size"
 _DERIVED = "intermediate_size"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layered:
+class LayeredConfig:
     """The configuration of a phase, and where its values came from.
 
     sources: for each key that is set: a flag, a file, another program, or the command's default.
@@ -49,13 +49,13 @@ def drop_keys_of_model_file(
     lower_name: what the warnings call the lower keys.
     """
     path = upper.get("model_config")
-    given = {name: value for name, value in lower.items() if value is not None and name in model_keys()}
+    given = {name: value for name, value in lower.items() if value is not None and name in list_model_keys()}
     if path is None or not given:
         return dict(lower), []
     in_file = read_model_file(path).keys
     dropped = set(in_file)
-    if model_kind(in_file) is not model_kind(given):
-        dropped = model_keys()
+    if find_config_class(in_file) is not find_config_class(given):
+        dropped = list_model_keys()
     elif _SHAPE in in_file:
         dropped.add(_DERIVED)  # intermediate_size belongs to the hidden_size of its source
     differing = [name for name in given if name in dropped and in_file.get(name) != given[name]]
@@ -67,9 +67,9 @@ def drop_keys_of_model_file(
 
 
 def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list[str]:
-    """Return a warning for each key that overrides the model file with another value."""
+    """Return a warning for each key that is set to another value than the model file has."""
     path = keys.get("model_config")
-    given = {name: value for name, value in keys.items() if value is not None and name in model_keys()}
+    given = {name: value for name, value in keys.items() if value is not None and name in list_model_keys()}
     if path is None or not given:
         return []
     in_file = read_model_file(path).keys
@@ -80,12 +80,12 @@ def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str])
     ]
 
 
-def model_keys() -> set[str]:
+def list_model_keys() -> set[str]:
     """Return the keys, of all architectures, that a model file may have."""
     return {*derive_schemas(ModelConfig), *derive_schemas(ModernBertConfig)}
 
 
-def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:
+def find_sources(config: Config, given: Mapping[str, str]) -> dict[str, str]:
     """Return the source of every key's value, including values from the model file, optimiser and schedule.
 
     given: source of each key that is set.
@@ -101,4 +101,4 @@ def source_of_each(config: Config, given: Mapping[str, str]) -> dict[str, str]:
     sources = dict.fromkeys(keys, DEFAULT)
     sources |= {name: source for name, source in usual.items() if name in keys and keys[name] is None}
     sources |= {name: source for name, source in given.items() if keys.get(name) is not None}
-    return sources | {name: variable for name, (_, variable) in keys_of_environment(keys).items()}
+    return sources | {name: variable for name, (_, variable) in find_environment_keys(keys).items()}

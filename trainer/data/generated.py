@@ -20,7 +20,7 @@ from bertdata.examples.groups import (
 )
 from bertdata.examples.objectives import find_objective
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
-from trainer.config.model_kinds import model_kind
+from trainer.config.model_kinds import find_config_class
 from trainer.config.settings import Config
 from trainer.data.order import random_numbers
 
@@ -115,7 +115,7 @@ def configured_data(config: Config) -> OpenedDataset:
         objective=keys.objective or DEFAULT_OBJECTIVE,
     )
     model = config.model_settings
-    vocabulary_size = model.get("vocab_size") or model_kind(model)().vocab_size
+    vocabulary_size = model.get("vocab_size") or find_config_class(model)().vocab_size
     return generated_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bertdata.io.terminal import say_error
-from trainer.config.environment import DISABLED, OFFLINE, WANDB_MODE, wandb_mode
+from trainer.config.environment import DISABLED, OFFLINE, WANDB_MODE, read_wandb_mode
 from trainer.config.settings import Config
 from trainer.logs.curves import Curves
 from trainer.logs.mllog import Mllog
@@ -27,7 +27,7 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
         events = folder / "tensorboard"
         made.append(TensorBoard(events / "phase2" if config.phase == 2 else events, resume_step))
     asked = keys.wandb or keys.wandb_offline
-    mode = wandb_mode() if asked else None
+    mode = read_wandb_mode() if asked else None
     if mode == DISABLED:
         say_error(f"trainer: {WANDB_MODE} is disabled: nothing is written for Weights & Biases")
     elif asked:

@@ -4,10 +4,11 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 
 
-def micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
-    """Return the number of examples in a micro-batch, of which an update has ``count``.
+def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
+    """Return the number of examples in a micro-batch.
 
-    UsageError in NVIDIA's words if that is not a whole number.
+    UsageError, in the words of NVIDIA's program, if it is not a whole number.
+    update: examples in an update. count: micro-batches in an update.
     divides: False for a program that rounds down instead.
     """
     if count < 1:
@@ -19,8 +20,11 @@ def micro_batch_size(update: int, count: int, *, divides: bool = True) -> int:
     return update // count
 
 
-def core_batch_size(given: Given, name: str, count: int) -> int:
-    """Return a core's part of a total batch for ``count`` cores."""
+def compute_core_batch_size(given: Given, name: str, count: int) -> int:
+    """Return the examples per core if a total batch is divided among ``count`` cores.
+
+    name: flag with the total batch size.
+    """
     total: int = given[name]
     if total < 1 or count < 1 or total % count:
         kind = name.partition("_")[0]

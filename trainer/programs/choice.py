@@ -1,7 +1,7 @@
-"""The programs of ``python -m trainer like``: their TOML files, and functions for what a file cannot express.
+"""The programs that ``python -m trainer like`` knows, each described by a TOML file.
 
-A program is the file VENDOR/PROGRAM.toml. If some keys must be computed, ``resolve`` in the Python module
-next to it does that, and is listed in FUNCTIONS.
+The file VENDOR/PROGRAM.toml lists the program's flags and the configuration keys that they set. Keys that
+must be computed come from the function ``resolve`` of the Python module next to it, listed in FUNCTIONS.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from bertdata.cli.common.programs import choice
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.program import Program
-from trainer.config.settings import device_properties, properties
+from trainer.config.settings import get_device_key_schemas, get_key_schemas
 from trainer.programs.google import run_classifier as google_classifier
 from trainer.programs.google import run_squad as google_squad
 from trainer.programs.graphcore import run_pretraining as graphcore_pretraining
@@ -24,7 +24,7 @@ from trainer.programs.habana_tf import demo_bert as habana_tf_demo
 from trainer.programs.habana_tf import run_pretraining as habana_tf_pretraining
 from trainer.programs.huggingface import run_glue as huggingface_glue
 from trainer.programs.huggingface import run_qa as huggingface_qa
-from trainer.programs.meaning import Meaning, plain_meaning
+from trainer.programs.meaning import Meaning, make_plain_meaning
 from trainer.programs.mlperf import checkpoint_add_gradacc, tf2_encoder_checkpoint_converter
 from trainer.programs.mlperf import run_pretraining as mlperf_pretraining
 from trainer.programs.nvidia import run_glue as nvidia_glue
@@ -53,44 +53,47 @@ FUNCTIONS: Mapping[str, Callable[[Given], Meaning]] = {
     "nvidia/run_squad.py": nvidia_squad.resolve,
     "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.resolve,
 }
-"""The function of each program, by the program's name."""
+"""The function that translates a parsed command line, for each program whose TOML file does not suffice."""
 
 
 @cache
-def keys() -> Mapping[str, Mapping[str, Any]]:
+def get_all_key_schemas() -> Mapping[str, Mapping[str, Any]]:
     """Return the JSON Schema of each configuration key, including keys for single devices."""
-    return {**device_properties(), **properties()}
+    return {**get_device_key_schemas(), **get_key_schemas()}
 
 
 DOOR = Door(
     command="python -m trainer like",
     ours="python -m trainer",
     folder=Path(__file__).parent,
-    keys=keys,
+    keys=get_all_key_schemas,
     printing="prints the configuration instead of training",
     rewritings={
-        "habana-tf/demo_bert.py": habana_tf_demo.rewritten,
-        "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.rewritten,
+        "habana-tf/demo_bert.py": habana_tf_demo.rewrite_arguments,
+        "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.rewrite_arguments,
     },
 )
 
 
-def meaning_of(program: Program, given: Given) -> Meaning:
-    """Return the meaning of a command line of this program."""
+def find_meaning(program: Program, given: Given) -> Meaning:
+    """Translate a parsed command line of this program to this trainer's configuration."""
     resolve = FUNCTIONS.get(program.name) if program.is_shipped else None
-    return plain_meaning(program, given) if resolve is None else resolve(given)
+    return make_plain_meaning(program, given) if resolve is None else resolve(given)
 
 
-def programs() -> Mapping[str, Program]:
+def load_programs() -> Mapping[str, Program]:
     """Return all known programs by name."""
     return choice.programs(DOOR)
 
 
 def find_program(name: str) -> Program:
-    """Return the program of this name, or in this file. UsageError names the nearest."""
+    """Return the program of this name, or the program that a TOML file at this path describes.
+
+    UsageError for an unknown name suggests the nearest known program.
+    """
     return choice.find_program(DOOR, name)
 
 
-def programs_with(name: str) -> list[str]:
+def find_programs_with(name: str) -> list[str]:
     """Return the names of the programs that have a flag or key of this name."""
     return choice.programs_with(DOOR, name)

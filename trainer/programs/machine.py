@@ -1,4 +1,4 @@
-"""Facts about this machine: GPUs, files, checkpoints, and known shapes of missing model files.
+"""What the translation of a program must know about this machine: GPUs, files and checkpoints.
 
 If a model file is missing, the published shape is used to print a configuration. A run needs the file.
 """
@@ -13,7 +13,7 @@ from bertdata.io import storage
 from trainer.programs.shapes import BERT_BASE, BERT_LARGE
 
 KEEP_ALL = 1 << 30
-"""More checkpoints than any run has."""
+"""Value of keep_checkpoints for programs that never delete a checkpoint."""
 
 _STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)
 
@@ -33,12 +33,12 @@ def count_gpus(devices: Path = Path("/dev")) -> int:
     return min(there, len([name for name in visible.split(",") if name.strip()]))
 
 
-def is_here(path: str) -> bool:
+def is_local_file(path: str) -> bool:
     """Return whether the path is a file on this machine. Remote paths are never checked."""
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 
-def with_shapes(
+def fill_in_shapes(
     phases: Sequence[Mapping[str, Any]], *, asks_elsewhere: bool = False
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Replace missing model files by known shapes.
@@ -54,7 +54,7 @@ def with_shapes(
         path, shape = keys.get("model_config"), dict[str, Any]()
         others = {name: value for name, value in keys.items() if name != "model_config"}
         is_elsewhere = asks_elsewhere and path is not None and storage.is_remote(path)
-        if path is not None and (is_here(path) or (is_elsewhere and storage.exists(path))):
+        if path is not None and (is_local_file(path) or (is_elsewhere and storage.exists(path))):
             shape = {"model_config": path}
         elif path is not None:
             names = [name for name, (named, _) in _NAMED_SHAPES.items() if named.search(path)]
@@ -82,7 +82,7 @@ def find_named_step(output_dir: str) -> int | None:
     None without it.
     """
     state = storage.join(output_dir, "checkpoint")
-    if not is_here(state):
+    if not is_local_file(state):
         return None
     named = _STATE.search(storage.read_bytes(state).decode(errors="replace"))
     step = named and re.search(r"-([0-9]{1,18})$", named[1])

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.cli.common.programs.program import Program
-from trainer.config.settings import DEVICE_OPTIONS, device_properties, properties
+from trainer.config.settings import DEVICE_OPTIONS, get_device_key_schemas, get_key_schemas
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,67 +28,67 @@ class Meaning:
     def summary(self) -> str:
         """The work, its length, batch size, precision, optimiser and device in one line.
 
-        Keys not set have their defaults.
+        For keys that the command line does not set, it shows the defaults.
         """
         if not self.phases or self.evaluate is not None:
             return self.what
         first = self.phases[0]
         precision, optimiser, device = (
-            _value_of(first, name) for name in ("precision", "optimiser", "device")
+            _get_value(first, name) for name in ("precision", "optimiser", "device")
         )
         if not first.get("do_train", True):
             return f"{self.what}, no training, {precision}, {device}"
         unit = "features" if first.get("task") else "examples"
         unit = "packed rows" if first.get("packed_accumulation") else unit
-        words = [self.what, ", then ".join(map(_length_of, self.phases))]
+        words = [self.what, ", then ".join(map(_format_length, self.phases))]
         if all(keys.get("batch_size") for keys in self.phases):
-            words.append(f"{', then '.join(map(_size_of, self.phases))} {unit} an update")
+            words.append(f"{', then '.join(map(_format_size, self.phases))} {unit} an update")
         return ", ".join([*words, precision, optimiser, device])
 
 
-def _length_of(keys: Mapping[str, Any]) -> str:
+def _format_length(keys: Mapping[str, Any]) -> str:
     """Return the length of a phase as text: its updates, or the passes over its data."""
     epochs = keys.get("num_train_epochs")
     if keys.get("steps") or epochs is None:
-        return f"{_value_of(keys, 'steps'):,} updates"
+        return f"{_get_value(keys, 'steps'):,} updates"
     return "1 epoch" if epochs == 1 else f"{epochs:g} epochs"
 
 
-def _size_of(keys: Mapping[str, Any]) -> str:
+def _format_size(keys: Mapping[str, Any]) -> str:
     """Return workers times micro-batch times micro-batches as text: 8 x 64 x 128 = 65,536."""
     workers = keys.get("world_size") or keys.get("replicas") or 1
     factors = (workers, keys["batch_size"], keys.get("accumulation") or 1)
     return f"{' x '.join(f'{factor:,}' for factor in factors)} = {math.prod(factors):,}"
 
 
-def _value_of(keys: Mapping[str, Any], name: str) -> Any:
+def _get_value(keys: Mapping[str, Any], name: str) -> Any:
     """Return the value of a key, or its default if the program does not set it."""
-    return keys[name] if name in keys else properties()[name]["default"]
+    return keys[name] if name in keys else get_key_schemas()[name]["default"]
 
 
-def phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
-    """Return the keys that the program's file sets and those that flags set directly.
+def make_phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
+    """Return the configuration keys that the program's TOML file sets, and the keys that its flags set.
 
     Keys for single devices are under ``device_options``.
     phase: counted from 0.
     """
-    keys, options = dict[str, Any](), device_properties()
+    keys, options = dict[str, Any](), get_device_key_schemas()
     for name, value in given.keys(phase).items():
         place = keys.setdefault(DEVICE_OPTIONS, {}) if name in options else keys
         place[name] = value
     return keys
 
 
-def plain_meaning(program: Program, given: Given) -> Meaning:
-    """Return the meaning of a command line of a program without a function: its TOML file says everything.
+def make_plain_meaning(program: Program, given: Given) -> Meaning:
+    """Translate a command line of a program that its TOML file describes completely, without a function.
 
     If a flag with two values is a configuration key, there are two phases. Phase 2 continues from phase 1.
     """
-    phases = [phase_keys(given)]
+    phases = [make_phase_keys(given)]
     if any(flag.key and flag.count == 2 for flag in given.table):
-        phases.append(phase_keys(given, 1) | _CONTINUED)
+        phases.append(make_phase_keys(given, 1) | _CONTINUED)
     return Meaning(what=program.work or phases[0].get("task", "pre-training"), phases=phases)
 
 
 _CONTINUED = {"phase2": True, "start_from_ckpt": None, "start_moments": False}
-"""Keys of phase 2 when it follows phase 1 in the same command."""
+"""Configuration keys of phase 2 if phase 1 runs before it in the same command."""

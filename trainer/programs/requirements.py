@@ -6,8 +6,8 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 
 
-def work_of(given: Given) -> str:
-    """Return the names of --do_train, --do_eval and --do_predict that are true, as text."""
+def list_work(given: Given) -> str:
+    """Return what the flags --do_train, --do_eval and --do_predict ask for, as text: "train, eval"."""
     return ", ".join(verb for verb in ("train", "eval", "predict") if given.values.get(f"do_{verb}"))
 
 

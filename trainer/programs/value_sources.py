@@ -6,13 +6,13 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.cli.common.programs.program import Program
 from bertdata.errors import BertDataError
-from trainer.programs.choice import meaning_of
+from trainer.programs.choice import find_meaning
 from trainer.programs.meaning import Meaning
 
 _NOT_THERE = object()
 
 
-def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[dict[str, str]]:
+def find_sources_by_phase(program: Program, given: Given, meaning: Meaning) -> list[dict[str, str]]:
     """Return the source of each key in each phase: flags, environment variables, or the program itself.
 
     A flag is a source of every key whose value would differ without it.
@@ -24,7 +24,7 @@ def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[
         if flag.name not in given:
             continue
         spelled = flag.spellings[-1]
-        without = [] if flag.required else _phases_without(program, given, flag.name)
+        without = [] if flag.required else _resolve_without_flag(program, given, flag.name)
         for number, keys in enumerate(meaning.phases):
             others = without[number] if len(without) == len(meaning.phases) else keys
             for key, value in keys.items():
@@ -35,9 +35,9 @@ def sources_of_phases(program: Program, given: Given, meaning: Meaning) -> list[
     ]
 
 
-def _phases_without(program: Program, given: Given, name: str) -> list[Mapping[str, Any]]:
+def _resolve_without_flag(program: Program, given: Given, name: str) -> list[Mapping[str, Any]]:
     """Return the phases of the command line without this flag. Empty if the program needs the flag."""
     try:
-        return list(meaning_of(program, given.without(name)).phases)
+        return list(find_meaning(program, given.without(name)).phases)
     except (BertDataError, ArithmeticError):
         return []

@@ -21,7 +21,7 @@ from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_check import file_md5
-from trainer.config.settings import DEVICE_OPTIONS, Config, flag, section_keys
+from trainer.config.settings import DEVICE_OPTIONS, Config, format_flag, list_section_keys
 from trainer.devices.device import Device
 from trainer.errors import TrainerError
 from trainer.update.worker import Runtime
@@ -36,7 +36,7 @@ workers.
 
 _OF_ONE_WORKER = (
     *("output_dir", "save_plan", "model_config", "vocab", "dist", "world_size", "collective"),
-    *(key for section in ("reports", "loggers") for key in section_keys(section) if key != "log_every"),
+    *(key for section in ("reports", "loggers") for key in list_section_keys(section) if key != "log_every"),
 )
 """Settings of one machine or of rank 0 alone, and settings that are compared in another form."""
 
@@ -56,7 +56,7 @@ def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
         lines |= {f"{of_phase}{name}": value for name, value in _settings_lines(config).items()}
     lines["device"] = runtime.device.name
     size = phases[0].workers.world_size or runtime.workers.size
-    lines[flag("world_size")] = str(size)
+    lines[format_flag("world_size")] = str(size)
     lines["FORCE_WEIGHT_SYNC"] = os.environ.get("FORCE_WEIGHT_SYNC", "not given")
     remedy = "start all workers with the same settings, on the same versions"
     _compare(runtime, lines, SettingsError, remedy)
@@ -77,7 +77,7 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
         lines[f"{name}: form of the examples"] = ", ".join(f"{key} {value}" for key, value in shape.items())
     if vocab := runtime.config.masking.vocab:
         is_file = not storage.is_remote(vocab) and os.path.isfile(vocab.removeprefix("file://"))
-        lines[flag("vocab")] = f"md5 {file_md5(vocab)}" if is_file else vocab
+        lines[format_flag("vocab")] = f"md5 {file_md5(vocab)}" if is_file else vocab
     _compare(runtime, lines, DatasetError, "give every worker the same data, copied whole")
 
 
@@ -149,9 +149,9 @@ def _settings_lines(config: Config) -> dict[str, str]:
     lines = dict[str, str]()
     for name, value in keys.items():
         if name in _READ_BY_ONE:
-            lines[flag(name)] = "not given" if value is None else "given"
+            lines[format_flag(name)] = "not given" if value is None else "given"
         elif name not in _OF_ONE_WORKER:
-            lines[flag(name)] = "not given" if value is None else json.dumps(value)
+            lines[format_flag(name)] = "not given" if value is None else json.dumps(value)
     return lines | {name: json.dumps(value) for name, value in model.items()}
 
 

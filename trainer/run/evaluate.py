@@ -15,7 +15,7 @@ from bertdata.io.made_directories import made_directory
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
-from trainer.config.settings import Config, flag
+from trainer.config.settings import Config, format_flag
 from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
@@ -181,7 +181,7 @@ def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, E
     data = runtime.on_every_worker(
         lambda: task.open(config, str(config.data.eval_data), tokens, held_out=True)
     )
-    agree_on_data(runtime, {flag("eval_data"): data})
+    agree_on_data(runtime, {format_flag("eval_data"): data})
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = find_model_config(config, data, shape)
     runtime = place_model(runtime, model, data.layout.max_seq_length)

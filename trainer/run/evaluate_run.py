@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from bertdata.io import storage
 from trainer.config.settings import Config
-from trainer.config.task_config import fine_tuned_keys, make_task_config
-from trainer.config.task_names import task_flags
+from trainer.config.task_config import make_task_config, select_fine_tuned_keys
+from trainer.config.task_names import expand_task_flags
 from trainer.plugins import FINE_TUNED
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ from pathlib import Path
 
 from trainer.checkpoints.checkpoint import find_checkpoints
 from trainer.checkpoints.formats.hub_cache import find_pretrained
-from trainer.checkpoints.learned_task import task_config
+from trainer.checkpoints.learned_task import make_learned_task_config
 from trainer.checkpoints.reading import choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.config.flags import make_config
 from trainer.errors import CheckpointError
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.runtime import connect_workers
-from trainer.tasks.task_files import find_files, same_file_warnings
+from trainer.tasks.task_files import find_files, warn_of_same_file
 from trainer.update.worker import Runtime
 
 
@@ -32,7 +32,7 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
 
     The task and settings of a fine-tuned run come from its checkpoint.
     """
-    given = make_config(task_flags(arguments), prog)
+    given = make_config(expand_task_flags(arguments), prog)
     given.require("output_dir")
     runtime = connect_workers(given)
     trained = runtime.on_rank_0(lambda: trained_keys(given))
@@ -72,7 +72,7 @@ def _keys_of_head(config: Config) -> dict[str, Any]:
     has_files = given.task_eval_file or given.task_predict_file or given.task_dir
     if path is None or given.is_finetuning or not has_files:
         return {}
-    learned = task_config(open_checkpoint(find_pretrained(path), with_moments=False))
+    learned = make_learned_task_config(open_checkpoint(find_pretrained(path), with_moments=False))
     names = ("task", "labels", "regression")
     return {name: learned.values()[name] for name in names} if learned.is_finetuning else {}
 
@@ -105,7 +105,7 @@ def evaluate_fine_tuned(
     """
     from trainer.run.finetune import run_task
 
-    known = runtime.on_rank_0(lambda: fine_tuned_keys(runtime.config, trained))
+    known = runtime.on_rank_0(lambda: select_fine_tuned_keys(runtime.config, trained))
     runtime = runtime.changed(make_task_config(arguments, prog, known).changed(do_train=False))
     runtime.log_idle_keys()
     runtime.on_rank_0(lambda: _warn_of_trained_file(runtime, trained.get("task_train_file")))
@@ -114,5 +114,5 @@ def evaluate_fine_tuned(
 
 def _warn_of_trained_file(runtime: Runtime, train_file: str | None) -> None:
     """Log a warning if the file to evaluate on is the file that the run was trained on."""
-    for warning in same_file_warnings(find_files(runtime.config)._replace(train=train_file)):
+    for warning in warn_of_same_file(find_files(runtime.config)._replace(train=train_file)):
         runtime.log(f"warning: {warning}")

@@ -12,7 +12,7 @@ from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
-from trainer.checkpoints.tokenizer import find_tokenizer, is_same
+from trainer.checkpoints.tokenizer import find_tokenizer, is_same_tokenizer
 from trainer.config.settings import Config
 from trainer.data.opening import data_warnings, find_verified, training_paths
 from trainer.data.trained_length import length_warnings
@@ -83,7 +83,7 @@ def _compare_tokenizers(config: Config, tokenizer: TokenizerFile | None, source:
                 f"words are not written as the model knows them; make the shards {_REMEDY[lower_case]}"
             )
         own = load_dataset_tokenizer(None, dataset)
-        if own is not None and not is_same(own, tokenizer):
+        if own is not None and not is_same_tokenizer(own, tokenizer):
             found.append(
                 f"{dataset.path}: was made with another {_describe_tokenizers(own, tokenizer, source)}: "
                 "its ids mean other words to the model"

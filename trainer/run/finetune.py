@@ -18,7 +18,7 @@ from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
-from trainer.config.settings import Config, flag
+from trainer.config.settings import Config, format_flag
 from trainer.data.named_tokenizer import warnings_of_given
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import length_warnings, longest_feature
@@ -46,7 +46,7 @@ from trainer.tasks.task_files import (
     describe_usual_names,
     find_files,
     make_features,
-    same_file_warnings,
+    warn_of_same_file,
 )
 from trainer.update.worker import Runtime
 
@@ -95,7 +95,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
         data = runtime.on_every_worker(
             lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         )
-        agree_on_data(runtime, {flag("train_data"): data})
+        agree_on_data(runtime, {format_flag("train_data"): data})
         find_rows(config, data)  # raises here, before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
@@ -143,13 +143,13 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if found is None:
         raise MissingInputError(f"{source}: its vocabulary is not at hand; give --vocab")
     lower_case = found.lower_case if isinstance(found, VocabularyFile) else None
-    length, longest = find_task_data(config.task).feature_length(config), shape.max_position_embeddings
+    length, longest = find_task_data(config.task).choose_feature_length(config), shape.max_position_embeddings
     check_length(length, longest, "max_seq_length", f"give --max-seq-length {longest} or less")
     files = find_files(config)
     if files.evaluation is None and given.do_eval and given.task_dir is not None:
         runtime.log(f"{given.task_dir}: holds no {describe_usual_names(given, 1)}: nothing is evaluated")
     if config.run.do_train:
-        for warning in same_file_warnings(files):
+        for warning in warn_of_same_file(files):
             runtime.log(f"warning: {warning}")
     keys |= {"vocab": found.path, "lower_case": lower_case, **_keys_of_files(runtime, files, checkpoint)}
     config = config.changed(**keys)

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from hashlib import md5
 
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
-from trainer.checkpoints.checkpoint import checkpoints_folder, find_checkpoints
-from trainer.checkpoints.damage import find_fault, find_newest_whole, resume_remedy
+from trainer.checkpoints.checkpoint import find_checkpoints, get_checkpoints_folder
+from trainer.checkpoints.damage import advise_on_resume, find_fault, find_newest_whole
 from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.resume_check import CHANGEABLE
 from trainer.config.settings import Config
@@ -207,7 +207,7 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
     names = ", ".join(map(str, lacking))
     runtime.log(f"checkpoint {number} is worker {source.rank}'s: giving it to worker {names}")
     path = find_checkpoints(source.path)[number] if runtime.workers.rank == source.rank else None
-    folder = checkpoints_folder(str(runtime.config.run.output_dir))
+    folder = get_checkpoints_folder(str(runtime.config.run.output_dir))
     target = folder / f"step-{number:08d}" if runtime.workers.rank in lacking else None
     copy_directory(runtime, source.rank, path, target)
 
@@ -218,7 +218,7 @@ def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     if runtime.workers.rank == output.rank:
         start = runtime.config.start
         is_phase_1 = not start.resume and start.resume_step is None
-        found = resume_remedy(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
+        found = advise_on_resume(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
     return str(runtime.workers.gather(found)[output.rank])
 
 

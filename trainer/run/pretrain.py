@@ -13,7 +13,7 @@ from bertdata.errors import SettingsError
 from bertdata.io import storage
 from bertdata.io.directory_lock import lock_directory, this_process
 from bertdata.io.directory_protocol import UNFINISHED
-from trainer.config.settings import Config, flag
+from trainer.config.settings import Config, format_flag
 from trainer.data.opening import (
     check_data_length,
     data_warnings,
@@ -92,7 +92,9 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
     for config, *both in zip(phases, opened, evaluated, strict=True):
         named = zip(("train_data", "eval_data"), both, strict=True)
         of_phase = f" of phase {config.phase}" if len(phases) > 1 else ""
-        agree_on_data(runtime, {f"{flag(key)}{of_phase}": data for key, data in named if data is not None})
+        agree_on_data(
+            runtime, {f"{format_flag(key)}{of_phase}": data for key, data in named if data is not None}
+        )
     # Choose the checkpoint to continue from, and copy it to the machines that lack it.
     phases = share_checkpoint(runtime, phases, may_be_new=may_be_new)
     # With num_train_epochs or train_tokens the number of updates depends on the size of the data.

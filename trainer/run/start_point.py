@@ -16,12 +16,17 @@ from torch import Tensor
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import DatasetError, MissingInputError, SettingsError
 from trainer.checkpoints.checkpoint import MOMENTS, State, find_checkpoints
-from trainer.checkpoints.damage import naming_remedy
+from trainer.checkpoints.damage import add_remedy_to_errors
 from trainer.checkpoints.filling import fill_model, match_moments
 from trainer.checkpoints.opening import open_start
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
-from trainer.checkpoints.resume_check import changed_settings, check_fits, check_position, check_steps
-from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint, trained_length
+from trainer.checkpoints.resume_check import (
+    check_fits,
+    check_position,
+    check_steps,
+    describe_changed_settings,
+)
+from trainer.checkpoints.source import find_trained_length, find_trainer_checkpoint, open_checkpoint
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
@@ -127,7 +132,7 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
         reader.read_weights(path)
         # If this directory has a phase 1, checkpoints of phase 2 are numbered on from its end.
         there = runtime.on_rank_0(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
-        known = runtime.on_rank_0(lambda: trained_length(path))
+        known = runtime.on_rank_0(lambda: find_trained_length(path))
         return replace(fresh, phase_start=there, longest=longer_of(known, fresh.longest)), None
     saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
     # Weights and moments. Counts and position start again, because phase 2 has other data.
@@ -140,7 +145,7 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
     position = Position(*saved.position)
     state = replace(saved, task=fresh.task, position=position, config=config.as_json())
     training.strategy.step.scale.load_state_dict(saved.loss_scale)
-    for difference in changed_settings(saved, config, update_examples):
+    for difference in describe_changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")
     reader.read(Path(path), saved, state.applied)
     return state, saved.number
@@ -186,7 +191,7 @@ class WholeModelReader:
         moments: dict[str, Tensor] = {}
 
         def read() -> list[str]:
-            with naming_remedy(path, saved):
+            with add_remedy_to_errors(path, saved):
                 self._model.load_state_dict(read_tensors(path, saved))
                 moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)

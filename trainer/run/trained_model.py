@@ -12,7 +12,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.checkpoints.any_checkpoint import OURS
 from trainer.checkpoints.checkpoint import STATE
 from trainer.checkpoints.filling import fill_model
-from trainer.checkpoints.learned_task import task_config
+from trainer.checkpoints.learned_task import make_learned_task_config
 from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.data.named_tokenizer import warnings_of_given
@@ -56,7 +56,7 @@ def open_trained(
         longest=checkpoint.longest,
         tokenizer=_open_tokenizer(found),
         lower_case=found.lower_case if isinstance(found, VocabularyFile) else None,
-        config=task_config(checkpoint),
+        config=make_learned_task_config(checkpoint),
         head=checkpoint.head_labels,
     )
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from bertdata.dataset.label_counts import report_guess
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
-from trainer.checkpoints.checkpoint import clean_up_checkpoints, find_checkpoints, new_state
+from trainer.checkpoints.checkpoint import clean_up_checkpoints, find_checkpoints, make_initial_state
 from trainer.checkpoints.kept_tokenizer import keep_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -63,7 +63,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
     longest = longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run that starts at update 0. If the run continues a checkpoint, load_start replaces it.
-    fresh = new_state(config, shape, data.digest, order, runtime.task.name, longest)
+    fresh = make_initial_state(config, shape, data.digest, order, runtime.task.name, longest)
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))
     training = Training(runtime, make_model(runtime, shape), fresh, schedule)
     if config.run.compile_only:

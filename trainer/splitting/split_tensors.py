@@ -23,21 +23,21 @@ from trainer.checkpoints.checkpoint import (
     WEIGHTS,
     CheckpointWriter,
     State,
-    checkpoint_path,
+    get_checkpoint_path,
     open_checkpoint_directory,
     prune_checkpoints,
     write_state,
 )
-from trainer.checkpoints.damage import naming_remedy
+from trainer.checkpoints.damage import add_remedy_to_errors
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.opening import open_start
-from trainer.checkpoints.reading import check_file, tensor_files
+from trainer.checkpoints.reading import check_file, list_tensor_files
 from trainer.checkpoints.safetensors_files import (
     INDEX,
-    Place,
+    TensorPlace,
     create_empty,
-    index_text,
-    layout_of,
+    format_index,
+    lay_out_tensors,
     read_places,
     read_rows,
     write_rows,
@@ -84,13 +84,15 @@ class SplitTensors:
         applied: updates made so far.
         """
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
-        files = [file for name, some in parts.items() if some for file in tensor_files(saved, name) or [name]]
+        files = [
+            file for name, some in parts.items() if some for file in list_tensor_files(saved, name) or [name]
+        ]
         workers = self._runtime.workers
         mine = files[workers.rank :: workers.size]
         every = [part for some in parts.values() for part in some]
 
         def check() -> None:
-            with naming_remedy(path, saved):
+            with add_remedy_to_errors(path, saved):
                 for file in mine:
                     check_file(path, saved, file)
 
@@ -118,7 +120,7 @@ class SplitTensors:
     def save(self, state: State, writer: CheckpointWriter) -> None:
         """Save at once. Keeping a copy to write later would need as much memory as the model again."""
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
-        path = checkpoint_path(output_dir, state)
+        path = get_checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = {name: self._divide(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
@@ -156,7 +158,7 @@ class SplitTensors:
         for name, one in files.items():
             if one:
                 index = folder / f"{name}{INDEX}"
-                index.write_text(index_text(one), encoding="utf-8")
+                index.write_text(format_index(one), encoding="utf-8")
                 md5s[index.name] = file_md5(str(index))
         write_state(folder, replace(state, files=md5s))
         stack.close()
@@ -194,7 +196,7 @@ class SplitTensors:
         own = {part.name: part for some in parts for part in some if part.writes}
         for file, shapes in files.items():
             if written := [own[name] for name in shapes if name in own]:
-                places = layout_of(shapes)[1]
+                places = lay_out_tensors(shapes)[1]
                 with open(folder / file, "r+b") as opened:
                     for part in written:
                         rows = self._runtime.device.to_host(part.rows)
@@ -206,7 +208,7 @@ class SplitTensors:
         CheckpointError if a tensor is missing or has another shape.
         """
         with ExitStack() as stack:
-            where = dict[str, tuple[IO[bytes], Place]]()
+            where = dict[str, tuple[IO[bytes], TensorPlace]]()
             for file in files:
                 opened: IO[bytes] = stack.enter_context(open(folder / file, "rb"))
                 places = read_places(str(folder / file))

@@ -16,10 +16,10 @@ def find_task(name: str, config: Config, row_losses: RowLosses | None = None) ->
 
     row_losses: the device's implementation of the masked-word loss, or None.
     """
-    return task_class(name).configured(config, row_losses)
+    return find_task_class(name).configured(config, row_losses)
 
 
-def task_class(name: str) -> type[Task]:
+def find_task_class(name: str) -> type[Task]:
     """Return the class of the task of this name, or the user's class for package.module:CLASS."""
     kind: type[Task] = import_object("task", name) if ":" in name else find("task", name)
     if ":" in name and (own := getattr(kind, "name", None)) != name:
@@ -27,24 +27,24 @@ def task_class(name: str) -> type[Task]:
     return kind
 
 
-def task_of(data: Sequence[OpenedDataset]) -> str:
-    """Return the name of the pre-training task for these datasets.
+def find_data_task(data: Sequence[OpenedDataset]) -> str:
+    """Return the name of the pre-training task that learns from these datasets.
 
-    SettingsError if they need different tasks.
+    SettingsError if the datasets need different tasks.
     """
-    tasks = {task_of_objective(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
+    tasks = {find_objective_task(one.layout.objective, f"{one.name}: has the objective"): one for one in data}
     found = " and ".join(f"{one.name} by {name}" for name, one in tasks.items())
     require(len(tasks) == 1, f"one run learns one task, expected data for the same in both phases: {found}")
     return next(iter(tasks))
 
 
-def task_of_objective(objective: str, found: str) -> str:
+def find_objective_task(objective: str, found: str) -> str:
     """Return the name of the pre-training task for an objective.
 
     found: the beginning of the SettingsError if there is no such task.
     """
     name = find_objective(objective).task
     require(bool(name), f"{found} {objective}, which no task of the trainer learns")
-    is_pretraining = not task_class(name).is_fine_tuned
+    is_pretraining = not find_task_class(name).is_fine_tuned
     require(is_pretraining, f"{found} {objective}: that is learned by python -m trainer finetune")
     return name

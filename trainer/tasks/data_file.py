@@ -26,8 +26,7 @@ class DataFile(NamedTuple):
     def text(self, expected: str) -> str:
         """Return the file as text, without a byte-order mark.
 
-        InputError, with a remedy, for a compressed file, a shard, a binary file or an encoding other than
-        UTF-8.
+        InputError, with a remedy, if the file is compressed, binary, a shard of examples, or not in UTF-8.
         expected: what the file should be, for the message.
         """
         path, data = self
@@ -53,7 +52,7 @@ def read_file(path: str) -> DataFile:
 def parse_json(text: str, where: str, expected: str, *, any_number: bool = False) -> Any:
     """Return the JSON value of a text. InputError if the text is not JSON.
 
-    any_number: passed on to ``parse_json_text``.
+    any_number: also accept NaN, Infinity, and numbers that are too large for a float.
     """
     try:
         return parse_json_text(text, any_number=any_number)

@@ -26,7 +26,10 @@ class TaskEvaluation(ABC):
     """Names of the metrics in ``host_sums``, in order."""
 
     def host_sums(self, batch: Batch) -> Tensor:
-        """Return (2 x metrics,) further sums and weights for a batch in host memory."""
+        """Return the sum and weight of each name in ``metrics`` for a batch, as a tensor (2 x metrics,).
+
+        These metrics need only the batch, not the model. The batch is in host memory.
+        """
         return Tensor()
 
     def begin(self) -> None:  # noqa: B027 - optional, most tasks store nothing
@@ -36,15 +39,19 @@ class TaskEvaluation(ABC):
         """Store what is needed of the model's outputs for a batch. Both arguments are in host memory."""
 
     def kept(self) -> Any:
-        """Return, as JSON, what ``add`` has stored on this worker, in the order of the examples."""
+        """Return what ``add`` has stored on this worker, in the order of the examples.
+
+        The value is sent to other workers as JSON.
+        """
         return None
 
     @abstractmethod
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
-        """Return the value of each name in ``Columns.evaluation``.
+        """Return the value of each result in ``Columns.evaluation``, the columns of evaluation.csv.
 
         totals: sums and weights of the task's metrics and of ``host_sums``.
-        kept: the values of ``kept``, one per worker by rank. Together they are in the order of the examples.
+        kept: what the method ``kept`` returned on each worker, by rank. Joined, the lists are in the order of
+        the examples.
         """
 
     def files(self) -> Mapping[str, str]:
@@ -70,12 +77,12 @@ class PretrainingEvaluation(TaskEvaluation):
         surveyed.
         """
         self._labels = LabelSurvey.of_json(dict(survey))
-        self._word_losses = _loss_table(self._labels.words)
+        self._word_losses = _compute_label_losses(self._labels.words)
         self.metrics = ("guess_accuracy", "guess_loss")
         share = f"{self._labels.words.share:.1%} of them"
         guessed = f"the most frequent masked word of the {source} set is {self._labels.word}, {share}"
         if self._labels.pairs:
-            self._pair_losses = _loss_table(self._labels.pairs)
+            self._pair_losses = _compute_label_losses(self._labels.pairs)
             self.metrics = (*self.metrics, "guess_pair_accuracy", "guess_pair_loss")
             guessed += (
                 f", and {self._labels.pair_word} the label of {self._labels.pairs.share:.1%} of its pairs"
@@ -85,11 +92,11 @@ class PretrainingEvaluation(TaskEvaluation):
 
     def host_sums(self, batch: Batch) -> Tensor:
         weights = batch.masked_lm_weights.float()
-        sums = sums_of_guess(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
+        sums = sum_guess_metrics(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
         if self._labels.pairs:
             labels = batch.next_sentence_labels.reshape(-1)
             there = (labels >= 0).float()  # labels of padding rows are negative
-            sums += sums_of_guess(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
+            sums += sum_guess_metrics(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
         return torch.stack(sums)
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
@@ -122,15 +129,18 @@ class PretrainingEvaluation(TaskEvaluation):
         ).format(of_words=of_words, pair=self._labels.pair_word, **results)
 
 
-def _loss_table(labels: Frequencies) -> Tensor:
+def _compute_label_losses(labels: Frequencies) -> Tensor:
     """Return the loss of each label when its probability is its share of all labels."""
     return torch.from_numpy(labels.compute_losses()).float()
 
 
-def sums_of_guess(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
-    """Return [accuracy sum, weight, loss sum, weight] of guessing without reading.
+def sum_guess_metrics(ids: Tensor, weights: Tensor, labels: Frequencies, losses: Tensor) -> list[Tensor]:
+    """Return [accuracy sum, weight, loss sum, weight] of a baseline that does not read the text.
 
-    The accuracy is that of the most frequent label, the loss that of guessing by shares.
+    The accuracy comes from always guessing the most frequent label. The loss comes from giving each label its
+    share of all labels as probability.
+
+    ids, weights: labels of the batch, and 1.0 or 0.0 for whether each counts. losses: loss of each label.
     """
     right = weights[ids == labels.most_frequent].sum()
     known = losses[ids.long().clamp(max=len(losses) - 1)]

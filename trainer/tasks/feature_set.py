@@ -28,7 +28,7 @@ Settings = TypeVar("Settings", bound=ExampleSettings)
 class SourceExamples:
     """The examples made from a source file.
 
-    documents, sentences: counts for the manifest.
+    documents, sentences: their numbers in the source file, for the manifest.
     values: the same features as dictionaries, for audits.
     count: number of features as text.
     """
@@ -49,7 +49,8 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 class FeatureSet:
     """A finished dataset of features.
 
-    kept: the dataset existed before. warnings: of the run that made it, as stored in the manifest.
+    kept: whether the dataset existed before.
+    warnings: warnings of the run that made the dataset, as its manifest lists them.
     """
 
     directory: str
@@ -63,13 +64,13 @@ class FeatureSet:
         return sum(shard.examples for shard in self.manifest.shards)
 
 
-def feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
+def make_feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
     """Return a directory name for these features: the objective, and a digest of what determines them.
 
     The digest includes the file's name, so that two equal files have separate directories.
     """
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
-    if separators := _separators(vocabulary):
+    if separators := _record_separators(vocabulary):
         value.append(separators)
     return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
 
@@ -88,21 +89,21 @@ def make_feature_set(
     make: function that makes the examples, called only if needed.
     """
     vocabulary = tokenizer.vocabulary
-    records = make_dataset_settings(settings, vocabulary, tokenizer=_record(vocabulary))
+    records = make_dataset_settings(settings, vocabulary, tokenizer=_make_tokenizer_record(vocabulary))
     plan = DatasetPlan(
         recipe=None,
         phase=None,
-        settings=replace(records, objective=records.objective | _separators(vocabulary)),
+        settings=replace(records, objective=records.objective | _record_separators(vocabulary)),
         inputs=(source.name,),
     )
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
     entries, manifest = dataset.find_finished_entry(shard, source.md5), dataset.read_manifest()
-    kept = entries is not None and manifest is not None  # an existing dataset may be on a read-only disk
+    kept = entries is not None and manifest is not None  # nothing is written then: the disk may be read-only
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
-            entries = entries or _write(dataset, shard, source, made, settings, vocabulary)
+            entries = entries or _write_features(dataset, shard, source, made, settings, vocabulary)
             warnings = [warning.removeprefix(f"{source.path}: ") for warning in made.warnings]
             manifest = dataset.finish(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
@@ -113,7 +114,7 @@ def make_feature_set(
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 
 
-def padded_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
+def pad_columns(ids: list[int], first_length: int, length: int, padding_id: int) -> dict[str, Any]:
     """Return ids, mask and segments padded to ``length``, named as in the original programs.
 
     first_length: number of ids in segment 0.
@@ -126,15 +127,15 @@ def padded_columns(ids: list[int], first_length: int, length: int, padding_id: i
     }
 
 
-def json_line(value: Any) -> str:
+def format_json_line(value: Any) -> str:
     """Return the value as a line of JSON with sorted keys and no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 
-def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
+def _make_tokenizer_record(vocabulary: Vocabulary) -> SettingsRecord | None:
     """Return the manifest's record of a tokenizer.json.
 
-    None for a WordPiece vocabulary, which settings describe.
+    None for a WordPiece vocabulary, which the dataset's settings describe.
     """
     if isinstance(vocabulary, WordPieceVocabulary):
         return None
@@ -143,16 +144,16 @@ def _record(vocabulary: Vocabulary) -> SettingsRecord | None:
     return TokenizerJson(path=vocabulary.name, roles=roles).record(vocabulary)
 
 
-def _separators(vocabulary: Vocabulary) -> SettingsRecord:
-    """Return the number of separators between two texts as an objective's setting.
+def _record_separators(vocabulary: Vocabulary) -> SettingsRecord:
+    """Return the setting pair_separators, the number of separator tokens between the texts of a pair.
 
-    Empty if it is 1, as usual.
+    The dictionary is empty if the number is 1, as in BERT.
     """
     count = vocabulary.pair_separators
     return {} if count == 1 else {"pair_separators": count}
 
 
-def _write(
+def _write_features(
     dataset: Dataset,
     shard: str,
     source: DataFile,

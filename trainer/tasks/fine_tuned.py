@@ -1,4 +1,4 @@
-"""The fine-tuning tasks by name, the flags that commands share about them, and a single prediction."""
+"""Functions with which commands find a fine-tuning task by name, add its flags, and predict one text."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from trainer.tasks.names import find_task_name
 from trainer.tasks.task_data import FineTuningData
 
 
-def predict_task(given: Namespace, opened: "Trained", task: str) -> None:
+def print_task_prediction(given: Namespace, opened: "Trained", task: str) -> None:
     """Print the prediction of a fine-tuned model for one text.
 
     task: the task's name, in any case.

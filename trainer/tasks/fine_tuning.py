@@ -50,7 +50,7 @@ class FineTuning(Task):
 
     @abstractmethod
     def prediction(self, data: OpenedDataset) -> TaskEvaluation:
-        """Return the object that predicts a dataset without answers."""
+        """Return an evaluation that only predicts, for a dataset without answers."""
 
     @classmethod
     @abstractmethod
@@ -58,17 +58,17 @@ class FineTuning(Task):
         """Print the prediction for the text in the flags of ``predict``."""
 
     def survey(self, data: OpenedDataset) -> Any:
-        """Return None: the evaluation needs nothing from the training data."""
+        """Return None, since the evaluation needs no counts from the training data."""
         return None
 
 
-def example_weights(batch: Batch) -> Tensor:
+def make_example_weights(batch: Batch) -> Tensor:
     """Return (examples,) float32: 1 for an example, 0 for padding that fills up the batch or a packed row."""
     return (batch.next_sentence_labels >= 0).float().reshape(-1)
 
 
-def target_of(batch: Batch, name: str) -> Tensor:
-    """Return a task's own column as (examples,) int32."""
+def get_target(batch: Batch, name: str) -> Tensor:
+    """Return a column that the task adds to each example, such as the label, as (examples,) int32."""
     return batch.targets[name].reshape(-1)
 
 
@@ -83,10 +83,10 @@ def make_outcome(weights: Tensor, losses: Tensor, *others: Tensor, outputs: Tens
     return Outcome(totals[0] / weight.clamp(min=1e-5), torch.stack(sums).float(), outputs)
 
 
-def configured_tokenizer(config: Config) -> Tokenizer:
+def load_configured_tokenizer(config: Config) -> Tokenizer:
     """Return the configured tokeniser.
 
-    A vocabulary is read as WordPiece in Google's dialect, with its casing.
+    A vocab.txt is read as WordPiece that splits words as Google's program does, with the configured casing.
     """
     config.require("vocab")
     file = named_tokenizer(str(config.masking.vocab))

@@ -48,7 +48,7 @@ class BertForSequenceClassification(HeadedBert):
 class BertForQuestionAnswering(HeadedBert):
     """BERT with two logits for each token: the answer starts there, the answer ends there.
 
-    The pooler is kept for checkpoints but not trained, since it takes no part.
+    The logits do not depend on the pooler. It exists only for checkpoints, and is not trained.
     """
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
@@ -101,7 +101,7 @@ class ModernBertForSequenceClassification(HeadedBert):
         """Return (B, labels) logits."""
         rows = self.bert.encode_seeded(batch, carried)
         if self.takes_mean:
-            used, found = sequence_rows(rows, batch)
+            used, found = split_into_sequences(rows, batch)
             pooled = (found * used[:, :, None]).sum(1) / used.sum(1, keepdim=True).clamp(min=1)
         else:
             pooled = rows.index_select(0, batch.starts())
@@ -144,7 +144,7 @@ def make_answerer(config: ModelConfig, attention: FlatAttention = attend_anywher
     return BertForQuestionAnswering(config, attention)
 
 
-def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+def split_into_sequences(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Cut a batch's tokens into sequences.
 
     Return (sequences, longest) bool, and (sequences, longest, ...) values.
@@ -155,13 +155,13 @@ def sequence_rows(tokens: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     if isinstance(batch, FlatBatch):
         lengths = batch.ends.diff()[: len(batch)]
     else:
-        lengths = _row_lengths(cast("RowBatch", batch))
+        lengths = _count_row_tokens(cast("RowBatch", batch))
     places = torch.arange(batch.most_tokens(), dtype=lengths.dtype, device=lengths.device)
     rows = (batch.starts()[:, None] + places).clamp(max=len(tokens) - 1)
     return places < lengths[:, None], tokens[rows]
 
 
-def _row_lengths(batch: "RowBatch") -> Tensor:
+def _count_row_tokens(batch: "RowBatch") -> Tensor:
     """Return the number of tokens in each sequence of padded rows."""
     positions = batch.next_sentence_positions
     most = 1 if positions is None else positions.shape[1]

@@ -60,7 +60,7 @@ class Trained:
             say_error(f"trainer: warning: {warning}")
 
 
-def single_text(given: Namespace) -> str:
+def get_single_text(given: Namespace) -> str:
     """Return the text for a task that takes only one. UsageError for several."""
     if len(given.text) > 1:
         raise UsageError(f"the task {given.task} takes one text, found {len(given.text)}; put it into quotes")
@@ -72,5 +72,5 @@ def refuse_flags(given: Namespace, names: Iterable[str]) -> None:
     """Raise UsageError for the first of these flags that is set, since the task does not have it."""
     for name in names:
         value = getattr(given, name, None)
-        if value is not None and value is not False:  # 0 counts as set
+        if value is not None and value is not False:  # a flag with the value 0 is set
             raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainer.tasks.evaluation import PretrainingEvaluation
 
 
-def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
+def make_columns(metrics: tuple[str, ...], second: str = "") -> Columns:
     """Return the report columns of masked words, and of a second loss if there is one.
 
     metrics: names of loss and accuracy, for each loss. second: prefix of the second loss's results.
@@ -36,7 +36,7 @@ def columns_of(metrics: tuple[str, ...], second: str = "") -> Columns:
 
 
 class MaskedWords(Task):
-    """Learn masked words. The loss is the weighted mean of the masked words' losses.
+    """Task that learns masked words. The loss is the weighted mean of the masked words' losses.
 
     row_losses: a device's implementation in place of ``cross_entropy``.
     """
@@ -44,7 +44,7 @@ class MaskedWords(Task):
     name = "masked_words"
     model_class: type[HeadedBert] = BertForMaskedLM
     metrics: tuple[str, ...] = ("mlm_loss", "mlm_accuracy")
-    columns = columns_of(metrics)
+    columns = make_columns(metrics)
 
     def __init__(self, row_losses: RowLosses | None = None) -> None:
         self._row_losses = row_losses or cross_entropy
@@ -54,7 +54,7 @@ class MaskedWords(Task):
         return cls(row_losses)
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
-        return pretraining_loss(model(batch), batch, self._row_losses)
+        return compute_pretraining_loss(model(batch), batch, self._row_losses)
 
     def survey(self, data: OpenedDataset) -> dict[str, Any]:
         from bertdata.dataset.label_counts import survey_labels
@@ -70,15 +70,15 @@ class MaskedWords(Task):
 
 
 class Pretraining(MaskedWords):
-    """Learn masked words and next sentence. The loss is the sum of both mean losses."""
+    """Task that learns masked words and next sentence. The loss is the sum of both mean losses."""
 
     name = "pretraining"
     model_class = BertForPreTraining
     metrics = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
-    columns = columns_of(metrics, "next_sentence")
+    columns = make_columns(metrics, "next_sentence")
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError for a model trained on masked words alone.
+        """Raise DataError if the checkpoint has a masked-word head but no next-sentence head.
 
         An encoder without any head is accepted.
         """
@@ -125,28 +125,28 @@ class _RowCrossEntropy(torch.autograd.Function):
         return result.to(ctx.dtype), None
 
 
-def pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
+def compute_pretraining_loss(logits: Logits, batch: Batch, row_losses: RowLosses = cross_entropy) -> Outcome:
     """Return the outcome of Pretraining, or of MaskedWords if the model has no next-sentence head.
 
     Sequences with a negative label are padding and do not count. Without any masked word, or any sequence,
     that part of the loss is 0.
     """
-    loss, sums = words_loss(logits, batch, row_losses)
+    loss, sums = compute_words_loss(logits, batch, row_losses)
     if logits.next_sentence is not None:
         labels = batch.next_sentence_labels.reshape(-1).long()
         pairs = row_losses(logits.next_sentence, labels.clamp(min=0))
-        of_pairs, pairs_sums = mean_and_sums(*pairs, labels >= 0)
+        of_pairs, pairs_sums = average_and_sum(*pairs, labels >= 0)
         loss, sums = loss + of_pairs, [*sums, *pairs_sums]
     return Outcome(loss, torch.stack(sums))
 
 
-def words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
+def compute_words_loss(logits: Logits, batch: Batch, row_losses: RowLosses) -> tuple[Tensor, list[Tensor]]:
     """Return the mean loss and the sums of MaskedWords.metrics. Without any masked word the loss is 0."""
     losses = row_losses(logits.masked_lm, batch.masked_lm_ids.reshape(-1).long())
-    return mean_and_sums(*losses, batch.masked_lm_weights.reshape(-1))
+    return average_and_sum(*losses, batch.masked_lm_weights.reshape(-1))
 
 
-def mean_and_sums(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
+def average_and_sum(losses: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return the weighted mean loss with gradients, then [loss sum, weight, sum of right guesses, weight]."""
     weights = weights.float()
     loss_sum = (losses * weights).sum()

@@ -16,8 +16,8 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
-from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sums_of_guess
-from trainer.tasks.pretraining import MaskedWords, columns_of, mean_and_sums, words_loss
+from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sum_guess_metrics
+from trainer.tasks.pretraining import MaskedWords, average_and_sum, compute_words_loss, make_columns
 from trainer.tasks.task import Outcome, TaskModel
 
 PLACES = 15
@@ -29,7 +29,9 @@ PLACE_SIZE = 200
 
 
 class SpanSlots(NamedTuple):
-    """For each of M masked slots: its span's boundaries (rows of tokens) and its place in the span, from 0.
+    """Boundaries and place in its span for each of the M masked positions (slots) of a batch.
+
+    The boundaries are rows of the batch's tokens. The place counts from 0.
 
     weights: 1.0 for a slot in a span with boundaries and among its first PLACES ids. Otherwise 0.0, and the
     other values have no meaning.
@@ -41,7 +43,7 @@ class SpanSlots(NamedTuple):
     weights: Tensor
 
 
-def span_slots(batch: Batch) -> SpanSlots:
+def find_span_slots(batch: Batch) -> SpanSlots:
     """Find the span of each masked slot, from the boundaries in the batch's targets.
 
     The shapes depend only on the batch's shapes, so that compiled devices can run this. A slot's span is the
@@ -50,7 +52,7 @@ def span_slots(batch: Batch) -> SpanSlots:
     """
     tokens, slots = batch.input_ids.numel(), batch.masked().long()
     in_use = batch.masked_lm_weights.reshape(-1) > 0
-    lefts, rights = _boundary_rows(batch, tokens)
+    lefts, rights = _find_boundary_rows(batch, tokens)
     # Number the spans from 1 and write each number at its left boundary's row. A running maximum then gives
     # for each row the last span begun so far. Unused spans write to the extra row `tokens`, which is reset.
     # rows      0 1 2 3 4 5 6 7
@@ -58,7 +60,7 @@ def span_slots(batch: Batch) -> SpanSlots:
     # cummax    0 1 1 1 1 2 2 2
     numbers = torch.arange(1, len(lefts) + 1, device=lefts.device)
     begun = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device).scatter(0, lefts, numbers)
-    begun[tokens] = 0  # unused spans were written there
+    begun[tokens] = 0  # that entry collects the unused spans
     span = begun[:tokens].cummax(0).values.index_select(0, slots)
     lefts, rights = (rows.index_select(0, (span - 1).clamp(min=0)) for rows in (lefts, rights))
     is_inside = in_use & (span > 0) & (slots <= rights)
@@ -76,8 +78,11 @@ def span_slots(batch: Batch) -> SpanSlots:
     )
 
 
-def _boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
-    """Return the rows of the left and right boundaries of all spans. Unused spans have the row ``tokens``."""
+def _find_boundary_rows(batch: Batch, tokens: int) -> tuple[Tensor, Tensor]:
+    """Return the rows of the left and right boundaries of all spans.
+
+    Unused entries have the row ``tokens``, which is one after the last token.
+    """
     starts, counts = batch.starts().long(), batch.targets["span_ends"].reshape(-1)
     found = []
     for name in ("left_boundaries", "right_boundaries"):
@@ -132,7 +137,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
     def forward(self, batch: Batch, carried: Carried | None = None) -> SpanLogits:
         """Return logits of both heads for all masked slots, used or not."""
         rows = self.bert.encode(batch, carried).normed
-        slots = span_slots(batch)
+        slots = find_span_slots(batch)
         return SpanLogits(
             masked_lm=self.guess_words(batch, rows),
             next_sentence=None,
@@ -142,7 +147,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
 
 
 class SpanBoundaries(MaskedWords):
-    """Learn masked words, and the same words from span boundaries.
+    """Task that learns masked words, and predicts the same words also from their span's boundaries.
 
     The loss is the sum of both mean losses.
     """
@@ -150,13 +155,13 @@ class SpanBoundaries(MaskedWords):
     name = "span_boundaries"
     model_class = BertForSpanBoundaries
     metrics = ("mlm_loss", "mlm_accuracy", "boundary_loss", "boundary_accuracy")
-    columns = columns_of(metrics, "boundary")
+    columns = make_columns(metrics, "boundary")
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits = model(batch)
-        of_words, sums = words_loss(logits, batch, self._row_losses)
+        of_words, sums = compute_words_loss(logits, batch, self._row_losses)
         losses = self._row_losses(logits.boundary, batch.masked_lm_ids.reshape(-1).long())
-        of_boundaries, more = mean_and_sums(*losses, logits.boundary_weights)
+        of_boundaries, more = average_and_sum(*losses, logits.boundary_weights)
         return Outcome(of_words + of_boundaries, torch.stack([*sums, *more]))
 
     def evaluation(
@@ -173,8 +178,8 @@ class SpanBoundaryEvaluation(PretrainingEvaluation):
         self.metrics = (*self.metrics, "guess_boundary_accuracy", "guess_boundary_loss")
 
     def host_sums(self, batch: Batch) -> Tensor:
-        ids, weights = batch.masked_lm_ids.reshape(-1), span_slots(batch).weights
-        of_boundaries = sums_of_guess(ids, weights, self._labels.words, self._word_losses)
+        ids, weights = batch.masked_lm_ids.reshape(-1), find_span_slots(batch).weights
+        of_boundaries = sum_guess_metrics(ids, weights, self._labels.words, self._word_losses)
         return torch.cat([super().host_sums(batch), torch.stack(of_boundaries)])
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:

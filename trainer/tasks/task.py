@@ -116,7 +116,10 @@ class Task(ABC):
 
     @classmethod
     def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
-        """Return the model's weights under the names that a format of ``convert`` uses."""
+        """Return the model's weights under the names of another program's format.
+
+        form: format to which ``trainer convert`` converts.
+        """
         return weights
 
     def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
@@ -140,7 +143,9 @@ class Task(ABC):
 
     @abstractmethod
     def survey(self, data: OpenedDataset) -> Any:
-        """Return JSON about a dataset for the argument ``survey`` of ``evaluation``.
+        """Return what an evaluation needs to know about a dataset, such as counts of labels, as JSON values.
+
+        It is passed to ``evaluation`` as its argument ``survey``.
 
         Called on one worker only.
         """

@@ -32,7 +32,7 @@ Making = tuple[ExampleSettings, MakeExamples[Any]]
 
 
 class Scores(NamedTuple):
-    """Metrics by name, warnings, and as text the score of guessing without reading."""
+    """Metrics by name, warnings, and a text about the metrics of a baseline that does not read the input."""
 
     metrics: dict[str, float]
     warnings: list[str]
@@ -58,9 +58,9 @@ class CheckedFiles(NamedTuple):
 
 
 class FineTuningData(ABC):
-    """The data side of a fine-tuning task: files, features and scores.
+    """Interface with which commands check a fine-tuning task's files, make features and compute scores.
 
-    settings: class of the settings of features.
+    settings: class of the settings that determine the task's features.
     feature_flags: flags of ``features`` that are settings of this task only.
     refused: flags of ``features`` and ``score`` that only other tasks have.
     """
@@ -70,23 +70,23 @@ class FineTuningData(ABC):
     refused: ClassVar[tuple[str, ...]]
 
     @classmethod
-    def feature_length(cls, config: Config) -> int:
-        """Return the number of ids in a feature: configured, else the task's default."""
+    def choose_feature_length(cls, config: Config) -> int:
+        """Return the number of token ids in a feature: the configured number, else the task's default."""
         return config.data.max_seq_length or cls.settings().max_seq_length
 
     @abstractmethod
-    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+    def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         """Return the usual names of the task's files, one entry for each published distribution."""
 
     @abstractmethod
     def check_files(self, given: FinetuningSection, files: "CheckedFiles") -> dict[str, Any]:
         """Check the files before anything is written.
 
-        Return configuration keys that follow from them and the head.
+        Return the configuration keys that follow from the files and the checkpoint's head.
 
-        For a classification these are the labels in the order of their ids: configured, the task's, or the
-        file's, reordered as in the checkpoint's head. InputError for an evaluation file that cannot be
-        scored. DataError for a head that does not fit.
+        A classification returns its labels in the order of their ids. They are the configured labels, the
+        task's or the file's, reordered as in the checkpoint's head. InputError for an evaluation file
+        that cannot be scored. DataError for a head that does not fit.
         """
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
@@ -94,15 +94,17 @@ class FineTuningData(ABC):
         return []
 
     @abstractmethod
-    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
-        """Return settings and function for the configured features.
+    def prepare_configured_features(
+        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+    ) -> Making:
+        """Return the settings of the configured features, and the function that makes them.
 
         length: ids in a feature. labelled: whether labels are read.
         """
 
     @abstractmethod
-    def asked_for(self, given: Namespace, source: DataFile, settings: Any) -> Making:
-        """Return settings and function for features requested by the flags of ``features``.
+    def prepare_requested_features(self, given: Namespace, source: DataFile, settings: Any) -> Making:
+        """Return the settings of the features that the flags of ``features`` describe, and their function.
 
         settings: settings that follow from the flags alone, to be completed from the file.
         """

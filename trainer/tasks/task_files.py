@@ -12,15 +12,15 @@ from trainer.config.settings import Config
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import (
     FeatureSet,
-    feature_set_name,
     make_feature_set,
+    make_feature_set_name,
 )
 from trainer.tasks.fine_tuned import find_task_data
-from trainer.tasks.fine_tuning import configured_tokenizer
+from trainer.tasks.fine_tuning import load_configured_tokenizer
 from trainer.tasks.names import FileNames
 
 FEATURES = "features"
-"""Folder in output_dir for the datasets of features."""
+"""Name of the directory in output_dir that contains the datasets of features."""
 
 _KEYS = ("task_train_file", "task_eval_file", "task_predict_file")
 
@@ -43,7 +43,7 @@ def find_files(config: Config) -> TaskFiles:
     needed = (trains, given.do_eval, given.do_predict)
     # For each of train, evaluation and prediction: the configured path as it is, else inside task_dir
     # (`--data-dir glue --train-file small.tsv` means glue/small.tsv), else the usual name inside task_dir.
-    for key, name, asked_for in zip(_KEYS, _names_there(given), needed, strict=True):
+    for key, name, asked_for in zip(_KEYS, _find_usual_names(given), needed, strict=True):
         path = getattr(given, key)
         if given.task_dir is not None and (path is None or not storage.exists(path)):
             inside = storage.join(given.task_dir, name if path is None else path)
@@ -53,16 +53,20 @@ def find_files(config: Config) -> TaskFiles:
         paths.append(path)
     train, evaluation, prediction = paths
     if trains and train is None:
-        raise _missing(given, 0, f"task {given.task}: no file to train on; give --data-dir or --train-file")
+        raise _make_missing_file_error(
+            given, 0, f"task {given.task}: no file to train on; give --data-dir or --train-file"
+        )
     if given.do_predict and prediction is None:
-        raise _missing(given, 2, "do_predict: no file to predict; give --predict-file")
+        raise _make_missing_file_error(given, 2, "do_predict: no file to predict; give --predict-file")
     evaluation = evaluation if given.do_eval else None
     if not trains and evaluation is None and prediction is None:
-        raise _missing(given, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file")
+        raise _make_missing_file_error(
+            given, 1, "nothing to evaluate or to predict: give --eval-file, or --predict-file"
+        )
     return TaskFiles(train=train, evaluation=evaluation, prediction=prediction)
 
 
-def same_file_warnings(files: TaskFiles) -> list[str]:
+def warn_of_same_file(files: TaskFiles) -> list[str]:
     """Return a warning if the evaluation file has the same content as the training file."""
     train, evaluation = files.train, files.evaluation
     if train is None or evaluation is None or not storage.exists(train):
@@ -72,7 +76,7 @@ def same_file_warnings(files: TaskFiles) -> list[str]:
     return [format_shared_warning(evaluation, train, "it is the")]
 
 
-def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
+def _make_missing_file_error(given: FinetuningSection, kind: int, said: str) -> BertDataError:
     """Return the error for a missing file. It lists all file names that were tried in task_dir.
 
     kind: 0 for training, 1 for evaluation, 2 for prediction. said: the message if there is no task_dir.
@@ -87,18 +91,21 @@ def _missing(given: FinetuningSection, kind: int, said: str) -> BertDataError:
 
 
 def describe_usual_names(given: FinetuningSection, kind: int) -> str:
-    """Return all usual names of a file as text. kind: as in ``_missing``."""
-    return " and no ".join(names[kind] for names in find_task_data(given.task).usual_names(given))
+    """Return all usual names of a task's file as text.
+
+    kind: 0 for training, 1 for evaluation, 2 for prediction.
+    """
+    return " and no ".join(names[kind] for names in find_task_data(given.task).list_usual_names(given))
 
 
-def _names_there(given: FinetuningSection) -> FileNames:
-    """Return the usual names of the distribution that is in task_dir.
+def _find_usual_names(given: FinetuningSection) -> FileNames:
+    """Return the usual file names of the published distribution of the task's data that is in task_dir.
 
     All three names come from the same distribution. Another distribution's evaluation file may contain
     training examples. The first distribution whose training file exists is taken, else the first with any
     existing file.
     """
-    usual, folder = find_task_data(given.task).usual_names(given), given.task_dir
+    usual, folder = find_task_data(given.task).list_usual_names(given), given.task_dir
     if folder is None or len(usual) == 1:
         return usual[0]
     there = {names: [storage.exists(storage.join(folder, name)) for name in names] for names in usual}
@@ -114,11 +121,13 @@ def make_features(
     labelled: for a classification, whether its labels are read.
     tell: function that writes warnings and a summary to the log.
     """
-    source, tokenizer = read_file(path), configured_tokenizer(config)
+    source, tokenizer = read_file(path), load_configured_tokenizer(config)
     task = find_task_data(config.task)
-    length = task.feature_length(config)
-    settings, make = task.configured(config.finetuning, length, training=training, labelled=labelled)
-    name = feature_set_name(source, tokenizer.vocabulary, settings)
+    length = task.choose_feature_length(config)
+    settings, make = task.prepare_configured_features(
+        config.finetuning, length, training=training, labelled=labelled
+    )
+    name = make_feature_set_name(source, tokenizer.vocabulary, settings)
     directory = storage.join(str(config.run.output_dir), f"{FEATURES}/{name}")
     made = make_feature_set(directory, source, tokenizer, settings, make)
     for warning in made.warnings:

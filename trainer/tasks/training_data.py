@@ -4,16 +4,18 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.settings import Config
 from trainer.data.opening import open_configured, training_paths
-from trainer.tasks.choice import task_class, task_of_objective
+from trainer.tasks.choice import find_objective_task, find_task_class
 
 
-def generated_examples(config: Config) -> OpenedDataset:
+def generate_examples(config: Config) -> OpenedDataset:
     """Return the examples for ``--generated-data``. SettingsError for an objective without a task."""
     objective = config.data.objective or DEFAULT_OBJECTIVE
-    return task_class(task_of_objective(objective, "generated data: has the objective")).generated(config)
+    return find_task_class(find_objective_task(objective, "generated data: has the objective")).generated(
+        config
+    )
 
 
 def open_training_data(config: Config) -> OpenedDataset:
     """Open the configured training data and check that it fits the configuration."""
     paths = training_paths(config)
-    return generated_examples(config) if paths is None else open_configured(config, paths)
+    return generate_examples(config) if paths is None else open_configured(config, paths)

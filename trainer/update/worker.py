@@ -12,14 +12,14 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import BertDataError
 from bertdata.io.terminal import say_error
-from trainer.config.idle import idle_keys
+from trainer.config.idle import find_idle_keys
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.opening import on_device
 from trainer.errors import ReportedError
 from trainer.model.headed import HeadedBert
-from trainer.tasks.choice import find_task, task_of
+from trainer.tasks.choice import find_data_task, find_task
 from trainer.tasks.task import Task
 from trainer.update.row_norms import has_row_norms
 from trainer.workers.collective import Collective
@@ -111,7 +111,7 @@ class Runtime:
             idle_here.append("clipping_norm")
         if self.has_rows:
             idle_here.append("token_budget")
-        if idle := idle_keys(config, config.run.device, idle_here):
+        if idle := find_idle_keys(config, config.run.device, idle_here):
             self.log(f"accepted, without effect on device {config.run.device}: {', '.join(idle)}")
 
     def changed(self, config: Config, *data: OpenedDataset) -> "Runtime":
@@ -120,7 +120,7 @@ class Runtime:
         data: datasets that determine the task of pre-training.
         """
         config = on_device(config, self.device.name)
-        name = task_of(data) if data else config.task
+        name = find_data_task(data) if data else config.task
         return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
 
     def log(self, message: str) -> None:

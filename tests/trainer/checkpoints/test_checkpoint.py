@@ -23,8 +23,8 @@ from trainer.checkpoints.checkpoint import (
     WEIGHTS,
     State,
     clean_up_checkpoints,
+    compute_state_md5,
     find_checkpoints,
-    md5_of_state,
     save_checkpoint,
 )
 from trainer.checkpoints.reading import choose_checkpoint, read_state, read_tensors
@@ -285,7 +285,7 @@ def test_nothing_is_unpickled(tmp_path):
     values = json.loads((path / STATE).read_text(encoding="utf-8"))
     values["files"][MOMENTS] = file_md5(str(path / MOMENTS))
     del values["md5"]
-    text = json.dumps({**values, "md5": md5_of_state(values)})
+    text = json.dumps({**values, "md5": compute_state_md5(values)})
     (path / STATE).write_text(text, encoding="utf-8")
     state = read_state(path)
     with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: not a safetensors file"):

@@ -87,12 +87,12 @@ def test_a_class_that_is_not_known_is_one_line(tmp_path: Path, capsys: pytest.Ca
 
 def test_text_whose_accents_are_read_otherwise_is_told(tmp_path: Path) -> None:
     from bertdata.tokens.files import VocabularyFile
-    from trainer.checkpoints.vocabulary_fit import _reading
+    from trainer.checkpoints.vocabulary_fit import _find_casing
 
     directory = german_directory(tmp_path / "m")
     vocabulary = VocabularyFile(path=str(directory / "vocab.txt"), dialect="google", lower_case=True)
-    assert _reading(named_tokenizer(str(directory))) == (True, False)
-    assert _reading(vocabulary) == (True, True)
+    assert _find_casing(named_tokenizer(str(directory))) == (True, False)
+    assert _find_casing(vocabulary) == (True, True)
 
 
 def test_a_dataset_of_a_directory_is_found_by_that_directory(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from trainer.checkpoints.any_checkpoint import StoredTensor
 from trainer.checkpoints.checkpoint import write_safetensors
 from trainer.checkpoints.safetensors_files import (
     create_empty,
-    index_text,
-    layout_of,
+    format_index,
+    lay_out_tensors,
     read_indexed,
     read_places,
     read_rows,
@@ -37,7 +37,7 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
 def test_the_library_reads_a_file_whose_rows_were_written_in_any_order(tmp_path):
     path = tmp_path / "one.safetensors"
     create_empty(str(path), SHAPES)
-    _, places = layout_of(SHAPES)
+    _, places = lay_out_tensors(SHAPES)
     descriptor = os.open(path, os.O_WRONLY)
     for name, start, stop in (("cube", 3, 4), ("matrix", 4, 7), ("matrix", 0, 4), ("cube", 0, 3)):
         write_rows(descriptor, places[name], start, TENSORS[name][start:stop])
@@ -78,7 +78,7 @@ def test_an_index_joins_files(tmp_path):
         save_by_library({name: TENSORS[name] for name in some}, tmp_path / file)
     index = tmp_path / "model.safetensors.index.json"
     shapes = {file: {name: SHAPES[name] for name in some} for file, some in names.items()}
-    index.write_text(index_text(shapes))
+    index.write_text(format_index(shapes))
     assert json.loads(index.read_text())["metadata"] == {"total_size": 4 * (35 + 3 + 1 + 24)}
     found = read_indexed(str(index))
     assert all(same(found[name].read(), tensor) for name, tensor in TENSORS.items())

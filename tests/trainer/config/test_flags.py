@@ -9,7 +9,7 @@ from tests.support.configurations import assert_keys, config_file, refusal
 from trainer.config import flags
 from trainer.config.flags import make_config, make_configs
 from trainer.config.help import TITLES, make_help
-from trainer.config.settings import SECTIONS, Config, known_names, phase_names, properties
+from trainer.config.settings import SECTIONS, Config, get_key_schemas, get_known_names, get_phase_names
 
 
 def test_the_command_line_overrides_the_file_and_the_file_the_defaults(tmp_path):
@@ -136,7 +136,7 @@ def help_text(capsys: pytest.CaptureFixture[str], flag: str) -> str:
 def test_the_full_help_names_every_key_by_section(capsys):
     text = help_text(capsys, "--help-all")
     words = text.replace(",", "").split()
-    for name in known_names():
+    for name in get_known_names():
         assert words.count(f"--{name.replace('_', '-')}") >= 1
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)[1:]
     devices = ["device cuda", "device hpu", "device ipu", "device ipu or xla"]
@@ -147,8 +147,8 @@ def test_the_full_help_names_every_key_by_section(capsys):
 def test_the_short_help_shows_the_keys_that_people_use(capsys):
     shown = re.findall(r"^  (?:-h, )?--([\w-]+)", help_text(capsys, "--help"), re.MULTILINE)
     assert 30 <= len(shown) <= 60
-    known = {name.replace("_", "-") for name in known_names()}
-    own = {name.replace("_", "-") for name in [*properties(), *phase_names()]}
+    known = {name.replace("_", "-") for name in get_known_names()}
+    own = {name.replace("_", "-") for name in [*get_key_schemas(), *get_phase_names()]}
     assert set(shown) - known == {"help", "help-all", "config"}
     assert set(shown) & known <= own
     assert {"output-dir", "steps", "optimiser", "precision", "train-data-phase2"} <= set(shown)

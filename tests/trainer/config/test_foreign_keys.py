@@ -6,7 +6,7 @@ import pytest
 import transformers
 
 from bertdata.errors import SettingsError
-from trainer.config.model_file import of_file
+from trainer.config.model_file import parse_model_file
 from trainer.config.model_kinds import read_model_config
 
 CLASSES = ("BertConfig", "RobertaConfig", "ModernBertConfig", "CamembertConfig", "XLMRobertaConfig")
@@ -82,18 +82,18 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_attribute_of_transformers_configurations_is_decided(name):
     values = getattr(transformers, name)().to_dict()
-    assert of_file(values, "config.json").warnings == ()
+    assert parse_model_file(values, "config.json").warnings == ()
 
 
 def test_every_attribute_of_older_releases_is_decided():
     defaults = {"is_decoder": False, "is_encoder_decoder": False, "tie_word_embeddings": True}
     values = {**dict.fromkeys(OF_TRANSFORMERS_4.split()), **defaults}
-    assert of_file(values, "config.json").warnings == ()
+    assert parse_model_file(values, "config.json").warnings == ()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_files_are_read(name):
-    found = of_file(PUBLISHED[name], "config.json")
+    found = parse_model_file(PUBLISHED[name], "config.json")
     unknown = [key for key in PUBLISHED[name] if key == "name"]
     assert len(found.warnings) == len(unknown)
     read_model_config(found.keys)
@@ -117,7 +117,7 @@ def test_published_files_are_read(name):
 )
 def test_a_key_that_means_another_model_is_refused_with_its_reason(keys, said):
     with pytest.raises(SettingsError) as caught:
-        of_file(keys, "DIR/config.json")
+        parse_model_file(keys, "DIR/config.json")
     assert str(caught.value).startswith(f"DIR/config.json: {next(iter(keys))} is ")
     assert said in str(caught.value)
 
@@ -143,16 +143,18 @@ def test_a_key_that_means_another_model_is_refused_with_its_reason(keys, said):
     ],
 )
 def test_a_key_that_is_not_read_is_named(keys, said):
-    [warning] = of_file(keys, "DIR/config.json").warnings
+    [warning] = parse_model_file(keys, "DIR/config.json").warnings
     assert warning.startswith(f"DIR/config.json: {said}")
 
 
 @pytest.mark.parametrize("kind", ["xlm-roberta", "camembert"])
 def test_the_models_that_differ_in_their_tokeniser_alone_are_robertas(kind):
-    keys = of_file({"model_type": kind, "max_position_embeddings": 514}, "config.json").keys
+    keys = parse_model_file({"model_type": kind, "max_position_embeddings": 514}, "config.json").keys
     assert (keys["model_type"], keys["max_position_embeddings"]) == ("roberta", 512)
 
 
 def test_a_file_without_a_kind_has_that_of_its_class():
-    file = of_file({"architectures": ["RobertaForMaskedLM"], "max_position_embeddings": 514}, "config.json")
+    file = parse_model_file(
+        {"architectures": ["RobertaForMaskedLM"], "max_position_embeddings": 514}, "config.json"
+    )
     assert read_model_config(file.keys).max_position_embeddings == 512

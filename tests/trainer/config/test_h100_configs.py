@@ -13,7 +13,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.model.headed import BertForPreTraining
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 MEMORY = 80e9
 VOCABULARY = 30528  # padded
@@ -58,7 +58,7 @@ def kept_bytes(layers: int, examples: int) -> int:
         torch.autocast("cpu", torch.bfloat16),
         torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
     ):
-        pretraining_loss(model(batch), batch, cross_entropy)
+        compute_pretraining_loss(model(batch), batch, cross_entropy)
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 

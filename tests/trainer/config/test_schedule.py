@@ -10,7 +10,7 @@ import pytest
 
 from bertdata.errors import SettingsError
 from trainer.config.schedules.form import Schedule, Warmup
-from trainer.config.settings import Config, properties
+from trainer.config.settings import Config, get_key_schemas
 from trainer.plugins import find, names
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
@@ -254,7 +254,7 @@ def test_habanas_trial_runs_may_end_within_their_warm_up(settings):
 
 def test_every_schedule_reads_keys_of_the_configuration():
     for kind in (find("schedule", name) for name in names("schedule")):
-        assert set(kind.defaults) <= {*properties(), "adam"}
+        assert set(kind.defaults) <= {*get_key_schemas(), "adam"}
 
 
 @pytest.mark.parametrize(

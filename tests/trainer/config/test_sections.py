@@ -9,15 +9,15 @@ from bertdata.config.declared import derive_schemas
 from bertdata.errors import SettingsError
 from tests.support.configurations import OWN_KEYS, assert_declared
 from trainer.config.flags import make_config
-from trainer.config.idle import idle_keys
+from trainer.config.idle import find_idle_keys
 from trainer.config.settings import (
     DEVICES,
     SECTIONS,
     Config,
-    device_properties,
-    properties,
-    section_keys,
-    section_kinds,
+    get_device_key_schemas,
+    get_key_schemas,
+    get_section_classes,
+    list_section_keys,
 )
 
 MARKS = {"section", "common", "by_phase", "phases", "other_names"}
@@ -36,7 +36,7 @@ STANDARD = {
     ),
     *("minLength", "minItems", "items", "required", "propertyNames", "properties", "additionalProperties"),
 }
-KINDS = section_kinds()
+KINDS = get_section_classes()
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -45,17 +45,17 @@ def test_every_field_of_a_section_is_declared(kind):
 
 
 def test_a_key_has_no_mark_that_nobody_reads():
-    for name, item in properties().items():
+    for name, item in get_key_schemas().items():
         assert set(item) <= MARKS | STANDARD, name
-    for name, item in device_properties().items():
+    for name, item in get_device_key_schemas().items():
         assert set(item) <= {"devices", "everywhere"} | STANDARD, name
 
 
 def test_a_key_is_in_one_section_or_in_those_of_devices():
-    own = [name for section in SECTIONS for name in section_keys(section)]
+    own = [name for section in SECTIONS for name in list_section_keys(section)]
     assert sorted([*own, "device_options"]) == sorted(OWN_KEYS)
-    assert OWN_KEYS.isdisjoint(device_properties())
-    options = device_properties()
+    assert OWN_KEYS.isdisjoint(get_device_key_schemas())
+    options = get_device_key_schemas()
     for name, item in derive_schemas(KINDS["cuda"]).items():
         assert {**item, "devices": options[name]["devices"]} == options[name]
         assert "cuda" in options[name]["devices"]
@@ -75,7 +75,7 @@ def test_each_section_holds_the_keys_of_the_configuration():
     assert keys["device_options"] == {"cuda_graphs": True}
     for name in SECTIONS:
         section = getattr(config, name)
-        assert repr(section.values()) == repr({key: keys[key] for key in section_keys(name)})
+        assert repr(section.values()) == repr({key: keys[key] for key in list_section_keys(name)})
 
 
 def test_a_configuration_never_changes():
@@ -88,7 +88,7 @@ def test_a_configuration_never_changes():
 
 def test_defaults_are_valid_and_every_optimiser_has_a_schedule_and_clipping():
     config = Config.of()
-    keys = properties()
+    keys = get_key_schemas()
     assert (config.schedule_name, config.update.clipping_point) == ("nvidia-poly", "per_update")
     for optimiser in keys["optimiser"]["examples"]:
         config = Config.of(optimiser=optimiser)
@@ -99,8 +99,8 @@ def test_defaults_are_valid_and_every_optimiser_has_a_schedule_and_clipping():
 
 
 def test_data_that_generated_examples_stand_in_for_are_named():
-    assert idle_keys(Config.of(generated_data=True, train_data="shards"), "cpu") == ["train_data"]
-    assert idle_keys(Config.of(train_data="shards"), "cpu") == []
+    assert find_idle_keys(Config.of(generated_data=True, train_data="shards"), "cpu") == ["train_data"]
+    assert find_idle_keys(Config.of(train_data="shards"), "cpu") == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_model_settings_are_the_files_under_the_inline_keys(tmp_path):
     settings = Config.of(model_config=str(path), hidden_size=64).model.settings()
     assert settings == {"hidden_size": 64, "intermediate_size": 256, "vocab_size": 30522}
     assert Config.of(hidden_size=64, intermediate_size=3).model.settings()["intermediate_size"] == 3
-    assert {"vocab_size", "hidden_size", "deep_weight_init"} <= set(section_keys("model"))
+    assert {"vocab_size", "hidden_size", "deep_weight_init"} <= set(list_section_keys("model"))
 
 
 def test_what_a_command_needs_is_asked_for_by_its_flag():
@@ -189,7 +189,7 @@ def test_keys_keep_their_values_and_types_in_json(keys):
     found, given = whole | whole["device_options"], keys | keys.get("device_options", {})
     names = given.keys() - {"device_options", "mode", "attention"}
     assert {name: repr(found[name]) for name in names} == {name: repr(given[name]) for name in names}
-    assert list(whole) == list(properties())
+    assert list(whole) == list(get_key_schemas())
     assert Config.of(**whole) == config
 
 

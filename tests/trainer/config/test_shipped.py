@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.support.configurations import assert_keys, warmup_updates
-from trainer.config.files import shipped_configs
+from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_config, make_configs
 from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import BertForPreTraining
@@ -70,9 +70,13 @@ def test_the_table_of_shipped_configs_is_complete():
     table = test_shipped_configs_have_the_published_numbers.pytestmark[0].args[1]
     both = ["habana_large"]  # tested in tests/trainer/run/test_two_phases.py
     tuned = [row[0] for row in test_fine_tuning_has_the_published_settings.pytestmark[0].args[1]]
-    later = [name for name in shipped_configs() if name.startswith(("modernbert", "roberta"))]
-    graphcores = [name for name in shipped_configs() if name.startswith("graphcore")]  # in extensions/vendors
-    assert sorted([*both, *later, *tuned, *graphcores, *(row[0] for row in table)]) == list(shipped_configs())
+    later = [name for name in find_shipped_configs() if name.startswith(("modernbert", "roberta"))]
+    graphcores = [
+        name for name in find_shipped_configs() if name.startswith("graphcore")
+    ]  # in extensions/vendors
+    assert sorted([*both, *later, *tuned, *graphcores, *(row[0] for row in table)]) == list(
+        find_shipped_configs()
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from trainer.data.generated import GeneratedData, generated_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training
 from trainer.data.order import Order, Position, random_numbers
-from trainer.tasks.choice import task_of
+from trainer.tasks.choice import find_data_task
 from trainer.tasks.pretraining import Pretraining
 
 CONTAINERS = ("tfrecord", "hdf5", "parquet")
@@ -491,7 +491,7 @@ def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocab
     with pytest.raises(
         SettingsError, match=r"set: has the objective .*, which no task of the trainer learns"
     ):
-        task_of([data])
+        find_data_task([data])
     with pytest.raises(SettingsError, match=r"set: has the objective .*, learned by the task .*; here it is"):
         open_for_training(str(tmp_path / "set"), DataSection(), task="pretraining")
 

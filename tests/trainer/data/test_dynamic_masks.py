@@ -342,8 +342,8 @@ def trainer(capsys) -> Trainer:
 
 
 def test_keys_of_dynamic_masks_are_idle_with_static_ones():
-    assert "mask_share" in MaskingSection().idle()
-    assert MaskingSection(masking="dynamic").idle() == []
+    assert "mask_share" in MaskingSection().list_idle_keys()
+    assert MaskingSection(masking="dynamic").list_idle_keys() == []
 
 
 def test_unmasked_examples_need_dynamic_masks(datasets, trainer, tmp_path):

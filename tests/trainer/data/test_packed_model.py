@@ -23,7 +23,7 @@ from trainer.data.packs import PackRows
 from trainer.data.row_batches import RowBatch
 from trainer.devices.cpu import cpu_attention
 from trainer.model.headed import BertForPreTraining
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_outputs_and_losses_are_those_of_the_packed_models(kit, model, program, 
     guesses = F.log_softmax(logits.masked_lm[:, :words], 1).view_as(outputs["masked_lm_log_probs"])
     assert_close(guesses[used], outputs["masked_lm_log_probs"][used])
     if program == "habana":  # Graphcore's padded vocabulary is smaller
-        loss = pretraining_loss(logits, batch)
+        loss = compute_pretraining_loss(logits, batch)
         assert_close(loss.loss, outputs["total_loss"])
         means = loss.sums[::2] / loss.sums[1::2]
         assert_close(means[0], outputs["masked_lm_loss"])
@@ -138,7 +138,7 @@ def losses_and_gradients(batch: Batch) -> tuple[list[float], list[torch.Tensor]]
     model.bert.attention = cpu_attention
     for weight in model.parameters():  # larger than at the start of a training, so that attention matters
         torch.nn.init.normal_(weight, std=0.2)
-    outcome = pretraining_loss(model(batch), batch)
+    outcome = compute_pretraining_loss(model(batch), batch)
     outcome.loss.backward()
     return [outcome.loss.item(), *outcome.sums.tolist()], [weight.grad for weight in model.parameters()]
 

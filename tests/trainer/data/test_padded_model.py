@@ -19,7 +19,7 @@ from trainer.data.row_batches import RowBatch
 from trainer.devices.cpu import cpu_attention
 from trainer.model.layers import ACTIVATIONS
 from trainer.model.padded_attention import padded_attention
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 
 def make_rows(padded: bool = True) -> RowBatch:
@@ -46,7 +46,7 @@ def test_flat_sequences_change_no_loss_and_no_gradient(options, attention):
         model.bert.attention = attention
         logits = model(batch)
         assert len(logits.masked_lm) == (B * P if batch is rows else B * P - 3)
-        outcome = pretraining_loss(logits, batch)
+        outcome = compute_pretraining_loss(logits, batch)
         outcome.loss.backward()
         results.append((outcome, [parameter.grad for parameter in model.parameters()]))
     (wanted, of_rows), (found, of_flat) = results
@@ -62,8 +62,8 @@ def test_rows_that_fill_up_a_batch_change_nothing():
     full = batch.map(lambda values: F.pad(values, (0, 0) * (values.dim() - 1) + (0, 3)))
     full.next_sentence_labels[B:] = -1
     model = ours()
-    found = pretraining_loss(model(full), full)
-    wanted = pretraining_loss(model(batch), batch)
+    found = compute_pretraining_loss(model(full), full)
+    wanted = compute_pretraining_loss(model(batch), batch)
     for name in found._fields:
         torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=0, atol=1e-5)
 
@@ -71,7 +71,7 @@ def test_rows_that_fill_up_a_batch_change_nothing():
 def test_a_batch_without_masks_has_loss_zero():
     batch = make_rows()
     batch.masked_lm_weights.zero_()
-    losses = pretraining_loss(ours()(batch), batch)
+    losses = compute_pretraining_loss(ours()(batch), batch)
     losses.loss.backward()
     assert losses.sums[:4].tolist() == [0, 0, 0, 0]
     assert losses.loss.item() == pytest.approx(float(losses.sums[4] / B))

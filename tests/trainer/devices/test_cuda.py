@@ -26,7 +26,7 @@ from trainer.devices.cuda_attention import KERNELS
 from trainer.devices.cuda_losses import cross_entropy
 from trainer.devices.device import Device
 from trainer.model.headed import BertForPreTraining
-from trainer.tasks.pretraining import Pretraining, pretraining_loss
+from trainer.tasks.pretraining import Pretraining, compute_pretraining_loss
 from trainer.tasks.task import Outcome
 
 SHAPE = ModelConfig(
@@ -353,7 +353,7 @@ def test_gradients_add_up_in_the_mode_of_graphs(calls, monkeypatch):
     made.compile(model)
     for _ in range(2):
         outcome(made, model, examples).loss.backward()
-        pretraining_loss(plain(examples), examples).loss.backward()
+        compute_pretraining_loss(plain(examples), examples).loss.backward()
     for weight, expected in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(weight.grad, expected.grad, rtol=1e-3, atol=1e-5)
 

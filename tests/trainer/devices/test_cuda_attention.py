@@ -12,7 +12,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.cuda_attention import KERNELS, efficient_attention, flash_attention
 from trainer.model.headed import BertForPreTraining
 from trainer.model.padded_attention import padded_attention
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 SHAPE = ModelConfig(
     vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64
@@ -93,7 +93,7 @@ def test_an_update_of_the_model_is_one_flash_call_a_layer_and_waits_for_nothing(
     rows = make_rows([32, 20, 7, 32, 11], longest=32, slots=6, vocabulary=100)
     examples = flatten(rows, budget=128, slots=24).map(lambda tensor: tensor.to("meta"))
     with Operations() as seen:
-        pretraining_loss(model(examples), examples).loss.backward()
+        compute_pretraining_loss(model(examples), examples).loss.backward()
     assert seen.counts["_flash_attention_forward"] == SHAPE.num_hidden_layers
     assert seen.counts["_flash_attention_backward"] == SHAPE.num_hidden_layers
     assert seen.counts["addmm"] == 4 * SHAPE.num_hidden_layers + 3 + 1  # one for query, key and value

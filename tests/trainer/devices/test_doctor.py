@@ -172,7 +172,7 @@ def test_poprun_is_there_with_its_package(monkeypatch):
 def test_what_is_not_installed_has_its_remedy(monkeypatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "available", lambda: False)
-    found = {finding.name: finding for finding in (*doctor._logs(), *doctor._machine())}
+    found = {finding.name: finding for finding in (*doctor._check_loggers(), *doctor._check_machine())}
     assert found["wandb"] == Availability("wandb", False, "not installed", install_extra("wandb"))
     assert found["mlperf_logging"].missing == install_extra("mllog")
     assert not found["kernels"].there

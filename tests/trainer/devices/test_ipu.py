@@ -25,11 +25,11 @@ from tests.support.launching import ROOT
 from tests.support.training_runs import Trainer, losses, refuse, tensors
 from trainer.__main__ import main
 from trainer.checkpoints.checkpoint import find_checkpoints
-from trainer.config.files import shipped_configs
+from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_config
 from trainer.config.model import ModelConfig
 from trainer.config.sections.devices import IpuSection
-from trainer.config.settings import Config, device_properties
+from trainer.config.settings import Config, get_device_key_schemas
 from trainer.devices.ipu import device as ipu
 from trainer.devices.ipu import options, stages
 from trainer.devices.opening import find_device
@@ -477,7 +477,7 @@ def test_each_layer_is_kept_for_what_is_computed_again(trainer, tmp_path, monkey
 
 
 def test_the_table_of_keys_is_complete():
-    known = device_properties()
+    known = get_device_key_schemas()
     assert set(MAPPED) == {name for name, item in known.items() if "ipu" in item["devices"]}
 
 
@@ -496,7 +496,7 @@ def test_synthetic_data_reports_no_losses(trainer, tmp_path):
     assert losses(tmp_path / "run")[0]["mlm_loss"] == 0
 
 
-@pytest.mark.parametrize("name", [name for name in shipped_configs() if name.startswith("graphcore")])
+@pytest.mark.parametrize("name", [name for name in find_shipped_configs() if name.startswith("graphcore")])
 def test_graphcores_configurations_are_compiled_unchanged_but_for_their_size(
     trainer, tmp_path, monkeypatch, name
 ):

@@ -8,25 +8,25 @@ from bertdata.config.declared import derive_schemas
 from bertdata.errors import SettingsError
 from tests.support.configurations import CONFIGS, assert_declared, warmup_updates
 from trainer.config import flags
-from trainer.config.files import shipped_configs
+from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_config
 from trainer.config.help import read_with_argparse
-from trainer.config.idle import idle_keys
-from trainer.config.settings import Config, device_properties, section_kinds
+from trainer.config.idle import find_idle_keys
+from trainer.config.settings import Config, get_device_key_schemas, get_section_classes
 
 VENDORS = ("hpu", "ipu", "xla")
-GRAPHCORES = [name for name in shipped_configs() if name.startswith("graphcore")]
+GRAPHCORES = [name for name in find_shipped_configs() if name.startswith("graphcore")]
 
 
 @pytest.mark.parametrize("name", VENDORS)
 def test_every_field_of_a_section_is_declared(name):
-    assert_declared(section_kinds()[name])
+    assert_declared(get_section_classes()[name])
 
 
 def test_a_key_of_several_devices_is_declared_alike():
-    options = device_properties()
+    options = get_device_key_schemas()
     for device in VENDORS:
-        for name, item in derive_schemas(section_kinds()[device]).items():
+        for name, item in derive_schemas(get_section_classes()[device]).items():
             assert {**item, "devices": options[name]["devices"]} == options[name]
             assert device in options[name]["devices"]
     assert options["executable_cache_dir"]["devices"] == ["ipu", "xla"]
@@ -57,7 +57,7 @@ def test_a_value_is_checked_as_any_other():
     ],
 )
 def test_keys_of_devices_are_read_alike_by_the_parser_of_all_flags(line):
-    named = [flags._normal(word) if word[:2] == "--" else word for word in line.split()]
+    named = [flags._normalise_flag(word) if word[:2] == "--" else word for word in line.split()]
     read = {"config": None} | flags.read_flags(line.split(), "trainer")
     assert read == read_with_argparse(named, "trainer", {})
 
@@ -71,9 +71,9 @@ def test_graphcores_configurations_have_its_batch_on_any_number_of_workers(name)
     assert config.update.precision == "fp16"
     assert config.update.examples(1) == given["batch_size"] * given["accumulation"] * given["replicas"]
     assert config.update.examples(given["replicas"]) == config.update.examples(1)
-    ignored = idle_keys(config, "cpu")
+    ignored = find_idle_keys(config, "cpu")
     assert {"pipeline_schedule", "hidden_layers_per_stage"} <= set(ignored)
-    assert "hidden_layers_per_stage" not in idle_keys(config, "ipu")
+    assert "hidden_layers_per_stage" not in find_idle_keys(config, "ipu")
 
 
 @pytest.mark.parametrize(

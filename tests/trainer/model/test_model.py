@@ -31,7 +31,7 @@ from trainer.model.bert import check_memory
 from trainer.model.headed import BertForPreTraining
 from trainer.model.layers import ACTIVATIONS, SelfAttention
 from trainer.model.padded_attention import padded_attention
-from trainer.tasks.pretraining import cross_entropy, pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss, cross_entropy
 
 
 @pytest.mark.parametrize("hidden_act", ACTIVATIONS)
@@ -59,7 +59,7 @@ def test_rows_beyond_the_vocabulary_have_no_mass_and_no_gradient():
     logits = model(batch)
     assert logits.masked_lm.shape[1] == 104
     assert (logits.masked_lm.softmax(1)[:, 99:] == 0).all()
-    pretraining_loss(logits, batch).loss.backward()
+    compute_pretraining_loss(logits, batch).loss.backward()
     assert (model.bert.embeddings.word_embeddings.weight.grad[99:] == 0).all()
     assert (model.cls.predictions.bias.grad[99:] == 0).all()
 
@@ -71,7 +71,7 @@ def test_padding_to_a_budget_changes_no_loss_and_no_gradient(options, attention)
     for batch in (flatten(examples), flatten(examples, budget=B * S + 7, slots=B * P - 3)):
         model = ours(**options)
         model.bert.attention = attention
-        outcome = pretraining_loss(model(batch), batch)
+        outcome = compute_pretraining_loss(model(batch), batch)
         outcome.loss.backward()
         found.append((outcome, [parameter.grad for parameter in model.parameters()]))
     assert len(batch.input_ids) > batch.tokens
@@ -84,7 +84,7 @@ def test_sums_are_those_of_a_plain_count():
     batch = flatten(make_batch())
     model = ours()
     logits = model(batch)
-    outcome = pretraining_loss(logits, batch)
+    outcome = compute_pretraining_loss(logits, batch)
     correct = loss = weight = 0.0
     for row, (scores, wanted) in enumerate(zip(logits.masked_lm, batch.masked_lm_ids.flatten(), strict=True)):
         share = float(batch.masked_lm_weights.flatten()[row])
@@ -119,7 +119,7 @@ def test_a_batch_without_masks_has_loss_zero():
     examples = make_batch()
     examples.masked_lm_weights.zero_()
     batch = flatten(examples, slots=3)
-    losses = pretraining_loss(ours()(batch), batch)
+    losses = compute_pretraining_loss(ours()(batch), batch)
     losses.loss.backward()
     assert losses.sums[:4].tolist() == [0, 0, 0, 0]
     assert losses.loss.item() == pytest.approx(float(losses.sums[4] / B))

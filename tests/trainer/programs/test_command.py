@@ -12,7 +12,7 @@ from tests.support.published_commands import understood
 from tests.support.training_runs import MODEL, refuse
 from trainer.__main__ import main
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.programs.choice import find_program, programs
+from trainer.programs.choice import find_program, load_programs
 
 HABANA = ("pretraining", "--model_name_or_path=base", "--data_type=fp32", "--data_dir", "a", "b")
 
@@ -24,7 +24,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return said
 
 
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", load_programs())
 def test_every_program_has_a_table_with_a_meaning_for_each_flag(name):
     program = find_program(name)
     assert program.name == name
@@ -36,7 +36,7 @@ def test_every_program_has_a_table_with_a_meaning_for_each_flag(name):
         assert all(flag.meaning or flag.idle for flag in table.flags)
 
 
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", load_programs())
 def test_every_programs_help_lists_its_flags(name, capsys):
     program = find_program(name)
     for command, table in program.commands.items():
@@ -51,7 +51,7 @@ def test_every_programs_help_lists_its_flags(name, capsys):
 def test_without_a_program_all_are_listed(capsys):
     assert main(["like"]) == 0
     shown = capsys.readouterr().out
-    assert [name for name in programs() if name not in shown] == []
+    assert [name for name in load_programs() if name not in shown] == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_wrong_command_is_refused_before_anything_is_opened(trainer, tmp_path)
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", load_programs())
 def test_a_command_is_understood_without_torch(name):
     program = find_program(name)
     code = f"""

@@ -3,17 +3,17 @@
 import pytest
 
 from tests.support.configurations import config_file
-from trainer.commands.foreign_names import _FOREIGN, _OURS, with_programs
+from trainer.commands.foreign_names import _FOREIGN, _OURS, add_name_hints
 from trainer.config.flags import UnknownKeyError, make_config
-from trainer.config.settings import known_names
-from trainer.programs.choice import find_program, programs_with
+from trainer.config.settings import get_known_names
+from trainer.programs.choice import find_program, find_programs_with
 
 
 def hinted(arguments: list[str]) -> str:
     """The error for the arguments with the hint that every command gives."""
     with pytest.raises(UnknownKeyError) as caught:
         make_config(arguments)
-    return str(with_programs(caught.value))
+    return str(add_name_hints(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_another_name_for_a_key_of_ours_is_refused_and_names_ours_first(tmp_path
 
 
 def test_every_hint_names_a_key_of_ours_and_no_hint_hides_a_key():
-    assert set(_FOREIGN) <= set(known_names())
-    assert set(_OURS).isdisjoint(known_names())
+    assert set(_FOREIGN) <= set(get_known_names())
+    assert set(_OURS).isdisjoint(get_known_names())
     assert len(_OURS) == sum(len(names.split()) for names in _FOREIGN.values())
 
 
@@ -74,7 +74,7 @@ def test_a_key_of_another_programs_file_is_refused_and_names_its_door(tmp_path):
 
 
 def test_a_flag_that_no_program_has_is_no_programs():
-    assert programs_with("--steps-this-rum") == []
+    assert find_programs_with("--steps-this-rum") == []
 
 
 def test_a_program_that_is_not_known_names_the_nearest():

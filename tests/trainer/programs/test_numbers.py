@@ -5,7 +5,7 @@ import json
 import pytest
 
 from trainer.__main__ import main
-from trainer.programs.choice import programs
+from trainer.programs.choice import load_programs
 
 GRAPHCORE = {"batch_size": 2, "train_file": "set", "steps": 3, "pipeline_depth": 4, "weight_decay": 0.01,
              "optimiser": "lamb", "lr_schedule": "custom", "lr_schedule_by_step": {"0": 0.1}}  # fmt: skip
@@ -37,7 +37,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ],
 )
 def test_a_number_that_nothing_can_be_computed_with_is_one_line(capsys, program, flag, told):
-    published = programs()[program].published[0].replace("'", "").split()
+    published = load_programs()[program].published[0].replace("'", "").split()
     assert told in refusal(capsys, program, *published, flag)
 
 

@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 from tests.support.published_commands import assert_equal, refusal, told, understood
 from tests.support.training_runs import MODEL
 from trainer.checkpoints.reading import choose_checkpoint, read_state
-from trainer.programs.choice import DOOR, FUNCTIONS, find_program, programs
+from trainer.programs.choice import DOOR, FUNCTIONS, find_program, load_programs
 
 PROGRAM = """\
 name = "acme/train.py"
@@ -106,7 +106,7 @@ def test_a_file_of_a_users_own_runs_no_function_of_ours(program):
     assert len(understood(program, ["-d", "a", "b"])["phases"]) == 2
 
 
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", load_programs())
 def test_every_program_lies_where_its_name_says_and_its_function_beside_it(name):
     vendor, _, file = name.partition("/")
     place = DOOR.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
@@ -115,10 +115,10 @@ def test_every_program_lies_where_its_name_says_and_its_function_beside_it(name)
         assert Path(inspect.getfile(FUNCTIONS[name])) == place.with_suffix(".py")
 
 
-@pytest.mark.parametrize("name", [name for name in programs() if "checkpoint" not in name])
+@pytest.mark.parametrize("name", [name for name in load_programs() if "checkpoint" not in name])
 def test_every_program_that_trains_says_what_was_run_beside_it(name):
     assert find_program(name).compared
 
 
 def test_every_function_is_that_of_a_program():
-    assert FUNCTIONS.keys() <= programs().keys()
+    assert FUNCTIONS.keys() <= load_programs().keys()

@@ -116,7 +116,7 @@ def test_an_export_tells_roles_and_positions(place: Path) -> None:
 def test_an_export_puts_special_tokens_around_a_text_where_the_file_does_not(
     corpus: list[Path], tmp_path: Path
 ) -> None:
-    from trainer.checkpoints.formats.huggingface_tokenizer import tokenizer_text
+    from trainer.checkpoints.formats.huggingface_tokenizer import make_tokenizer_json
 
     train_bpe(tmp_path / "own.json", corpus[0].read_text().splitlines())
     parsed = json.loads((tmp_path / "own.json").read_text())
@@ -126,7 +126,7 @@ def test_an_export_puts_special_tokens_around_a_text_where_the_file_does_not(
     ):
         (tmp_path / "own.json").write_text(json.dumps({**parsed, "post_processor": own}))
         file = find_tokenizer_json(str(tmp_path / "own.json"), {})
-        exported = Tokenizer.from_str(tokenizer_text(file).decode())
+        exported = Tokenizer.from_str(make_tokenizer_json(file).decode())
         bare = [Tokenizer.from_file(file.path).encode(text).ids for text in ("One.", "Two")]
         assert exported.encode("One.").ids == [0, *bare[0], 2]
         pair = exported.encode("One.", "Two")

@@ -40,7 +40,7 @@ from trainer.run import compiling
 from trainer.run.epochs import count_updates
 from trainer.run.runtime import make_model
 from trainer.run.training_state import Training
-from trainer.tasks.pretraining import Pretraining, pretraining_loss
+from trainer.tasks.pretraining import Pretraining, compute_pretraining_loss
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.worker import Division, Runtime
 from trainer.workers.collective import Collective, Stopping
@@ -349,7 +349,7 @@ def plain_weights(updates: list[list[FlatBatch]], clipping: str) -> dict[str, to
     for update in updates:
         sums = [torch.zeros_like(weight) for weight in weights]
         for batch in update:
-            gradients = torch.autograd.grad(pretraining_loss(model(batch), batch).loss, weights)
+            gradients = torch.autograd.grad(compute_pretraining_loss(model(batch), batch).loss, weights)
             norm = torch.sqrt(sum((gradient**2).sum() for gradient in gradients))
             factor = 1 / max(1.0, float(norm)) if clipping == "per_micro_batch" else 1
             sums = [
@@ -391,7 +391,7 @@ def plain_clipped_gradients(update: list[FlatBatch], optimiser: str) -> list[tor
     sums = [torch.zeros_like(weight) for weight in weights]
     for batch in update:
         model.zero_grad()
-        loss = pretraining_loss(model(batch), batch).loss
+        loss = compute_pretraining_loss(model(batch), batch).loss
         (loss / len(update) if optimiser == "lamb-habana-tf" else loss).backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         share = len(update) if optimiser == "lamb-mlperf" else 1

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from trainer.checkpoints.checkpoint import MOMENTS, WEIGHTS, checkpoint_path, new_state
+from trainer.checkpoints.checkpoint import MOMENTS, WEIGHTS, get_checkpoint_path, make_initial_state
 from trainer.checkpoints.formats.convert import convert
 from trainer.checkpoints.reading import read_state, read_tensors
 from trainer.checkpoints.source import open_checkpoint
@@ -129,14 +129,14 @@ def run(tmp_path, stages, copies, work):
 
 
 def save(tmp_path, stages, copies, *, sharded=False):
-    state = new_state(CONFIG, SHAPE)
+    state = make_initial_state(CONFIG, SHAPE)
 
     def work(division, tensors_of):
         held = Held(division, sharded=sharded, values=True)
         tensors_of(held).save(state, None)
 
     run(tmp_path, stages, copies, work)
-    return checkpoint_path(str(tmp_path), state)
+    return get_checkpoint_path(str(tmp_path), state)
 
 
 DIVISIONS = [(1, 3, True), (3, 1, False), (2, 2, False), (2, 2, True), (1, 2, True), (1, 5, True)]
@@ -241,7 +241,7 @@ def test_a_full_disk_leaves_no_checkpoint(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("trainer.splitting.split_tensors.write_rows", full)
-    state = new_state(CONFIG, SHAPE)
+    state = make_initial_state(CONFIG, SHAPE)
 
     def work(division, tensors_of):
         held = Held(division, sharded=True, values=True)
@@ -250,7 +250,7 @@ def test_a_full_disk_leaves_no_checkpoint(tmp_path, monkeypatch):
         return str(found.value.__cause__)
 
     messages = run(tmp_path, 1, 2, work)
-    path = checkpoint_path(str(tmp_path), state)
+    path = get_checkpoint_path(str(tmp_path), state)
     assert messages == [f"{path}: rank {rank}: No space left on device" for rank in (0, 1)]
     assert list(tmp_path.iterdir()) == []
 

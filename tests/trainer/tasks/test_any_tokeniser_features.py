@@ -16,7 +16,7 @@ from tests.support.tokenizer_files import TRAINERS
 from tests.support.training_runs import Trainer, refuse, words
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.squad.features import SquadSettings, make_features
-from trainer.tasks.squad.places import text_by_places
+from trainer.tasks.squad.places import extract_text_by_places
 from trainer.tasks.squad.reading import read_squad
 
 CONTEXT = (
@@ -71,7 +71,7 @@ def test_an_answers_tokens_are_those_of_its_characters(kind: str, files: dict[st
         assert feature.end is not None
         assert feature.context.places is not None
         first, last = feature.start - feature.document, feature.end - feature.document
-        said = text_by_places(question.context, feature.context.places, first, last)
+        said = extract_text_by_places(question.context, feature.context.places, first, last)
         assert answer in said
         start = CONTEXT.index(answer)
         for place, (one, stop) in enumerate(whole.offsets):

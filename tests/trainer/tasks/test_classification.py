@@ -14,13 +14,13 @@ from bertdata.shards.example_proto import encode_example
 from bertdata.shards.framing import frame_payload
 from bertdata.tokens.load import load_tokenizer
 from trainer.tasks.classification.features import (
-    feature_values,
     fill_in_settings,
     make_features,
+    pad_feature,
     shorten_pair,
 )
 from trainer.tasks.classification.metrics import (
-    predictions_text,
+    format_predictions,
     read_predictions,
     score_labels,
 )
@@ -30,13 +30,13 @@ from trainer.tasks.classification.presets import (
     TableColumns,
 )
 from trainer.tasks.classification.reading import (
-    label_ids,
+    convert_labels,
     read_pairs,
     read_rows,
-    with_labels,
+    settle_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
-from trainer.tasks.feature_set import json_line
+from trainer.tasks.feature_set import format_json_line
 from trainer.tasks.names import find_task_name
 
 MRPC = TASKS["mrpc"]
@@ -49,7 +49,7 @@ def mrpc_features(kit, part, dialect):
         read_file(str(kit / "mrpc" / f"msr_paraphrase_{file}.txt")), MRPC, labelled=part != "test"
     )
     tokenizer = load_tokenizer(str(kit / "vocab" / "bert-base-uncased.txt"), dialect, True)
-    labels = label_ids(found.pairs, MRPC)
+    labels = convert_labels(found.pairs, MRPC)
     return make_features(found.pairs, labels, tokenizer, 128)
 
 
@@ -62,7 +62,7 @@ def test_mrpcs_features_are_the_originals(kit, part, dialect):
         assert (dialect, part) == ("nvidia", "test")  # the same file as dev
         return
     features = mrpc_features(kit, part, dialect)
-    lines = [json_line(feature_values(one, 128)) for one in features]
+    lines = [format_json_line(pad_feature(one, 128)) for one in features]
     assert len(lines) == oracle["examples"]
     assert hashlib.md5("".join(lines).encode()).hexdigest() == oracle["md5"]
     assert sum(one.label for one in features) == oracle["label_sum"]
@@ -114,9 +114,9 @@ ROWS = [("first text", "it's \"quoted", "yes"), ("x", "y", "no"), ("p", "q", "ma
 def test_the_three_kinds_of_tables_hold_the_same(tmp_path, name, text):
     found = read_pairs(read_file(write(tmp_path, name, text)), PAIR)
     assert [(one.first, one.second, one.label) for one in found.pairs] == ROWS
-    task = with_labels(PAIR, found)
+    task = settle_labels(PAIR, found)
     assert task.labels == ("maybe", "no", "yes")
-    assert label_ids(found.pairs, task) == [2, 1, 0]
+    assert convert_labels(found.pairs, task) == [2, 1, 0]
 
 
 def test_columns_may_be_numbers_and_labels_may_be_missing(tmp_path):
@@ -128,12 +128,15 @@ def test_columns_may_be_numbers_and_labels_may_be_missing(tmp_path):
     ]
     unlabelled = read_pairs(read_file(path), task, labelled=False)
     assert [one.label for one in unlabelled.pairs] == [None, None]
-    assert label_ids(unlabelled.pairs, replace(task, labels=("no", "yes"))) == [0, 0]
+    assert convert_labels(unlabelled.pairs, replace(task, labels=("no", "yes"))) == [0, 0]
 
 
 def test_numbers_in_json_are_labels_and_scores(tmp_path):
     path = write(tmp_path, "t.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": -0.25}\n')
-    assert label_ids(read_pairs(read_file(path), OWN).pairs, replace(OWN, regression=True)) == [1.0, -0.25]
+    assert convert_labels(read_pairs(read_file(path), OWN).pairs, replace(OWN, regression=True)) == [
+        1.0,
+        -0.25,
+    ]
 
 
 GLUE = {
@@ -155,7 +158,7 @@ def test_each_of_glues_tables_is_read_by_its_columns(tmp_path, name):
     text, expected = GLUE[name]
     task = TASKS[find_task_name(name.upper().replace("-", "_"))]
     (pair,) = read_pairs(read_file(write(tmp_path, "dev.tsv", text)), task).pairs
-    assert (pair.first, pair.second, label_ids([pair], task)[0]) == expected
+    assert (pair.first, pair.second, convert_labels([pair], task)[0]) == expected
 
 
 def test_every_preset_is_tested_here():
@@ -264,26 +267,26 @@ def test_a_row_of_ones_own_table_is_no_longer_than_its_first(tmp_path, name, hea
 def test_whole_numbers_are_labels_in_their_order(tmp_path):
     rows = "".join(f"a,{label}\n" for label in (11, 2, 10, 1, 0, -1, 11))
     found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\n{rows}")), OWN)
-    assert with_labels(OWN, found).labels == ("-1", "0", "1", "2", "10", "11")
+    assert settle_labels(OWN, found).labels == ("-1", "0", "1", "2", "10", "11")
 
 
 @pytest.mark.parametrize("label", ["", "  "])
 def test_an_empty_label_is_a_class_only_where_it_is_stated(tmp_path, label):
     found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\na,x\nb,{label}\nc,y\n")), OWN)
     with pytest.raises(InputError, match="line 3: has an empty label"):
-        with_labels(OWN, found)
+        settle_labels(OWN, found)
     stated = replace(OWN, labels=(label, "x", "y"))
-    assert label_ids(found.pairs, with_labels(stated, found)) == [1, 0, 2]
+    assert convert_labels(found.pairs, settle_labels(stated, found)) == [1, 0, 2]
 
 
 def test_fractions_are_scores_or_stated_labels(tmp_path):
     rows = "".join(f"a,{number / 40}\n" for number in range(200))
     found = read_pairs(read_file(write(tmp_path, "t.csv", f"text,label\n{rows}")), OWN)
     with pytest.raises(InputError, match="200 numbers with fractions .* give --regression where they are"):
-        with_labels(OWN, found)
-    assert label_ids(found.pairs, replace(OWN, regression=True))[:3] == [0.0, 0.025, 0.05]
+        settle_labels(OWN, found)
+    assert convert_labels(found.pairs, replace(OWN, regression=True))[:3] == [0.0, 0.025, 0.05]
     whole = read_pairs(read_file(write(tmp_path, "w.csv", "text,label\na,1\nb,2\n")), OWN)
-    assert with_labels(OWN, whole).labels == ("1", "2")
+    assert settle_labels(OWN, whole).labels == ("1", "2")
 
 
 def test_a_first_row_that_may_be_an_example_is_not_lost_without_a_word(tmp_path):
@@ -331,12 +334,12 @@ def test_unknown_labels_and_scores_are_refused_with_their_line(tmp_path):
     path = write(tmp_path, "t.tsv", "text\tlabel\na\t1\nb\tperhaps\n")
     pairs = read_pairs(read_file(path), OWN).pairs
     with pytest.raises(InputError, match="line 3: has the label 'perhaps', expected one of 0, 1"):
-        label_ids(pairs, replace(OWN, labels=("0", "1")))
+        convert_labels(pairs, replace(OWN, labels=("0", "1")))
     with pytest.raises(InputError, match="line 3: has the score 'perhaps', expected a number"):
-        label_ids(pairs, replace(OWN, regression=True))
+        convert_labels(pairs, replace(OWN, regression=True))
     path = write(tmp_path, "one.tsv", "text\tlabel\na\t1\nb\t1\n")
     with pytest.raises(InputError, match="one.tsv: has the labels '1', expected two or more"):
-        with_labels(OWN, read_pairs(read_file(path), OWN))
+        settle_labels(OWN, read_pairs(read_file(path), OWN))
 
 
 def test_an_unknown_task_is_refused():
@@ -395,9 +398,9 @@ def test_three_forms_of_predictions_are_read(text):
 
 
 def test_written_predictions_are_read_back():
-    assert read_predictions(DataFile("p", predictions_text([1, 0], MRPC).encode()), MRPC, 2) == [1, 0]
+    assert read_predictions(DataFile("p", format_predictions([1, 0], MRPC).encode()), MRPC, 2) == [1, 0]
     scores = TASKS["sts-b"]
-    assert predictions_text([1.5], scores) == "index\tprediction\n0\t1.500\n"
+    assert format_predictions([1.5], scores) == "index\tprediction\n0\t1.500\n"
     assert read_predictions(DataFile("p", b"index\tprediction\n0\t1.500\n"), scores, 1) == [1.5]
 
 

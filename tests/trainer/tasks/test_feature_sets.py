@@ -14,11 +14,11 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.tokens.load import load_tokenizer, load_vocabulary
 from trainer.__main__ import main
-from trainer.tasks.classification.features import fill_in_settings, pair_examples
+from trainer.tasks.classification.features import fill_in_settings, make_pair_examples
 from trainer.tasks.classification.presets import TASKS, ClassificationSettings
 from trainer.tasks.data_file import read_file
-from trainer.tasks.feature_set import feature_set_name, make_feature_set
-from trainer.tasks.squad.features import SquadSettings, make_features, squad_examples
+from trainer.tasks.feature_set import make_feature_set, make_feature_set_name
+from trainer.tasks.squad.features import SquadSettings, make_features, make_squad_examples
 from trainer.tasks.squad.reading import read_squad
 
 CONTEXT = "The keeper lit the lamp. " * 9 + "A ship passed the lighthouse in the evening."
@@ -37,11 +37,11 @@ def squad_file(tmp_path):
 
 
 def make_squad_set(directory, source, tokenizer, settings):
-    return make_feature_set(directory, source, tokenizer, settings, squad_examples)
+    return make_feature_set(directory, source, tokenizer, settings, make_squad_examples)
 
 
 def make_pair_set(directory, source, tokenizer, task, settings):
-    return make_feature_set(directory, source, tokenizer, settings, partial(pair_examples, task))
+    return make_feature_set(directory, source, tokenizer, settings, partial(make_pair_examples, task))
 
 
 SIZES = {"max_seq_length": 32, "doc_stride": 12, "max_query_length": 8, "training": True}
@@ -137,12 +137,12 @@ def test_another_file_or_other_settings_are_another_dataset(squad_file, tokenize
     made = make_squad_set(directory, source, tokenizer, settings)
     with pytest.raises(DatasetError, match="was made with other settings: doc_stride 12, now 13"):
         make_squad_set(directory, source, tokenizer, settings.with_changes(doc_stride=13))
-    name = feature_set_name(source, tokenizer.vocabulary, settings)
+    name = make_feature_set_name(source, tokenizer.vocabulary, settings)
     assert name.startswith("squad-")
-    assert name != feature_set_name(source, tokenizer.vocabulary, settings.with_changes(doc_stride=13))
+    assert name != make_feature_set_name(source, tokenizer.vocabulary, settings.with_changes(doc_stride=13))
     squad_file.write_text(squad_file.read_text().replace("Who lit", "Who then lit"))
     changed = read_file(str(squad_file))
-    assert name != feature_set_name(changed, tokenizer.vocabulary, settings)
+    assert name != make_feature_set_name(changed, tokenizer.vocabulary, settings)
     remade = make_squad_set(directory, changed, tokenizer, settings)
     assert remade.kept is False
     assert remade.manifest.inputs[0].md5 != made.manifest.inputs[0].md5

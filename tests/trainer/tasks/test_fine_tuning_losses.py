@@ -22,8 +22,8 @@ from trainer.data.budgets import Budgets, ExampleSizes
 from trainer.data.examples import CompactExamples, gather
 from trainer.data.padded_rows import pad_rows
 from trainer.tasks.classification.task import Classification
-from trainer.tasks.squad.answers import best_logits
-from trainer.tasks.squad.task import Squad, sequence_logits
+from trainer.tasks.squad.answers import select_best_logits
+from trainer.tasks.squad.task import Squad, split_logits_by_sequence
 
 S, V = 16, 56  # a vocabulary that needs no padding
 SHAPE = ModelConfig(
@@ -108,7 +108,7 @@ def test_answers(form):
     assert outcome.outputs is None
     assert outcome.sums[[1, 3]].tolist() == [3, 3]
     same_gradients(model, peer)
-    logits = sequence_logits(model(both[form]), both[form])[:3]
+    logits = split_logits_by_sequence(model(both[form]), both[form])[:3]
     torch.testing.assert_close(logits[:, :, 0], result.start_logits, rtol=1e-4, atol=1e-5)
 
 
@@ -190,7 +190,7 @@ def test_the_logits_that_are_kept_are_the_best_and_that_of_position_0():
     draw = np.random.default_rng(5)
     logits = draw.normal(size=(4, 30, 2)).astype(np.float32)
     logits[2, 20:] = -np.inf
-    found = best_logits(logits, 6)
+    found = select_best_logits(logits, 6)
     assert found.shape == (4, 4, 7)
     for row in range(4):
         for side in range(2):
@@ -199,4 +199,4 @@ def test_the_logits_that_are_kept_are_the_best_and_that_of_position_0():
             assert places.tolist() == [*best, 0]
             assert np.array_equal(kept, logits[row, [*best, 0], side])
     logits[2, 3:] = -np.inf
-    assert np.isfinite(best_logits(logits, 6)).all(), "JSON has no infinity"
+    assert np.isfinite(select_best_logits(logits, 6)).all(), "JSON has no infinity"

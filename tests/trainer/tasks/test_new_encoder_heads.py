@@ -22,7 +22,7 @@ from trainer.config.model_kinds import read_model_config
 from trainer.data.batches import Batch
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForMaskedLM, HeadedBert
-from trainer.tasks.heads import make_answerer, make_classifier, sequence_rows
+from trainer.tasks.heads import make_answerer, make_classifier, split_into_sequences
 
 LENGTHS = (9, 16, 3)
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48}
@@ -68,7 +68,7 @@ def logits_of(model: HeadedBert, batch: Batch, name: str) -> torch.Tensor:
     logits = model(batch)
     if name == "SequenceClassification":
         return logits
-    used, found = sequence_rows(logits, batch)
+    used, found = split_into_sequences(logits, batch)
     return found[used]
 
 

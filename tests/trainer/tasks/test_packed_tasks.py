@@ -20,7 +20,7 @@ from trainer.data.examples import CompactExamples, gather
 from trainer.data.load_packing import ROW_LAYOUT
 from trainer.data.padded_rows import pack_rows, pad_rows
 from trainer.tasks.classification.task import Classification
-from trainer.tasks.squad.task import Squad, sequence_logits
+from trainer.tasks.squad.task import Squad, split_logits_by_sequence
 
 S, V, K = 16, 56, 3
 SHAPE = ModelConfig(
@@ -96,8 +96,8 @@ def test_the_logits_of_a_question_are_cut_out_of_its_row():
     task, kinds, own = CASES["squad"]
     model = task.new_model(SHAPE).eval()
     single, packed = both_forms(*kinds, **own)
-    alone = sequence_logits(model(single), single)
-    together = sequence_logits(model(packed), packed)
+    alone = split_logits_by_sequence(model(single), single)
+    together = split_logits_by_sequence(model(packed), packed)
     assert together.shape == (4 * K, S, 2)
     there = [0, 1, 2, 3, 6, 7]  # row 1 holds one sequence, row 2 two
     torch.testing.assert_close(together[there], alone[:6], rtol=1e-4, atol=1e-5)

@@ -18,7 +18,7 @@ from tests.support.training_runs import Trainer, refuse
 from trainer.tasks.classification.features import make_features as pair_features
 from trainer.tasks.classification.reading import TextPair
 from trainer.tasks.data_file import DataFile, read_file
-from trainer.tasks.feature_set import feature_set_name
+from trainer.tasks.feature_set import make_feature_set_name
 from trainer.tasks.squad.features import SquadSettings, make_features
 from trainer.tasks.squad.reading import read_squad
 
@@ -163,7 +163,7 @@ def test_a_kept_set_with_one_separator_is_not_taken_for_one_with_two(
     refuse(trainer(*given, *sizes), 2, "was made with other settings: pair_separators")
     settings = SquadSettings()
     names = {
-        feature_set_name(read_file(str(source)), opened(files[name]).vocabulary, settings)
+        make_feature_set_name(read_file(str(source)), opened(files[name]).vocabulary, settings)
         for name in ("one", "two", "three")
     }
     assert len(names) == 3

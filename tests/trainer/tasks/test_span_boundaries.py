@@ -25,7 +25,7 @@ from trainer.tasks.span_boundaries import (
     PLACES,
     BertForSpanBoundaries,
     SpanBoundaries,
-    span_slots,
+    find_span_slots,
 )
 
 STEPS = 12
@@ -72,7 +72,7 @@ def batch_of(examples: list[SpanExample], *, flat: bool = True) -> Any:
 
 def told(batch: Any, lengths: list[int]) -> list[tuple[int, int, int, int]]:
     """Of each used slot with targets: example, boundaries from the example's start, and place."""
-    slots, starts = span_slots(batch), batch.starts().tolist()
+    slots, starts = find_span_slots(batch), batch.starts().tolist()
     found = []
     for row, left, right, place, weight in zip(
         batch.masked().tolist(), *(one.tolist() for one in slots), strict=True

@@ -15,10 +15,10 @@ from tests.support.squad_kit import line, made_up_logits, make_case, md5_of_line
 from tests.support.strategies import odd_words, plain_words, tries
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.squad.answers import (
-    answer_text,
-    best_logits,
+    extract_answer_text,
+    format_prediction_files,
     predict_answers,
-    prediction_files,
+    select_best_logits,
 )
 
 EN_384, EN_96 = "xquad.en__s384__d128__q64", "xquad.en__s96__d32__q24"
@@ -41,7 +41,7 @@ def predict(made, dialect, logits, *, negatives=False, **settings):
     start, end = made_up_logits(len(made.features), made.settings.max_seq_length, **logits)
     lower_case = made.settings.lower_case
     chosen = FinetuningSection(lower_case=lower_case, version_2_with_negative=negatives, **settings)
-    best = best_logits(np.stack([start, end], axis=2), chosen.n_best_size)
+    best = select_best_logits(np.stack([start, end], axis=2), chosen.n_best_size)
     words = made.tokenizer.vocabulary
     return predict_answers(made.questions, made.features, best, words, chosen, dialect)
 
@@ -57,7 +57,7 @@ def test_answers_and_n_best_lists_are_the_originals(kit, name, variant, dialect)
     made = make_case(kit, parse_case(name, dialect))
     negatives = "v2" in variant
     found = predict(made, dialect, oracle["logits"], negatives=negatives)
-    files = prediction_files(found, negatives=negatives)
+    files = format_prediction_files(found, negatives=negatives)
     data = files["predictions.json"]
     assert hashlib.md5(data.encode()).hexdigest() == oracle["predictions_file_md5"]
     assert (
@@ -75,7 +75,7 @@ def test_answers_and_n_best_lists_are_the_originals(kit, name, variant, dialect)
             ]
             assert list(written[key][0]) == ["text", "probability", "start_logit", "end_logit"]
     if "null_odds_first_20" in oracle:
-        odds = json.loads(prediction_files(found, negatives=True)["null_odds.json"])
+        odds = json.loads(format_prediction_files(found, negatives=True)["null_odds.json"])
         assert {key: odds[key] for key in oracle["null_odds_first_20"]} == oracle["null_odds_first_20"]
 
 
@@ -94,11 +94,11 @@ def test_the_files_have_the_originals_names(kit):
     oracle = read_oracle(kit, f"nbest__google__{EN_384}__seed0")
     made = make_case(kit, parse_case(EN_384, "google"))
     found = predict(made, "google", oracle["logits"])
-    files = prediction_files(found, negatives=False)
+    files = format_prediction_files(found, negatives=False)
     assert sorted(files) == ["nbest_predictions.json", "predictions.json"]
     data = files["predictions.json"].encode("ascii")
     assert hashlib.md5(data).hexdigest() == oracle["predictions_file_md5"]
-    odds = json.loads(prediction_files(found, negatives=True)["null_odds.json"])
+    odds = json.loads(format_prediction_files(found, negatives=True)["null_odds.json"])
     assert list(odds) == [question.id for question in made.questions]
 
 
@@ -129,7 +129,7 @@ def test_a_context_without_tokens_is_answered_as_each_program_does(kit):
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, -3.0]), min_size=9, max_size=9), max_size=4))
 def test_the_best_positions_are_sorted_stably(rows):
     logits = np.array(rows, np.float32).reshape(-1, 9)
-    places_of_rows = best_logits(np.stack([logits, logits], axis=2), 4)[:, 0, :-1].tolist()
+    places_of_rows = select_best_logits(np.stack([logits, logits], axis=2), 4)[:, 0, :-1].tolist()
     for row, places in zip(logits.tolist(), places_of_rows, strict=True):
         assert places == sorted(range(9), key=lambda place: -row[place])[:4]
 
@@ -168,7 +168,7 @@ def answers(draw):
 @tries(5)
 @given(answers())
 def test_answers_are_aligned_as_character_by_character(case):
-    assert answer_text(*case) == plain_answer_text(*case)
+    assert extract_answer_text(*case) == plain_answer_text(*case)
 
 
 def test_settings_out_of_range_are_refused(kit):

@@ -27,11 +27,11 @@ from tests.support.squad_kit import (
 from tests.support.strategies import tries
 from trainer.tasks.data_file import DataFile
 from trainer.tasks.squad.features import (
-    feature_values,
+    compute_span_bounds,
     make_features,
     make_spans,
+    pad_feature,
     shuffle_questions,
-    span_bounds,
 )
 from trainer.tasks.squad.reading import read_squad
 
@@ -50,7 +50,7 @@ SOME_THOROUGH = [INPUTS[0], *(pytest.param(name, marks=pytest.mark.thorough) for
 
 def values_of(made):
     return [
-        feature_values(one, made.tokenizer.vocabulary, made.settings.max_seq_length) for one in made.features
+        pad_feature(one, made.tokenizer.vocabulary, made.settings.max_seq_length) for one in made.features
     ]
 
 
@@ -137,7 +137,7 @@ def records(features, vocabulary, length, positions) -> bytes:
     """Google's TFRecord of the features in canonical form."""
     frames = []
     for feature in features:
-        value = feature_values(feature, vocabulary, length)
+        value = pad_feature(feature, vocabulary, length)
         fields = {name: value[name] for name in ("input_ids", "input_mask", "segment_ids")}
         fields["unique_ids"] = [value["unique_id"]]
         if positions:
@@ -178,7 +178,7 @@ def plain_contexts(bounds: list[tuple[int, int]]) -> list[list[int]]:
 @tries(4)
 @given(st.integers(0, 90), st.integers(1, 40), st.integers(1, 50))
 def test_each_token_has_its_maximum_context_in_one_span(tokens, longest, stride):
-    bounds = span_bounds(tokens, longest, stride)
+    bounds = compute_span_bounds(tokens, longest, stride)
     spans = make_spans(tokens, longest, stride)
     assert [(one.first, one.length) for one in spans] == bounds
     assert [one.is_max_context.astype(int).tolist() for one in spans] == plain_contexts(bounds)
@@ -202,5 +202,5 @@ def test_a_feature_does_not_depend_on_the_other_questions(kit):
     for one, other in zip(alone, same, strict=True):
         again = replace(one, unique_id=other.unique_id, example=7)
         vocabulary = made.tokenizer.vocabulary
-        assert feature_values(again, vocabulary, 96) == feature_values(other, vocabulary, 96)
+        assert pad_feature(again, vocabulary, 96) == pad_feature(other, vocabulary, 96)
     assert array("I", alone[0].ids(made.tokenizer.vocabulary))[0] == made.tokenizer.vocabulary.cls

@@ -6,11 +6,11 @@ import pytest
 
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.squad.metrics import (
-    exact,
-    f1,
-    normalize,
+    compute_f1,
+    normalise_answer,
     score_answers,
     score_answers_or_none,
+    score_exact_match,
     score_no_answers,
 )
 from trainer.tasks.squad.reading import read_squad
@@ -29,10 +29,12 @@ def test_a_published_models_answers_have_their_published_scores(kit):
 
 
 def test_articles_case_punctuation_and_white_space_do_not_count():
-    assert normalize("  The U.S.-based\tAnt,\xa0an apple! ") == "usbased ant apple"
-    assert exact("The Apple.", "an apple") == 1.0
-    assert f1("red green", "green blue blue") == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
-    assert f1("red", "green") == 0.0
+    assert normalise_answer("  The U.S.-based\tAnt,\xa0an apple! ") == "usbased ant apple"
+    assert score_exact_match("The Apple.", "an apple") == 1.0
+    assert compute_f1("red green", "green blue blue") == pytest.approx(
+        2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3)
+    )
+    assert compute_f1("red", "green") == 0.0
 
 
 def questions_of(*entries):

@@ -17,7 +17,7 @@ from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from tests.support.tokenizer_files import train_wordpiece
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.data_file import DataFile
-from trainer.tasks.squad.answers import best_logits, predict_answers
+from trainer.tasks.squad.answers import predict_answers, select_best_logits
 from trainer.tasks.squad.features import SquadSettings, make_features
 from trainer.tasks.squad.metrics import score_answers
 from trainer.tasks.squad.reading import read_squad
@@ -113,7 +113,7 @@ def said(source: DataFile, tokenizer: Tokenizer, settings: SquadSettings) -> dic
     for row, feature in enumerate(features):
         logits[row, feature.start, 0] = logits[row, feature.end, 1] = 9.0
     keys = FinetuningSection(task="squad")
-    found = predict_answers(questions, features, best_logits(logits, 20), tokenizer.vocabulary, keys)
+    found = predict_answers(questions, features, select_best_logits(logits, 20), tokenizer.vocabulary, keys)
     assert score_answers(questions, {name: one.answer for name, one in found.items()})["exact_match"] == 100
     return {name: one.answer for name, one in found.items()}
 

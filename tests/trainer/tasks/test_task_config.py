@@ -10,7 +10,7 @@ from tests.support.configurations import assert_keys
 from trainer.__main__ import main
 from trainer.config.settings import Config
 from trainer.config.task_config import make_task_config
-from trainer.config.task_names import task_flags
+from trainer.config.task_names import expand_task_flags
 
 ADAMW = {
     "optimiser": "adamw-bert",
@@ -86,7 +86,7 @@ def test_what_cannot_be_meant_is_refused(flags, said):
 
 
 def test_names_become_those_of_keys():
-    assert task_flags(["--data_dir=x", "--train_file", "y", "--do_eval"]) == [
+    assert expand_task_flags(["--data_dir=x", "--train_file", "y", "--do_eval"]) == [
         "--task-dir=x", "--task-train-file", "y", "--do-eval",
     ]  # fmt: skip
 

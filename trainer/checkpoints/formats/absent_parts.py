@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 
 from bertdata.errors import SettingsError
-from trainer.checkpoints.absent_parts import BIASES, missing_biases
+from trainer.checkpoints.absent_parts import BIASES, list_missing_biases
 from trainer.checkpoints.any_checkpoint import DECODER, Checkpoint, StoredTensor
-from trainer.checkpoints.formats.config_file import shape_keys
+from trainer.checkpoints.formats.config_file import find_unusual_keys
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 
@@ -52,7 +52,7 @@ def add_missing_biases(
             f"{checkpoint.path}: use_cls_layer is false: {program} has no model without the layer before the "
             "word logits"
         )
-    zeros = missing_biases(config, heads)
+    zeros = list_missing_biases(config, heads)
     if not zeros:
         return checkpoint
     weights = {
@@ -98,7 +98,7 @@ def describe_changes(checkpoint: Checkpoint, to: str = "") -> str:
         if lacks_layer:
             said += ", without the head of masked words: transformers has none without a layer before it"
     elif to == "tf1":
-        shapes = [f"{name} {str(value).lower()}" for name, value in shape_keys(config).items()]
+        shapes = [f"{name} {str(value).lower()}" for name, value in find_unusual_keys(config).items()]
         if shapes:
             said += f"; bert_config.json says {' and '.join(shapes)}, which Google's program does not know"
     return said

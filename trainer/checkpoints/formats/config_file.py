@@ -22,7 +22,7 @@ _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 BERT_EPSILON = ModelConfig().layer_norm_eps
 """Epsilon of the layer norms in Google's programs, which do not read it from the file."""
 
-_UNKNOWN = 1 << 31  # a length of this or more means that it is unknown
+_UNKNOWN = 1 << 31  # transformers writes a huge number for an unknown length
 
 GOOGLES_KEYS = (
     "attention_probs_dropout_prob",
@@ -41,8 +41,8 @@ GOOGLES_KEYS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Description:
-    """The content of a model file. The config is None if there is no file."""
+class ModelDescription:
+    """The content of a model file. Its ``config`` is None if there is no file."""
 
     config: ModelConfig | None
     file: ModelFile
@@ -50,7 +50,7 @@ class Description:
 
 def read_description(
     directory: str, given: str | None = None, *, tanh: bool = False, names: Sequence[str] = NAMES
-) -> Description:
+) -> ModelDescription:
     """Read the model file at ``given``, or the one in the directory.
 
     tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do.
@@ -61,9 +61,9 @@ def read_description(
         there = (storage.join(directory, name) for name in names)
         path = next((one for one in there if storage.exists(one)), None)
     if path is None:
-        return Description(config=None, file=ModelFile(keys={}))
+        return ModelDescription(config=None, file=ModelFile(keys={}))
     file = read_model_file(path, tanh=tanh)
-    return Description(config=read_model_config(file.keys, path), file=file)
+    return ModelDescription(config=read_model_config(file.keys, path), file=file)
 
 
 def read_exported_length(path: str) -> int | None:
@@ -90,7 +90,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         values["hidden_act"] = "gelu"
     elif config.hidden_act == "gelu":
         values[TRAINED_ACT] = config.hidden_act
-    values |= shape_keys(config)
+    values |= find_unusual_keys(config)
     if isinstance(config, RobertaConfig):
         values |= {TRAINED_KIND: config.model_type, "pad_token_id": config.pad_token_id}
     if config.layer_norm_eps != BERT_EPSILON or isinstance(config, RobertaConfig):
@@ -99,7 +99,7 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
         file.write(json.dumps(values, indent=2).encode() + b"\n")
 
 
-def shape_keys(config: ModelConfig) -> dict[str, bool]:
+def find_unusual_keys(config: ModelConfig) -> dict[str, bool]:
     """Return the keys, with values, that make a model compute differently from any BERT of Google's."""
     usual = ModelConfig()
     names = ("megatron_residual_connection", "use_cls_layer")

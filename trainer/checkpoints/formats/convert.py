@@ -18,14 +18,14 @@ from bertdata.tokens.files import TokenizerFile, TokenizerJson
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, make_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.checkpoints.any_checkpoint import HEADS, OURS, Checkpoint, StoredTensor
-from trainer.checkpoints.checkpoint import STATE, new_state, write_checkpoint
+from trainer.checkpoints.checkpoint import STATE, make_initial_state, write_checkpoint
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
 from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
 from trainer.checkpoints.formats.tensorflow2 import write_objects
-from trainer.checkpoints.learned_task import run_labels, task_config
+from trainer.checkpoints.learned_task import make_learned_task_config, read_run_labels
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig
@@ -35,12 +35,12 @@ from trainer.config.settings import Config
 from trainer.data.named_tokenizer import warnings_of_given
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
-from trainer.tasks.choice import task_class
+from trainer.tasks.choice import find_task_class
 from trainer.tasks.task import Task
 
 _REMEDY = "give --vocab, and --train-data where the data has moved"
-_ANSWER_OUTPUTS = 2  # start and end
-_MOST_LABELS = 1 << 24  # of a classification, because a damaged file may claim any number
+_ANSWER_OUTPUTS = 2  # rows of SQuAD's head: start and end of the answer
+_MOST_LABELS = 1 << 24  # most rows of a classification head, since a damaged file may claim any number
 _PROGRAMS = {"tf1": "TensorFlow 1's", "tf2": "TensorFlow 2's", "nvidia": "NVIDIA's"}
 
 
@@ -91,7 +91,7 @@ def convert(
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
     # 3. Our own format: heads are completed, and the tokeniser may be missing.
     if to == OURS:
-        found = _tokenizer_at_hand(checkpoint, shape, vocab, train_data, lower_case)
+        found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
         return _write_own(checkpoint, shape, target, found)
     # 4. Other formats: keep tensors that belong to the model, let the task rename its head, and write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
@@ -125,14 +125,16 @@ def convert(
     return f"{target}: {form}{describe_changes(checkpoint, to)}{_describe_as_bert(shape, to)}{unnamed}{lacks}"
 
 
-def _tokenizer_at_hand(
+def _find_available_tokenizer(
     checkpoint: Checkpoint,
     shape: ModelConfig,
     vocab: str | None,
     train_data: str | None,
     lower_case: bool | None,
 ) -> TokenizerFile | None:
-    """Return the tokeniser for a checkpoint of this trainer, or None with a warning, since it works without.
+    """Return the tokeniser to store in a checkpoint of this trainer.
+
+    If none is found, warn and return None, since the checkpoint can be used without it.
 
     An unreadable tokeniser next to the weights gives a warning too. An unreadable ``vocab`` is an error.
     """
@@ -180,7 +182,7 @@ def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str
 def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
     """Write a vocabulary, or a tokenizer.json with its special tokens.
 
-    Other programs have flags for the casing.
+    The casing is not stored, because other programs have flags for it.
     """
     for name, data in make_tokenizer_files(file).items():
         if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
@@ -204,7 +206,7 @@ def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
             f"{checkpoint.path}: has learned the task {name}, and no file may choose code to import; "
             f"if you trust that code, give --task {name}"
         )
-    return task_class(name)
+    return find_task_class(name)
 
 
 @contextmanager
@@ -219,7 +221,7 @@ def _open_target(target: str) -> Iterator[str]:
     with open_directory(Path(target.removeprefix("file://"))) as growing:
         try:
             yield str(growing)
-        except StorageError as error:  # names the temporary directory
+        except StorageError as error:  # its message names the temporary directory, not the target
             raise StorageError(str(error).replace(str(growing), target)) from None
 
 
@@ -231,14 +233,14 @@ def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
     return BertForMaskedLM(shape) if has_no_pairs else BertForPreTraining(shape)
 
 
-def _expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
-    """Return tensors without values: those of a model of this shape, and of the checkpoint's other heads."""
+def _make_expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
+    """Return tensors without values for a model of this shape and for the checkpoint's other heads."""
     outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification's number comes from the checkpoint
     with torch.device("meta"):
         own = dict(_make_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
-            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # of a user's task
+            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # a user's task
                 own[name] = torch.empty(tensor.shape)
             if head is None:
                 continue
@@ -254,7 +256,7 @@ def _keep_model_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoin
 
     DataError if they do not fit the model's shape.
     """
-    own = _expected_tensors(checkpoint, shape)
+    own = _make_expected_tensors(checkpoint, shape)
     weights, _ = match_weights(own, shape, checkpoint)
     moments = match_moments(own, shape, checkpoint)
     return replace(
@@ -268,7 +270,7 @@ def _write_own(
     checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
 ) -> str:
     """Write a checkpoint of this trainer. Missing pre-training heads get random values. Return a message."""
-    own = _expected_tensors(checkpoint, shape)
+    own = _make_expected_tensors(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}
     lacks = ""
@@ -280,17 +282,17 @@ def _write_own(
         lacks = f", without {len(missing)} tensors of the heads, which keep random values"
     moments = match_moments(own, shape, checkpoint)
     updates = checkpoint.updates or 0
-    config = task_config(checkpoint)
+    config = make_learned_task_config(checkpoint)
     learned = checkpoint.task
-    if config.is_finetuning:  # stored so that predict and evaluate know the labels
+    if config.is_finetuning:  # predict and evaluate need the labels
         learned = learned or config.task
     else:
         config = Config.of()
-    state = replace(new_state(config, shape, longest=checkpoint.longest), task=learned)
+    state = replace(make_initial_state(config, shape, longest=checkpoint.longest), task=learned)
     state = replace(state, step=updates, applied=updates, optimiser=checkpoint.optimiser or state.optimiser)
     others = {} if tokenizer is None else make_tokenizer_files(tokenizer)
     write_checkpoint(Path(target), state, weights, moments, others)
     what = f"weights and moments of update {updates}" if moments else "weights"
-    if checkpoint.problem not in (None, run_labels(config.as_json()).problem):
+    if checkpoint.problem not in (None, read_run_labels(config.as_json()).problem):
         lacks += f", without problem_type {checkpoint.problem}, which runs here do not have"
     return f"{target}: {what} to start from (--start-from-ckpt){lacks}"

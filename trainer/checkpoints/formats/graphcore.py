@@ -19,7 +19,7 @@ _KINDS = {"weight": "kernel", "bias": "bias"}
 _EXCHANGED = {"/attention/projection/": "/attention/output/", "/GroupNorm/": "/LayerNorm/"}
 
 
-def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
+def join_embeddings(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """Return the tensors with the pieces of the word embeddings concatenated, in the order of their numbers.
 
     DataError if the pieces have rows of different sizes.
@@ -35,18 +35,21 @@ def joined(tensors: Stored, path: str) -> dict[str, StoredTensor]:
         if any(len(part.shape) != 2 or part.shape[1] != ordered[0].shape[1] for part in ordered):
             shapes = [list(part.shape) for part in ordered[:3]]
             raise DataError(f"{path}: {name} is in pieces of shapes {shapes}, expected rows of one size")
-        found[name] = _join(ordered)
+        found[name] = _join_rows(ordered)
     return found
 
 
-def _join(parts: list[StoredTensor]) -> StoredTensor:
-    """Return the pieces concatenated by rows, read on demand."""
+def _join_rows(parts: list[StoredTensor]) -> StoredTensor:
+    """Return a tensor that concatenates the rows of the pieces when it is read."""
     rows = sum(part.shape[0] for part in parts)
     return StoredTensor((rows, *parts[0].shape[1:]), lambda: torch.cat([part.load() for part in parts]))
 
 
-def google_names(variable: str) -> list[str]:
-    """Return the variable's name in Google's program: three names for a variable of query, key and value."""
+def find_google_names(variable: str) -> list[str]:
+    """Return the names that Google's program gives to a variable of Graphcore's.
+
+    There are three if the variable contains query, key and value.
+    """
     if joined := _JOINED.fullmatch(variable):
         return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]
     for graphcores, googles in _EXCHANGED.items():
@@ -54,7 +57,7 @@ def google_names(variable: str) -> list[str]:
     return [f"bert/{variable}" if variable.startswith("pooler/") else variable]
 
 
-def third(tensor: StoredTensor, number: int) -> StoredTensor:
+def take_third(tensor: StoredTensor, number: int) -> StoredTensor:
     """Return the columns of query (0), key (1) or value (2) from a variable that has all three."""
     width = tensor.shape[-1] // len(_THIRDS)
     first = number * width

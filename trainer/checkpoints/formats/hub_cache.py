@@ -18,13 +18,15 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
 
     MissingInputError for a model that was not downloaded.
     """
-    if not _is_name(name) or storage.exists(name) or storage.exists(f"{name}.index"):  # a TensorFlow prefix
+    if (
+        not _is_model_name(name) or storage.exists(name) or storage.exists(f"{name}.index")
+    ):  # NAME.index exists if the name is the prefix of TensorFlow's files
         return name
     model = SIZES.get(name, name)
     home = environment.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
     cache = Path(environment.get("HF_HUB_CACHE") or f"{home}/hub")
     for repository in (model, f"{_ORGANISATION}/{model}"):
-        found = _newest(cache / f"models--{repository.replace('/', '--')}")
+        found = _find_revision(cache / f"models--{repository.replace('/', '--')}")
         if found is not None:
             return str(found)
     repository, folder = model if "/" in model else f"{_ORGANISATION}/{model}", model.rpartition("/")[2]
@@ -35,12 +37,12 @@ def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> s
     )
 
 
-def _is_name(text: str) -> bool:
+def _is_model_name(text: str) -> bool:
     """Return whether the text has the form ``NAME`` or ``ORGANISATION/NAME``."""
     return bool(text) and "://" not in text and text.count("/") <= 1 and not text.startswith(("/", ".", "~"))
 
 
-def _newest(folder: Path) -> Path | None:
+def _find_revision(folder: Path) -> Path | None:
     """Return the directory of the revision that ``main`` refers to, or the only revision, or None."""
     reference = folder / "refs" / "main"
     if reference.is_file():

@@ -28,7 +28,7 @@ from trainer.checkpoints.formats.megatron import from_megatron, is_megatron, to_
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
 from trainer.checkpoints.formats.output_layer import settle_output_layer
-from trainer.checkpoints.formats.pytorch_file import read_torch, tensors_of
+from trainer.checkpoints.formats.pytorch_file import collect_tensors, read_torch
 from trainer.checkpoints.formats.roberta import add_second_bias, from_roberta, to_roberta
 from trainer.checkpoints.formats.wrapped_names import unwrap_names
 from trainer.checkpoints.safetensors_files import INDEX, read_indexed, read_safetensors
@@ -38,7 +38,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
-"""Names of a directory's file of weights, in order of preference."""
+"""Names that the file of weights in a directory may have. The first that exists is read."""
 
 _INNER = ("model", "state_dict", "model_state_dict", "module")
 """Keys under which training programs store the weights, next to an optimiser's state."""
@@ -64,7 +64,7 @@ _ARCHITECTURES = {
     "cls.": "BertForMaskedLM",
     "": "BertModel",
 }
-"""transformers' class for each prefix of a head. The first match counts."""
+"""transformers' model class by the prefix of the head's tensors. The first prefix that occurs decides."""
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
@@ -78,7 +78,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
         _refuse_other_files(directory, file)
     found = read_description(directory, model_config, names=(TRANSFORMERS_NAME, GOOGLES_NAME))
-    tensors = unwrap_names(_tensors(file), file)
+    tensors = unwrap_names(_read_tensors(file), file)
     config = found.config
     classes = found.file.classes
     if isinstance(config, RobertaConfig):
@@ -91,9 +91,9 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         weights = from_pytorch_names(tensors, file)
         if config is not None and is_megatron(weights):
             weights = from_megatron(weights, config.num_hidden_layers)
-    weights, warnings = _without_other_heads(weights, classes, path)
+    weights, warnings = _drop_other_heads(weights, classes, path)
     warnings += warn_of_unread_keys(directory)
-    labels = _labels(found.file, directory, model_config)
+    labels = _read_labels(found.file, directory, model_config)
     return settle_output_layer(
         Checkpoint(
             kind=kind,
@@ -108,8 +108,11 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     )
 
 
-def _labels(file: ModelFile, directory: str, model_config: str | None) -> LabelKeys:
-    """Return the labels in the model file, or in the directory's if a file from elsewhere has none."""
+def _read_labels(file: ModelFile, directory: str, model_config: str | None) -> LabelKeys:
+    """Return the labels in the model file.
+
+    If --model-config names a file without labels, take them from the directory's config.json.
+    """
     labels = read_label_keys(file.label_keys, model_config or directory)
     if labels == LabelKeys() and model_config is not None:
         beside = read_description(directory, names=(TRANSFORMERS_NAME,)).file
@@ -129,7 +132,7 @@ def _refuse_other_files(directory: str, file: str) -> None:
             )
 
 
-def _without_other_heads(
+def _drop_other_heads(
     weights: dict[str, StoredTensor], classes: Sequence[str], path: str
 ) -> tuple[dict[str, StoredTensor], list[str]]:
     """Remove a classifier of tokens or choices, which has the names of a classifier of sequences.
@@ -149,7 +152,7 @@ def find_weights(directory: str) -> str | None:
     return next((path for path in paths if storage.exists(path)), None)
 
 
-def _tensors(file: str) -> Stored:
+def _read_tensors(file: str) -> Stored:
     """Return the tensors in a file of weights."""
     if file.endswith(INDEX):
         return read_indexed(file)
@@ -159,7 +162,7 @@ def _tensors(file: str) -> Stored:
     inner = [
         values[key] for key in _INNER if isinstance(values, dict) and isinstance(values.get(key), Mapping)
     ]
-    return tensors_of(inner[0] if inner else values, file)
+    return collect_tensors(inner[0] if inner else values, file)
 
 
 def write_huggingface(checkpoint: Checkpoint, directory: str) -> str:

@@ -67,10 +67,10 @@ def export_tokenizer(
     files: dict[str, bytes]
     if isinstance(file, TokenizerJson):
         special = name_role_tokens(file.roles)
-        text = tokenizer_text(file, has_segments=has_segments)
+        text = make_tokenizer_json(file, has_segments=has_segments)
         files = {TOKENIZER_NAME: text}
         config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
-        config["model_input_names"] = input_names(has_segments)
+        config["model_input_names"] = list_input_names(has_segments)
         if _adds_prefix_space(text, file.path):
             # transformers 4 reads this from here and ignores tokenizer.json's value.
             config["add_prefix_space"] = True
@@ -88,25 +88,31 @@ def export_tokenizer(
             config["tokenizer_class"] = _AS_IT_IS
             files[TOKENIZER_NAME] = convert_wordpiece(file)
         if not has_segments:
-            config["model_input_names"] = input_names(has_segments)
-    files[CONFIGURATION_NAME] = _indented(config | special)
-    files["special_tokens_map.json"] = _indented(special)
+            config["model_input_names"] = list_input_names(has_segments)
+    files[CONFIGURATION_NAME] = _format_json(config | special)
+    files["special_tokens_map.json"] = _format_json(special)
     for name, data in files.items():
-        _write(directory, name, data)
+        _write_file(directory, name, data)
     # RobertaTokenizer always makes a single segment, so it must not be named for a model with segments.
-    if isinstance(file, TokenizerJson) and not has_segments and _is_robertas(directory, config | special):
-        _write(directory, CONFIGURATION_NAME, _indented({**config, "tokenizer_class": _ROBERTAS} | special))
+    if (
+        isinstance(file, TokenizerJson)
+        and not has_segments
+        and _is_roberta_tokenizer(directory, config | special)
+    ):
+        _write_file(
+            directory, CONFIGURATION_NAME, _format_json({**config, "tokenizer_class": _ROBERTAS} | special)
+        )
 
 
-def input_names(has_segments: bool) -> list[str]:
+def list_input_names(has_segments: bool) -> list[str]:
     """Return the names of a model's inputs, in transformers' order.
 
-    Without them, transformers 4 passes segments to every model.
+    If tokenizer_config.json lacks these names, transformers 4 passes segments to every model.
     """
     return ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
 
 
-def tokenizer_text(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
+def make_tokenizer_json(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
     """Return a tokenizer.json with which the tokenizers library makes the same input as this trainer.
 
     The file is unchanged unless it truncates or pads texts, drops merges at random, or adds other special
@@ -135,7 +141,7 @@ def _adds_prefix_space(text: bytes, path: str) -> bool:
     return splitting.get("type") == "ByteLevel" and bool(splitting.get("add_prefix_space"))
 
 
-def _is_robertas(directory: str, config: dict[str, Any]) -> bool:
+def _is_roberta_tokenizer(directory: str, config: dict[str, Any]) -> bool:
     """Return whether transformers' RobertaTokenizer would read this directory of a RoBERTa in the same way.
 
     That class, unlike PreTrainedTokenizerFast, obeys ``add_prefix_space=True`` of ``from_pretrained`` in
@@ -151,12 +157,12 @@ def _is_robertas(directory: str, config: dict[str, Any]) -> bool:
         return False
 
 
-def _write(directory: str, name: str, data: bytes) -> None:
+def _write_file(directory: str, name: str, data: bytes) -> None:
     """Write a file into the directory."""
     with storage.open_output(storage.join(directory, name)) as output:
         output.write(data)
 
 
-def _indented(value: dict[str, Any]) -> bytes:
+def _format_json(value: dict[str, Any]) -> bytes:
     """Return the value as indented JSON."""
     return json.dumps(value, indent=2).encode() + b"\n"

@@ -42,7 +42,7 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
     model_config: model file in place of the one next to the weights.
     """
     found = _read(find_pretrained(path), kind, model_config)
-    checked = {name: tensor.checked(f"{found.path}: {name}") for name, tensor in found.weights.items()}
+    checked = {name: tensor.check_on_read(f"{found.path}: {name}") for name, tensor in found.weights.items()}
     return replace(found, weights=checked)
 
 
@@ -57,13 +57,13 @@ def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
         return read(bundle, model_config)
     if kind in _TENSORFLOW:
         raise MissingInputError(f"{path}: no TensorFlow checkpoint: found no .index file")
-    file = _torch_file(path, kind)
+    file = _find_torch_file(path, kind)
     if file is not None:
         return read_nvidia(file, model_config, kind or "nvidia")
     return read_huggingface(path, model_config, kind or "huggingface")
 
 
-def _torch_file(path: str, kind: str | None) -> str | None:
+def _find_torch_file(path: str, kind: str | None) -> str | None:
     """Return the path of NVIDIA's or Habana's file, or None for Hugging Face's format."""
     is_asked = kind in ("nvidia", "habana")
     if not storage.is_directory(path):
@@ -85,4 +85,4 @@ def is_recognised(path: str) -> bool:
     if not storage.is_directory(path):
         return storage.exists(path)
     has_config = storage.exists(storage.join(path, "config.json"))
-    return has_config or (find_weights(path) or _torch_file(path, None)) is not None
+    return has_config or (find_weights(path) or _find_torch_file(path, None)) is not None

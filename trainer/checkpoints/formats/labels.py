@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bertdata.errors import SettingsError
-from trainer.tasks.classification.head_labels import PROBLEMS, HeadLabels, default_label_names
+from trainer.tasks.classification.head_labels import PROBLEMS, HeadLabels, make_default_label_names
 
 
 class LabelKeys(NamedTuple):
@@ -42,12 +42,12 @@ def read_label_keys(values: Mapping[str, Any], where: str) -> LabelKeys:
             f"{where}: id2label has the rows {shown}, expected 0 to {len(rows) - 1}, one for each label"
         )
     names = tuple(by_row[row] for row in rows)
-    return LabelKeys(None if names == default_label_names(len(names)) else names, problem)
+    return LabelKeys(None if names == make_default_label_names(len(names)) else names, problem)
 
 
 def make_label_keys(head: HeadLabels) -> dict[str, Any]:
     """Return the keys for config.json that describe the head."""
-    names = head.names or default_label_names(head.rows)
+    names = head.names or make_default_label_names(head.rows)
     keys = {
         "id2label": dict(enumerate(names)),
         "label2id": {name: row for row, name in enumerate(names)},

@@ -8,7 +8,7 @@ segments, a norm, the layers, the pooler.
 from collections.abc import Iterator
 
 from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
-from trainer.checkpoints.formats.tensor_bundle.object_graph import Node, holders, walk
+from trainer.checkpoints.formats.tensor_bundle.object_graph import GraphNode, find_holders, follow_names
 
 _ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
 """Local names of a layer's variables, for the endings of this trainer's names."""
@@ -54,47 +54,53 @@ _PAIRS = {
 """Full names of the next-sentence head's variables, in versions that convert it."""
 
 
-def find_variables(nodes: list[Node]) -> dict[str, int]:
-    """Return the node of each variable by this trainer's name of its tensor. Empty if there is no encoder."""
+def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
+    """Return the number of each variable's node, by this trainer's name for the tensor.
+
+    The result is empty if the graph has no encoder.
+    """
     found: dict[str, int] = {}
     # 1. The encoder is the first object whose children look like one: numbered parts in most versions, named
     # parts in others. At least a layer 0 must be found.
     for encoder in range(len(nodes)):
-        parts = dict(_numbered_parts(nodes, encoder)) or dict(_named_parts(nodes, encoder))
+        parts = dict(_find_numbered_parts(nodes, encoder)) or dict(_find_named_parts(nodes, encoder))
         if any(".layer.0." in name for name in parts):
-            found = _variables(nodes, parts)
+            found = _find_part_variables(nodes, parts)
             break
     if not found:
         return found
     # 2. The masked-word head is an object with a dense layer, a norm and the table of word embeddings. In
     # some versions the table is only reachable from here.
-    for head in holders(nodes, "dense", "layer_norm", "embedding_table"):
-        found |= _variables(nodes, _head_parts(nodes, head, _MASKED))
+    for head in find_holders(nodes, "dense", "layer_norm", "embedding_table"):
+        found |= _find_part_variables(nodes, _find_head_parts(nodes, head, _MASKED))
         children = nodes[head].children
         found.setdefault(WORDS, children["embedding_table"])
         if bias := children.get(_BIAS) or children.get("bias"):
             found[WORD_BIAS] = bias
     # 3. The next-sentence head: by its object, or in converted checkpoints by its variables' full names.
-    for heads in holders(nodes, "classification_heads"):
-        found |= _variables(nodes, _head_parts(nodes, heads, "model"))
+    for heads in find_holders(nodes, "classification_heads"):
+        found |= _find_part_variables(nodes, _find_head_parts(nodes, heads, "model"))
     for number, node in enumerate(nodes):
         if node.full_name in _PAIRS:
             found.setdefault(_PAIRS[node.full_name], number)
     return found
 
 
-def _head_parts(nodes: list[Node], owner: int, name: str) -> dict[str, int]:
+def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str, int]:
     """Return the node of each part of a head that can be reached from its object.
 
     name: name of this object in the root.
     """
     ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
-    found = {part: walk(nodes, owner, *way) for part, way in ways.items()}
+    found = {part: follow_names(nodes, owner, *way) for part, way in ways.items()}
     return {part: number for part, number in found.items() if number is not None}
 
 
-def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of an encoder with numbered parts. Nothing for other objects."""
+def _find_numbered_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
+    """Yield (our name, node) for each part of an encoder whose child objects are numbered.
+
+    Yield nothing for any other object.
+    """
     children = nodes[encoder].children
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
@@ -108,7 +114,7 @@ def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]
         if "embeddings" in held and (table := next(tables, None)):
             yield table, number
         elif "_attention_layer" in held:
-            yield from _layer_parts(nodes, number, layers)
+            yield from _find_layer_parts(nodes, number, layers)
             layers += 1
         elif "gamma" in held and not layers:
             yield "bert.embeddings.LayerNorm", number
@@ -116,18 +122,18 @@ def _numbered_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]
             yield _POOLER, number
 
 
-def _named_parts(nodes: list[Node], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of an encoder whose parts are named."""
+def _find_named_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
+    """Yield (our name, node) for each part of an encoder whose child objects have names."""
     children = nodes[encoder].children
-    layers = walk(nodes, encoder, "_transformer_layers")
+    layers = follow_names(nodes, encoder, "_transformer_layers")
     first = None if layers is None else nodes[layers].children.get("0")
-    if layers is None or first is None or not any(_layer_parts(nodes, first, 0)):
+    if layers is None or first is None or not any(_find_layer_parts(nodes, first, 0)):
         return  # many objects may lead to these layers, so check the first layer only
     named = _FIRST | {_POOLER: _POOLERS_NAME}
     yield from ((name, children[local]) for name, local in named.items() if local in children)
     for local, number in nodes[layers].children.items():
         if _is_number(local):
-            yield from _layer_parts(nodes, number, int(local))
+            yield from _find_layer_parts(nodes, number, int(local))
 
 
 def _is_number(text: str) -> bool:
@@ -135,17 +141,17 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 10
 
 
-def _layer_parts(nodes: list[Node], layer: int, place: int) -> Iterator[tuple[str, int]]:
-    """Yield name and node of each part of a layer."""
+def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterator[tuple[str, int]]:
+    """Yield (our name, node) for each part of a layer, such as the query's dense layer."""
     for name, way in _LAYER.items():
-        number = walk(nodes, layer, *way)
+        number = follow_names(nodes, layer, *way)
         if number is None and name == _PROJECTION:
-            number = walk(nodes, layer, _PROJECTION_OF_2_3)
+            number = follow_names(nodes, layer, _PROJECTION_OF_2_3)
         if number is not None:
             yield f"{_LAYERS}{place}.{name}", number
 
 
-def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
+def _find_part_variables(nodes: list[GraphNode], parts: dict[str, int]) -> dict[str, int]:
     """Return the node of each part's variables that have a value, by this trainer's names."""
     found = {}
     for part, number in parts.items():
@@ -157,11 +163,11 @@ def _variables(nodes: list[Node], parts: dict[str, int]) -> dict[str, int]:
     return found
 
 
-class Objects:
+class GraphBuilder:
     """A graph of objects under construction. It starts with the root."""
 
     def __init__(self) -> None:
-        self.nodes = [Node()]
+        self.nodes = [GraphNode()]
 
     def child(self, parent: int, *names: str) -> int:
         """Return the node at the end of a path of local names, and create missing nodes."""
@@ -174,7 +180,7 @@ class Objects:
 
     def add(self) -> int:
         """Add a node without a parent and return its number."""
-        self.nodes.append(Node())
+        self.nodes.append(GraphNode())
         return len(self.nodes) - 1
 
     def link(self, parent: int, name: str, node: int) -> None:
@@ -182,7 +188,7 @@ class Objects:
         self.nodes[parent].children[name] = node
 
 
-def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str, int]:
+def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dict[str, int]:
     """Add a node for each tensor's variable, in objects structured as in versions 2.3 to 2.5.
 
     Return the nodes.
@@ -194,11 +200,11 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     found = {}
     for name in names:
         part, _, end = name.rpartition(".")
-        way = _path_to_part(part, layers)
+        way = _find_part_path(part, layers)
         owner = objects.child(0, *way)
         if part.endswith(_PROJECTION):
             objects.link(objects.child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
-        found[name] = objects.child(owner, _local_name(part, end))
+        found[name] = objects.child(owner, _find_local_name(part, end))
         if name == WORD_BIAS:
             objects.link(masked, "bias", found[name])
         if name == WORDS:
@@ -210,7 +216,7 @@ def place_variables(objects: Objects, names: list[str], layers: int) -> dict[str
     return found
 
 
-def _path_to_part(part: str, layers: int) -> tuple[str, ...]:
+def _find_part_path(part: str, layers: int) -> tuple[str, ...]:
     """Return the local names that lead from the root to a part of the model."""
     if part in _HEADS:
         return _HEADS[part]
@@ -223,7 +229,7 @@ def _path_to_part(part: str, layers: int) -> tuple[str, ...]:
     return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER[rest]
 
 
-def _local_name(part: str, end: str) -> str:
+def _find_local_name(part: str, end: str) -> str:
     """Return the local name of a variable in its object."""
     if part == "cls.predictions":
         return _BIAS

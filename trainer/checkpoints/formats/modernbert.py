@@ -34,7 +34,7 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
 
     answers: whether the classifier finds answers, rather than classifying sequences.
     """
-    table = {theirs: ours for ours, theirs in names_of(config).items()}
+    table = {theirs: ours for ours, theirs in map_names(config).items()}
     if not answers:
         table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
@@ -48,11 +48,11 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
 
 def to_modernbert(weights: Stored, config: ModernBertConfig) -> dict[str, StoredTensor]:
     """Return the tensors under transformers' names."""
-    table = names_of(config)
+    table = map_names(config)
     return {table.get(name, name): tensor for name, tensor in weights.items()}
 
 
-def names_of(config: ModernBertConfig) -> dict[str, str]:
+def map_names(config: ModernBertConfig) -> dict[str, str]:
     """Return transformers' name for each weight, by this trainer's."""
     found = dict(_NAMES)
     for number in range(config.num_hidden_layers):

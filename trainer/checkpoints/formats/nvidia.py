@@ -23,10 +23,10 @@ from trainer.checkpoints.any_checkpoint import (
 )
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.graphcore import joined
+from trainer.checkpoints.formats.graphcore import join_embeddings
 from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
 from trainer.checkpoints.formats.output_layer import settle_output_layer
-from trainer.checkpoints.formats.pytorch_file import check_plain, read_torch, tensors_of
+from trainer.checkpoints.formats.pytorch_file import check_plain, collect_tensors, read_torch
 from trainer.checkpoints.formats.wrapped_names import unwrap_names
 from trainer.config.model import ModelConfig
 from trainer.model.headed import BertForPreTraining
@@ -44,7 +44,7 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     """
     values = read_torch(path)
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
-    weights = from_pytorch_names(tensors_of(values["model"] if is_whole else values, path), path)
+    weights = from_pytorch_names(collect_tensors(values["model"] if is_whole else values, path), path)
     found = read_description(storage.parent(path), model_config, tanh=kind == "nvidia")
     checkpoint = settle_output_layer(
         Checkpoint(
@@ -63,7 +63,7 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """Return the tensors under this trainer's names, in the same order. Shared tensors keep both names."""
-    plain = joined(unwrap_names(tensors, path), path)
+    plain = join_embeddings(unwrap_names(tensors, path), path)
     return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 
 
@@ -94,10 +94,10 @@ def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str,
         if tuple(moment.shape) != weights[name].shape:
             return {}, None
         moments[f"{kind}/{name}"] = StoredTensor.of(moment)
-    return moments, _updates(counts[0], path) if counts else None
+    return moments, _read_update_count(counts[0], path) if counts else None
 
 
-def _updates(count: Any, path: str) -> int:
+def _read_update_count(count: Any, path: str) -> int:
     """Return the number of updates in the optimiser's group or in a weight's state.
 
     DataError if not a number.
@@ -124,14 +124,14 @@ def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
     """
     checkpoint = add_missing_biases(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
-    weights = _in_order(pad_vocabulary(checkpoint.weights, config), config)
+    weights = _order_weights(pad_vocabulary(checkpoint.weights, config), config)
     values = {to_nvidia(name): tensor.read() for name, tensor in weights.items()}
     if WORDS in values and any(name.startswith("cls.predictions.") for name in values):
         values[DECODER] = values[WORDS]
     content: dict[str, Any] = {"model": values}
     moments = pad_vocabulary(checkpoint.moments, config)
     if moments:
-        content["optimizer"] = _optimiser(weights, moments, checkpoint)
+        content["optimizer"] = _make_optimiser_state(weights, moments, checkpoint)
     path = storage.join(directory, f"ckpt_{checkpoint.updates or 0}.pt")
     storage.make_directory(directory)
     with storage.open_output(path) as file:
@@ -151,8 +151,11 @@ def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
         raise StorageError(f"{path}: cannot be written: {reason}") from None
 
 
-def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the state of the program's LAMB: moments by number, in two groups."""
+def _make_optimiser_state(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the optimiser state of the program's LAMB.
+
+    Moments are stored by the weight's number. There are two groups, with and without weight decay.
+    """
     states: dict[int, dict[str, Any]] = {}
     groups = []
     for names, decay in zip(split_by_decay(weights), (_DECAY, 0.0), strict=True):
@@ -179,7 +182,7 @@ def _optimiser(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict
     return {"state": states, "param_groups": groups}
 
 
-def _in_order(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
+def _order_weights(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
     """Return the weights in the order of NVIDIA's model, which numbers the optimiser's state.
 
     It is the order of this trainer's model, with other heads at the end.

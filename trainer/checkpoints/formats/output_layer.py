@@ -24,12 +24,12 @@ _TRANSFORM = "cls.predictions.transform."
 
 
 def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
-    """Return the checkpoint with a single weight and a single bias in its output layer. Order is kept.
+    """Return the checkpoint with a single weight and a single bias in its output layer, in the same order.
 
     Its weights may include DECODER and DECODER_BIAS. A decoder equal to the word embeddings is dropped,
     unless the configuration says that they are separate. A decoder with other values is kept, with a warning
-    if the configuration says that they are tied. If the file has only one of two shared tensors, it serves as
-    both.
+    if the configuration says that they are tied. If the file has only one of two shared tensors, that tensor
+    serves as both.
 
     is_tied: the program has no separate decoder, so that other values raise DataError.
     """
@@ -45,7 +45,7 @@ def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Che
     if ties and WORDS not in weights and DECODER in weights:
         weights = {WORDS if name == DECODER else name: tensor for name, tensor in weights.items()}
     elif ties and DECODER in weights:
-        if _are_equal(weights[WORDS], weights[DECODER]):
+        if _is_equal(weights[WORDS], weights[DECODER]):
             del weights[DECODER]
         elif is_tied or config is None:
             raise DataError(
@@ -80,7 +80,7 @@ def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str
         weights.update(renamed)
         return
     del weights[DECODER_BIAS]
-    if not _are_equal(there, decoders):
+    if not _is_equal(there, decoders):
         weights[WORD_BIAS] = decoders
         warnings.append(
             f"{path}: {DECODER_BIAS} has other values than {WORD_BIAS}: it is taken, as transformers 5 does; "
@@ -94,6 +94,6 @@ def _has_word_head(weights: dict[str, StoredTensor]) -> bool:
     return WORD_BIAS in weights or (not is_other and any(name.startswith(_TRANSFORM) for name in weights))
 
 
-def _are_equal(one: StoredTensor, other: StoredTensor) -> bool:
+def _is_equal(one: StoredTensor, other: StoredTensor) -> bool:
     """Return whether two tensors have equal shapes and values."""
     return one.shape == other.shape and torch.equal(one.read(), other.read())

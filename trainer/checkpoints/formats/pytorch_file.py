@@ -57,9 +57,9 @@ def read_torch(path: str) -> Any:
                 source, map_location=lambda tensor, _: tensor, weights_only=True, mmap=is_mapped or None
             )
     except UnpicklingError as error:
-        raise _unreadable(path, error, _REMEDY) from None
+        raise _make_unreadable_error(path, error, _REMEDY) from None
     except _DAMAGED as error:
-        raise _unreadable(path, error) from None
+        raise _make_unreadable_error(path, error) from None
     except OSError as error:  # raised by mmap or torch, without the file's name
         raise DataError(f"{path}: cannot be read: {error.strerror or error}; is it truncated?") from None
 
@@ -81,7 +81,7 @@ def _check_archive(file: BinaryIO) -> None:
             raise ValueError(f"the checksum of {part} does not fit: damaged")
 
 
-def tensors_of(values: Any, path: str) -> dict[str, StoredTensor]:
+def collect_tensors(values: Any, path: str) -> dict[str, StoredTensor]:
     """Return the tensors of a mapping by name. DataError for anything else."""
     if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
         raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
@@ -95,7 +95,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
 
     A tensor larger than the file repeats the same memory, and could need any amount when it is copied.
     """
-    found = _oddity(tensor)
+    found = _find_oddity(tensor)
     if found is None:
         wanted, there = tensor.numel() * tensor.element_size(), storage.size(path)
         found = f"of {wanted} bytes, more than the file's {there}" if wanted > there else None
@@ -103,8 +103,8 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
         raise DataError(f"{path}: {name} is {found}, expected a dense tensor of numbers")
 
 
-def _oddity(tensor: Tensor) -> str | None:
-    """Return what makes a tensor unusual, or None for a plain array of numbers."""
+def _find_oddity(tensor: Tensor) -> str | None:
+    """Return text about what makes a tensor unusual, such as sparse, or None for a plain array of numbers."""
     kinds = {
         "nested": tensor.is_nested,
         "sparse": tensor.layout is not torch.strided,
@@ -116,7 +116,7 @@ def _oddity(tensor: Tensor) -> str | None:
     return next((kind for kind, applies in kinds.items() if applies), None)
 
 
-def _unreadable(path: str, error: Exception, remedy: str = "") -> DataError:
+def _make_unreadable_error(path: str, error: Exception, remedy: str = "") -> DataError:
     """Return the error for a file that is damaged or contains more than tensors."""
     found_global = _GLOBAL.search(str(error))
     said = str(error).strip().split("\n")[0] or "it ends early, or is none of torch.save"

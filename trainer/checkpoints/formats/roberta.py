@@ -28,8 +28,12 @@ def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTens
     """Return the tensors under this trainer's names, without the positions that are never read."""
     tables = ("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
     table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
-    found = {_named(name, table): tensor for name, tensor in weights.items() if not name.startswith(tables)}
-    return _with_positions(found, -config.unread_positions)
+    found = {
+        _replace_prefix(name, table): tensor
+        for name, tensor in weights.items()
+        if not name.startswith(tables)
+    }
+    return _add_position_rows(found, -config.unread_positions)
 
 
 def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
@@ -41,13 +45,13 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
     if any(name.startswith(PAIR_HEAD) for name in weights):
         head = f"the model has a head {PAIR_HEAD[:-1]}, which no RoBERTa of transformers has"
         raise SettingsError(f"model_type roberta: {head}; it is a BERT (model_type bert)")
-    found = _with_positions(weights, config.unread_positions)
+    found = _add_position_rows(weights, config.unread_positions)
     table = dict(_NAMES)
     if any(name.startswith("classifier.") for name in weights):
         table = {_POOLER: _HEAD, **_NAMES}
     elif any(name.startswith("qa_outputs.") for name in weights):
         found = {name: tensor for name, tensor in found.items() if not name.startswith(_POOLER)}
-    return {_named(name, table): tensor for name, tensor in found.items()}
+    return {_replace_prefix(name, table): tensor for name, tensor in found.items()}
 
 
 def add_second_bias(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
@@ -59,13 +63,13 @@ def add_second_bias(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]
     return weights if bias is None else {**weights, "lm_head.decoder.bias": bias}
 
 
-def _named(name: str, table: dict[str, str]) -> str:
-    """Return the name with its prefix replaced by the table."""
+def _replace_prefix(name: str, table: dict[str, str]) -> str:
+    """Return the name with its prefix replaced as the table says: {old prefix: new prefix}."""
     start = next((start for start in table if name.startswith(start)), None)
     return name if start is None else table[start] + name.removeprefix(start)
 
 
-def _with_positions(weights: Stored, more: int) -> dict[str, StoredTensor]:
+def _add_position_rows(weights: Stored, more: int) -> dict[str, StoredTensor]:
     """Add rows of zeros before the position embeddings, or remove rows if ``more`` is negative."""
     found = dict(weights)
     if (table := found.get(_POSITIONS)) is not None:

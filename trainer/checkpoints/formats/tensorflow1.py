@@ -9,7 +9,7 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.graphcore import google_names, third
+from trainer.checkpoints.formats.graphcore import find_google_names, take_third
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
@@ -45,11 +45,11 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
         if name.endswith(_ACCUMULATOR):
             continue
         if slot in slots:
-            for ours, moment in _stored(bundle, name, variable):
+            for ours, moment in _read_variable(bundle, name, variable):
                 kind, optimiser = slots[slot]
                 moments[f"{kind}/{ours}"] = moment
         else:
-            weights |= _stored(bundle, name, name)
+            weights |= _read_variable(bundle, name, name)
     if not weights:
         some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
         raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
@@ -66,17 +66,19 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
     )
 
 
-def _stored(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield (this trainer's name, tensor) for each part of a variable. Nothing for variables of other models.
+def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
+    """Yield (this trainer's name, tensor) for each part of a variable.
+
+    A variable of Graphcore's may have three parts. Yield nothing for variables that are not BERT's.
 
     name: name of the entry, which may be a slot. variable: name of its variable.
     """
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
-    names = google_names(variable)
+    names = find_google_names(variable)
     for number, googles in enumerate(names):
         if found := from_tensorflow(googles):
-            stored = third(whole, number) if len(names) > 1 else whole
-            yield found[0], stored.transposed() if found[1] else stored
+            stored = take_third(whole, number) if len(names) > 1 else whole
+            yield found[0], stored.transpose() if found[1] else stored
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
@@ -94,7 +96,7 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
         for key, tensor in unpad_vocabulary({**checkpoint.weights, **checkpoint.moments}, config).items():
             kind, _, ours = key.rpartition("/")
             name, is_transposed = to_tensorflow(ours)
-            bundle.add(name + endings[kind], (tensor.transposed() if is_transposed else tensor).read())
+            bundle.add(name + endings[kind], (tensor.transpose() if is_transposed else tensor).read())
         if checkpoint.updates is not None:
             bundle.add(_STEP, torch.tensor(steps))
             if is_lamb and checkpoint.moments:

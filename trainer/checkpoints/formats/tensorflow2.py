@@ -7,17 +7,17 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.model_garden import Objects, find_variables, place_variables
+from trainer.checkpoints.formats.model_garden import GraphBuilder, find_variables, place_variables
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
-    Node,
-    Slot,
+    GraphNode,
+    OptimiserSlot,
     encode_graph,
-    escaped,
+    escape_local_name,
+    make_slot_key,
+    make_value_key,
     parse_graph,
-    slot_key,
-    value_key,
 )
 from trainer.checkpoints.formats.tensor_bundle.wire import WireError
 from trainer.checkpoints.formats.tensorflow1 import write_state_file
@@ -42,10 +42,12 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
     variables = find_variables(nodes)
     if not variables:
         raise CheckpointError(f"{bundle.index}: no BERT of the model garden: found {len(nodes)} objects")
-    weights = {name: _stored(bundle, nodes[number], name) for name, number in variables.items()}
+    weights = {name: _read_variable(bundle, nodes[number], name) for name, number in variables.items()}
     names = {number: name for name, number in variables.items()}
     moments = {
-        f"{_SLOTS[slot.name]}/{names[slot.weight]}": _stored(bundle, nodes[slot.node], names[slot.weight])
+        f"{_SLOTS[slot.name]}/{names[slot.weight]}": _read_variable(
+            bundle, nodes[slot.node], names[slot.weight]
+        )
         for node in nodes
         for slot in node.slots
         if slot.weight in names and slot.name in _SLOTS
@@ -58,12 +60,15 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
         warnings=found.file.warnings,
         weights=weights,
         moments=moments,
-        updates=_iterations(bundle, nodes),
+        updates=_read_iterations(bundle, nodes),
     )
 
 
-def _stored(bundle: Bundle, node: Node, name: str) -> StoredTensor:
-    """Return a variable in this trainer's shape: axes of attention heads joined, kernels transposed."""
+def _read_variable(bundle: Bundle, node: GraphNode, name: str) -> StoredTensor:
+    """Return a variable's value as a tensor in this trainer's shape.
+
+    Axes of attention heads are joined, and kernels are transposed.
+    """
     if node.key not in bundle.entries:
         raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
     key = node.key
@@ -71,11 +76,11 @@ def _stored(bundle: Bundle, node: Node, name: str) -> StoredTensor:
     # A query kernel is (hidden, heads, head size) and becomes (hidden, heads x head size). The output
     # projection's kernel is (heads, head size, hidden) and becomes (heads x head size, hidden). Older
     # versions store them joined already.
-    axis = _heads_axis(name)
+    axis = _find_heads_axis(name)
     if axis is not None and len(shape) == 2 + _is_kernel(name):
         flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
     stored = StoredTensor(shape, lambda: bundle.read(key)).changed(flat, lambda tensor: tensor.reshape(flat))
-    return stored.transposed() if _is_kernel(name) else stored
+    return stored.transpose() if _is_kernel(name) else stored
 
 
 def _is_kernel(name: str) -> bool:
@@ -83,7 +88,7 @@ def _is_kernel(name: str) -> bool:
     return name.endswith(".weight") and "LayerNorm" not in name and "_embeddings" not in name
 
 
-def _heads_axis(name: str) -> int | None:
+def _find_heads_axis(name: str) -> int | None:
     """Return the axis that TensorFlow's attention splits into (heads, head size), or None.
 
     It is the last axis for query, key and value, and the first for the output projection.
@@ -93,7 +98,7 @@ def _heads_axis(name: str) -> int | None:
     return 0 if name.endswith(".attention.output.dense.weight") else None
 
 
-def _iterations(bundle: Bundle, nodes: list[Node]) -> int | None:
+def _read_iterations(bundle: Bundle, nodes: list[GraphNode]) -> int | None:
     """Return the number of updates that an optimiser has counted, or None."""
     counters = (node.children[_ITERATIONS] for node in nodes if node.slots and _ITERATIONS in node.children)
     keys = (nodes[counter].key for counter in counters)
@@ -118,7 +123,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
         for name, tensor in unpad_vocabulary(checkpoint.weights, config).items()
         if not name.startswith(HEADS) or name.startswith(_HEADS_THERE)
     }
-    objects = Objects()
+    objects = GraphBuilder()
     variables = place_variables(objects, list(weights), config.num_hidden_layers)
     paths = _find_paths(objects.nodes)
     storage.make_directory(storage.parent(prefix))
@@ -130,19 +135,23 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
             bundle.add(key, tensor)
 
         for name, number in variables.items():
-            write(number, value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config))
-        if checkpoint.moments:  # the optimiser's slots need an optimiser object
+            write(number, make_value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config))
+        if checkpoint.moments:  # moments are slots, which belong to an optimiser object
             optimiser = objects.child(0, _OPTIMISER)
             iterations = objects.child(optimiser, _ITERATIONS)
-            write(iterations, value_key(f"{_OPTIMISER}/{_ITERATIONS}"), torch.tensor(checkpoint.updates or 0))
+            write(
+                iterations,
+                make_value_key(f"{_OPTIMISER}/{_ITERATIONS}"),
+                torch.tensor(checkpoint.updates or 0),
+            )
         for key, moment in unpad_vocabulary(checkpoint.moments, config).items():
             kind, _, name = key.partition("/")
             if name in variables:
-                slot = Slot(variables[name], _SLOT_NAMES[kind], objects.add())
+                slot = OptimiserSlot(variables[name], _SLOT_NAMES[kind], objects.add())
                 objects.nodes[optimiser].slots.append(slot)
-                place = slot_key(paths[slot.weight], _OPTIMISER, slot.name)
+                place = make_slot_key(paths[slot.weight], _OPTIMISER, slot.name)
                 write(slot.node, place, _reshape_for_tensorflow(moment, name, config))
-        write(objects.child(0, _COUNTER), value_key(_COUNTER), torch.tensor(1))
+        write(objects.child(0, _COUNTER), make_value_key(_COUNTER), torch.tensor(1))
         bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
 
 
@@ -150,16 +159,16 @@ def _reshape_for_tensorflow(tensor: StoredTensor, name: str, config: ModelConfig
     """Return the tensor in the shape of TensorFlow's variable."""
     whole = tensor.read()
     whole = whole.t() if _is_kernel(name) else whole
-    axis = _heads_axis(name)
+    axis = _find_heads_axis(name)
     return whole if axis is None else torch.unflatten(whole, axis, (config.num_attention_heads, -1))
 
 
-def _find_paths(nodes: list[Node]) -> dict[int, str]:
+def _find_paths(nodes: list[GraphNode]) -> dict[int, str]:
     """Return the shortest path of local names from the root to each node. Among equals the first wins."""
     paths = {0: ""}
     for number in (queue := [0]):
         for name, child in nodes[number].children.items():
             if child not in paths:
-                paths[child] = f"{paths[number]}/{escaped(name)}".lstrip("/")
+                paths[child] = f"{paths[number]}/{escape_local_name(name)}".lstrip("/")
                 queue.append(child)
     return paths

@@ -11,7 +11,7 @@ _WRAPPERS = {
     "_fsdp_wrapped_module": "FullyShardedDataParallel",
     "_checkpoint_wrapped_module": "checkpoint_wrapper",
 }
-"""Parts of a name that stand for a wrapper, anywhere in it, since any module may be wrapped."""
+"""Parts that wrappers add to a name. They may be anywhere in it, since any module may be wrapped."""
 
 _WHOLE = "module"
 """First part of names that DataParallel, DistributedDataParallel and DeepSpeed add."""
@@ -31,7 +31,7 @@ _OTHERS = {
     "longformer.": "a Longformer",
     "transformer.": "a transformer with names of its own",
 }
-"""What a file contains if its names have this prefix."""
+"""For each prefix of tensor names, text that says what a file with such names contains."""
 
 
 def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
@@ -43,17 +43,17 @@ def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """
     found = dict[str, StoredTensor]()
     for name, tensor in tensors.items():
-        plain = _without_wrappers(name)
+        plain = _remove_wrappers(name)
         if plain in found:
             raise DataError(f"{path}: holds {plain} twice, once as {name}; expected each tensor once")
         found[plain] = tensor
-    outer = _outer_part(found)
+    outer = _find_outer_prefix(found)
     found = {name.removeprefix(outer): tensor for name, tensor in found.items()}
     _refuse_other_models(found, path)
     return found
 
 
-def _without_wrappers(name: str) -> str:
+def _remove_wrappers(name: str) -> str:
     """Return the name without the wrappers' parts."""
     parts = [part for part in name.split(".") if part not in _WRAPPERS]
     while parts[:1] == [_WHOLE]:
@@ -61,7 +61,7 @@ def _without_wrappers(name: str) -> str:
     return ".".join(parts)
 
 
-def _outer_part(names: Iterable[str]) -> str:
+def _find_outer_prefix(names: Iterable[str]) -> str:
     """Return the prefix that all names share because the model is part of another object, else "".
 
     model.bert.embeddings.word_embeddings.weight (a Lightning module) -> "model."

@@ -1,4 +1,4 @@
-"""The form of optimiser presets and learning-rate schedules.
+"""Classes that describe optimiser presets and learning-rate schedules, and helpers to build a schedule.
 
 A new preset or schedule is declared in the module of its program and listed in ``trainer.plugins.TABLE``.
 """
@@ -97,12 +97,18 @@ class ScheduleKind:
 
 
 def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """Return ``after`` with a linear rise from 0 at step ``start`` in its first ``rising`` steps."""
-    if rising == 0:  # also if start is not 0
+    """Return the schedule ``after`` with its first ``rising`` steps replaced by a linear rise.
+
+    rate: learning rate at the end of the rise. start: step at which the rise begins with a rate of 0.
+    """
+    if rising == 0:  # without a warm-up, start has no effect
         return after
     return lambda step: rate * (step - start) / rising if step - start < rising else after(step)
 
 
-def decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
-    """Return polynomial decay from ``rate`` at step 0 to 0 at the last step."""
+def make_polynomial_decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
+    """Return a function from the step to a rate that falls from ``rate`` at step 0 to 0 at step ``steps``.
+
+    power: exponent of the polynomial. 1 is a linear fall.
+    """
     return lambda step: rate * math.pow(max(0.0, 1 - step / steps), power)

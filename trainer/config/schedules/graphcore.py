@@ -8,16 +8,16 @@ from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup
 _LEAST_RATE = 1e-7
 
 
-def polynomial_decay(rate: float, steps: int, warmup: Warmup) -> Schedule:
+def make_polynomial_schedule(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """Return linear warm-up to the rate, then linear decay to 1e-7."""
     falling = steps - warmup.updates
     return add_warmup(rate, warmup.updates, lambda step: max(_LEAST_RATE, rate * (steps - step) / falling))
 
 
-def natural_exponential(
+def make_exponential_schedule(
     rate: float, steps: int, warmup: Warmup, *, decay_steps: int, decay_rate: float
 ) -> Schedule:
-    """Return decay in steps: every decay_steps updates, the rate is multiplied by exp(-decay_rate)."""
+    """Return a stepwise decay. Every decay_steps updates, the rate is multiplied by exp(-decay_rate)."""
 
     def stairs(step: int) -> float:
         return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
@@ -25,14 +25,19 @@ def natural_exponential(
     return add_warmup(rate, warmup.updates, stairs)
 
 
-def custom(rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]) -> Schedule:
-    """Return rates from a table {first update as text: rate}. The other arguments are ignored."""
+def make_custom_schedule(
+    rate: float, steps: int, warmup: Warmup, *, lr_schedule_by_step: Mapping[str, float]
+) -> Schedule:
+    """Return a schedule with the rates of a table, {first update as text: rate}. Ignore other arguments."""
     table = sorted((int(step), float(value)) for step, value in lr_schedule_by_step.items())
     return lambda step: max((since, value) for since, value in table if since <= step)[1]
 
 
-POLYNOMIAL_DECAY = ScheduleKind(formula=polynomial_decay)
-NATURAL_EXPONENTIAL, CUSTOM = ScheduleKind(formula=natural_exponential), ScheduleKind(formula=custom)
+POLYNOMIAL_DECAY = ScheduleKind(formula=make_polynomial_schedule)
+NATURAL_EXPONENTIAL, CUSTOM = (
+    ScheduleKind(formula=make_exponential_schedule),
+    ScheduleKind(formula=make_custom_schedule),
+)
 
 LAMB = Preset(debias=False)
 

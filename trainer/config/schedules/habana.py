@@ -1,18 +1,25 @@
 """Optimiser and schedule of Habana's TensorFlow program."""
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, add_warmup, decay
+from trainer.config.schedules.form import (
+    Preset,
+    Schedule,
+    ScheduleKind,
+    Warmup,
+    add_warmup,
+    make_polynomial_decay,
+)
 from trainer.config.schedules.mlperf import OF_TENSORFLOW
 
 
-def habana_tf(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
+def make_habana_schedule(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
     """Return Habana's schedule: a square-root decay that jumps after warm-up, or with Adam a linear decay.
 
     A warm-up longer than the training is cut off at its end.
     """
     start = rate / (1 - warmup.updates / steps) if adam and warmup.updates < steps else rate
-    return add_warmup(rate, warmup.updates, decay(start, steps, 1.0 if adam else 0.5))
+    return add_warmup(rate, warmup.updates, make_polynomial_decay(start, steps, 1.0 if adam else 0.5))
 
 
-HABANA_TF = ScheduleKind(formula=habana_tf, may_end_in_warmup=True, rate_of_one_worker=True)
+HABANA_TF = ScheduleKind(formula=make_habana_schedule, may_end_in_warmup=True, rate_of_one_worker=True)
 
 LAMB = Preset(decay_skips=OF_TENSORFLOW, schedule="habana-tf", clipping="per_micro_batch_divided")

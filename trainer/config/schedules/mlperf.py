@@ -1,12 +1,12 @@
 """Optimisers and schedule of MLPerf's reference and of the original BERT."""
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, make_polynomial_decay
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
 """Parts of the names of weights without weight decay in programs derived from Google's."""
 
 
-def mlperf(
+def make_mlperf_schedule(
     rate: float,
     steps: int,
     warmup: Warmup,
@@ -20,7 +20,7 @@ def mlperf(
     steps_per_update: steps N that MLPerf's program counts per update. Update k, from 0, has the rate of the
     last of its steps, Nk + N - 1.
     """
-    falling, rising = decay(rate, steps, power), warmup.updates
+    falling, rising = make_polynomial_decay(rate, steps, power), warmup.updates
     last = (steps_per_update - 1) / steps_per_update  # position of an update's last step, in updates
 
     def rate_at(step: int) -> float:
@@ -30,7 +30,7 @@ def mlperf(
     return rate_at
 
 
-MLPERF = ScheduleKind(formula=mlperf)
+MLPERF = ScheduleKind(formula=make_mlperf_schedule)
 
 LAMB = Preset(decay_skips=OF_TENSORFLOW, trust="named", schedule="mlperf", clipping="per_micro_batch")
 

@@ -12,7 +12,7 @@ _FALLS: dict[str, Callable[[float], float]] = {
 }
 
 
-def trapezoidal(
+def make_trapezoidal_schedule(
     rate: float,
     steps: int,
     warmup: Warmup,
@@ -37,7 +37,7 @@ def trapezoidal(
     return add_warmup(rate, warmup.updates, rate_at)
 
 
-TRAPEZOIDAL = ScheduleKind(formula=trapezoidal)
+TRAPEZOIDAL = ScheduleKind(formula=make_trapezoidal_schedule)
 
 STABLE_ADAMW = Preset(kind="stableadamw", betas=(0.9, 0.99), trust="none", schedule="trapezoidal")
 

@@ -1,14 +1,14 @@
 """Optimisers and schedule of NVIDIA's pre-training."""
 
-from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, decay
+from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, make_polynomial_decay
 
 _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 
 
-def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
+def make_nvidia_schedule(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
     """Return NVIDIA's schedule. Progress includes the current step, and the rate jumps after warm-up."""
     fraction = warmup.fraction
-    after = decay(rate, steps, power)
+    after = make_polynomial_decay(rate, steps, power)
 
     def rate_at(step: int) -> float:
         progress = (step + 1) / steps
@@ -17,7 +17,7 @@ def nvidia_poly(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) 
     return rate_at
 
 
-NVIDIA_POLY = ScheduleKind(formula=nvidia_poly)
+NVIDIA_POLY = ScheduleKind(formula=make_nvidia_schedule)
 
 LAMB = Preset(decay_skips=_NO_DECAY, trust="decayed", schedule="nvidia-poly", clipping="per_update")
 

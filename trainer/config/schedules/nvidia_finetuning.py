@@ -3,7 +3,7 @@
 from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 
 
-def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
+def make_nvidia_linear_schedule(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """Return linear warm-up, then linear decay from the full rate to 0 at the last step.
 
     Progress x = (step + 1) / steps includes the current step. With the warm-up's fraction w, the rate is rate
@@ -19,11 +19,11 @@ def nvidia_linear(rate: float, steps: int, warmup: Warmup) -> Schedule:
     return rate_at
 
 
-def nvidia_bertadam(rate: float, steps: int, warmup: Warmup) -> Schedule:
+def make_bertadam_schedule(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """Return the schedule of BertAdam (fp32), which uses the rate of the previous update."""
-    after = nvidia_linear(rate, steps, warmup)
+    after = make_nvidia_linear_schedule(rate, steps, warmup)
     return lambda step: after(step - 1)
 
 
-NVIDIA_LINEAR = ScheduleKind(formula=nvidia_linear)
-NVIDIA_BERTADAM = ScheduleKind(formula=nvidia_bertadam)
+NVIDIA_LINEAR = ScheduleKind(formula=make_nvidia_linear_schedule)
+NVIDIA_BERTADAM = ScheduleKind(formula=make_bertadam_schedule)

@@ -4,26 +4,26 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
-from trainer.config.sections.section import Section, common_setting
+from trainer.config.sections.section import Section, declare_common_key
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSection(Section):
     """Keys about the datasets for training and evaluation."""
 
-    train_data: str | None = common_setting(
+    train_data: str | None = declare_common_key(
         None,
         "dataset directory or files to train on; several: A+B, or repeat the flag; mixed by weight: "
         "A*0.7+B*0.3",
         phases=True,
     )
-    eval_data: str | None = common_setting(
+    eval_data: str | None = declare_common_key(
         None,
         "dataset directory or files to evaluate on; several: A+B, or repeat the flag",
         phases=True,
     )
     unverified: bool = setting(False, "accept data without a manifest, as other programs write it")
-    generated_data: bool = common_setting(
+    generated_data: bool = declare_common_key(
         False, "train on random examples instead of a dataset, for trying out speed"
     )
     objective: str | None = setting(
@@ -51,14 +51,14 @@ class DataSection(Section):
         least=1,
         other_names=["lanes"],
     )
-    token_budget: int | None = common_setting(
+    token_budget: int | None = declare_common_key(
         None,
         "pad each flat micro-batch (examples joined end to end, without padded rows) to a multiple of this "
         "many tokens (default: from batch_size and the lengths)",
         least=1,
         by_phase=True,
     )
-    seed: int = common_setting(
+    seed: int = declare_common_key(
         42, "random seed of initial weights, dropout and the order of the examples", least=0, most=4294967295
     )
 
@@ -67,10 +67,10 @@ class DataSection(Section):
 class LoadingSection(Section):
     """Keys about batches whose rows differ from the stored examples: padded, binned by length or packed."""
 
-    rows: bool = common_setting(
+    rows: bool = declare_common_key(
         False, "use padded rows, with one example or one stored pack per row, instead of flat batches"
     )
-    bins: int | None = common_setting(
+    bins: int | None = declare_common_key(
         None,
         "group examples into at most this many bins of similar length, chosen for the least padding "
         "(default: no bins)",
@@ -78,7 +78,7 @@ class LoadingSection(Section):
         most=65535,
         by_phase=True,
     )
-    pack_on_load: bool = common_setting(
+    pack_on_load: bool = declare_common_key(
         False,
         "put several examples into each row of max_seq_length tokens while loading: the next pack_window "
         "examples, by best fit",
@@ -99,6 +99,6 @@ class LoadingSection(Section):
         super().__post_init__()
         require(not (self.bins and self.pack_on_load), "bins and pack_on_load cannot be used together")
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the keys that have no effect without pack_on_load."""
         return [] if self.pack_on_load else ["pack_window", "sequences_per_row"]

@@ -14,15 +14,15 @@ _STRING = {"type": "string"}
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSection(Section):
-    """Keys of one type of device. Only keys that are set are checked."""
+    """Base class for the keys of one type of device. Keys that are not set are not checked."""
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self.values().items() if value is not None}
         check_values(given, derive_schemas(type(self)))
 
 
-def device_setting(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """Declare a key that some devices have. None means that it is not set."""
+def declare_device_key(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
+    """Declare a key that only some types of devices have. Its default is None, which means not set."""
     return setting(None, help, choices, optional=True, **more)
 
 
@@ -30,21 +30,21 @@ def device_setting(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
 class CudaSection(DeviceSection):
     """Keys for NVIDIA GPUs."""
 
-    attention: str | None = device_setting(
+    attention: str | None = declare_device_key(
         "attention kernel: auto, flash (without padding), efficient, cudnn or math (default: auto)",
         ("auto", "flash", "efficient", "cudnn", "math"),
         keywords={"type": "string"},
     )
-    cuda_graphs: bool | None = device_setting("compile the model and run it with CUDA graphs")
+    cuda_graphs: bool | None = declare_device_key("compile the model and run it with CUDA graphs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HpuSection(DeviceSection):
-    """Keys for Gaudi."""
+    """Keys for Intel's Gaudi cards (HPUs)."""
 
-    use_fused_lamb: bool | None = device_setting("use the vendor's LAMB; no: use this trainer's")
-    use_lazy_mode: bool | None = device_setting("older name of mode lazy")
-    mode: str | None = device_setting(
+    use_fused_lamb: bool | None = declare_device_key("use the vendor's LAMB; no: use this trainer's")
+    use_lazy_mode: bool | None = declare_device_key("older name of mode lazy")
+    mode: str | None = declare_device_key(
         "how operations run on the card: lazy, graph or eager (default: graph)",
         ("lazy", "graph", "eager"),
         keywords=_STRING,
@@ -55,61 +55,65 @@ class HpuSection(DeviceSection):
 class IpuSection(DeviceSection):
     """Keys for IPUs, named as in Graphcore's programs."""
 
-    available_memory_proportion: float | Sequence[float] | None = device_setting(
+    available_memory_proportion: float | Sequence[float] | None = declare_device_key(
         "share of an IPU's memory for matrix products: one number, or a list with one per IPU",
         least=0,
         most=1,
     )
-    batches_per_step: int | None = device_setting("updates per call of the device (default: 1)", least=1)
-    disable_graph_outlining: bool | None = device_setting("repeat equal code instead of making it a function")
-    device_mapping: Sequence[int] | None = device_setting(
+    batches_per_step: int | None = declare_device_key("updates per call of the device (default: 1)", least=1)
+    disable_graph_outlining: bool | None = declare_device_key(
+        "repeat equal code instead of making it a function"
+    )
+    device_mapping: Sequence[int] | None = declare_device_key(
         "IPU of each pipeline stage, as a list", least=0, keywords={"minItems": 1}
     )
-    embeddings_placement: str | None = device_setting(
+    embeddings_placement: str | None = declare_device_key(
         "IPUs for the embeddings: same_as_hidden_layers, same_ipu or two_ipus"
     )
-    enable_recomputation: bool | None = device_setting(
+    enable_recomputation: bool | None = declare_device_key(
         "recompute activations in the backward pass instead of keeping them"
     )
-    fp_exceptions: bool | None = device_setting("stop at a floating-point exception")
-    hidden_layers_per_stage: int | Sequence[int] | None = device_setting(
+    fp_exceptions: bool | None = declare_device_key("stop at a floating-point exception")
+    hidden_layers_per_stage: int | Sequence[int] | None = declare_device_key(
         "layers per pipeline stage: one number, or a list", least=1
     )
-    loss_scaling_by_step: Mapping[str, float] | None = device_setting(
+    loss_scaling_by_step: Mapping[str, float] | None = declare_device_key(
         "fixed loss scales, each by the first update that it applies to", above=0, keywords=BY_UPDATE
     )
-    matmul_serialize_factor: int | None = device_setting(
+    matmul_serialize_factor: int | None = declare_device_key(
         "compute the product with the word embeddings in this many parts", least=1
     )
-    min_remote_tensor_size: int | None = device_setting(
+    min_remote_tensor_size: int | None = declare_device_key(
         "keep optimiser state of at least this many bytes off the chip", least=0
     )
-    no_outlining: bool | None = device_setting("same as disable_graph_outlining")
-    partials_type: str | None = device_setting(
+    no_outlining: bool | None = declare_device_key("same as disable_graph_outlining")
+    partials_type: str | None = declare_device_key(
         "type in which matrix products are summed: float or half", ("half", "float"), keywords=_STRING
     )
-    pipeline_schedule: str | None = device_setting(
+    pipeline_schedule: str | None = declare_device_key(
         "order of forward and backward passes in the pipeline: Grouped or Sequential (default: Grouped)",
         ("Grouped", "Sequential"),
         keywords=_STRING,
     )
-    pipeline_stages: Sequence[Sequence[str]] | None = device_setting(
+    pipeline_stages: Sequence[Sequence[str]] | None = declare_device_key(
         "parts in each pipeline stage, as a list of lists of emb, hid, pool, enc_out, heads"
     )
-    reduction_type: str | None = device_setting(
+    reduction_type: str | None = declare_device_key(
         "how a worker combines its micro-batches, on every device: mean or sum (default: mean); workers are "
         "always averaged",
         ("mean", "sum"),
         keywords=_STRING,
         everywhere=True,
     )
-    replicated_tensor_sharding: bool | None = device_setting(
+    replicated_tensor_sharding: bool | None = declare_device_key(
         "divide the optimiser's state among the replicas"
     )
-    stochastic_rounding: bool | None = device_setting("round stochastically in 16 bits (default: with fp16)")
-    synthetic_data: bool | None = device_setting("generate data on the IPU; all losses are then 0")
-    variable_offloading: bool | None = device_setting("keep the optimiser's state off the chip")
-    executable_cache_dir: str | None = device_setting("directory for compiled programs")
+    stochastic_rounding: bool | None = declare_device_key(
+        "round stochastically in 16 bits (default: with fp16)"
+    )
+    synthetic_data: bool | None = declare_device_key("generate data on the IPU; all losses are then 0")
+    variable_offloading: bool | None = declare_device_key("keep the optimiser's state off the chip")
+    executable_cache_dir: str | None = declare_device_key("directory for compiled programs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, common_setting
+from trainer.config.sections.section import Section, declare_common_key
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSection(Section):
     """Keys about the evaluations between updates, on the data of eval_data."""
 
-    eval_every: int | None = common_setting(
+    eval_every: int | None = declare_common_key(
         None, "updates between evaluations; 0: only one, at the end (default: MLPerf's rule)", least=0
     )
     eval_examples: int | None = setting(
@@ -19,7 +19,7 @@ class EvaluationSection(Section):
     eval_batch_size: int | None = setting(
         None, "examples in an evaluation batch (default: batch_size)", least=1, by_phase=True
     )
-    target_accuracy: float | None = common_setting(
+    target_accuracy: float | None = declare_common_key(
         None,
         "end the run when masked_lm_accuracy reaches this value; in fine-tuning: when the task's last "
         "metric does (F1 counts from 0 to 1)",

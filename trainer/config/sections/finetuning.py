@@ -100,6 +100,6 @@ class FinetuningSection(Section):
     def is_finetuning(self) -> bool:
         return self.task in FINE_TUNED
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the keys that have no effect in pre-training."""
         return [] if self.is_finetuning else [name for name in self.values() if name != "task"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bertdata.config.declared import derive_schemas, repeat_setting, setting
 from bertdata.config.settings import require
 from bertdata.examples.masking.settings import MASKINGS, MaskingSettings
-from trainer.config.sections.section import Section, plugin_setting
+from trainer.config.sections.section import Section, declare_plugin_key
 
 CONSTANT = "constant"
 _OF_MODERNBERT = ("vocab", "masked_lm_prob", "eval_masked_lm_prob")
@@ -19,7 +19,7 @@ class MaskingSection(Section):
     All except the first apply only to masks drawn at load.
     """
 
-    masking: str = plugin_setting(
+    masking: str = declare_plugin_key(
         "masking",
         "static",
         "masks of the training examples: static (stored in the dataset), dynamic (drawn again in each "
@@ -88,9 +88,9 @@ class MaskingSection(Section):
         known = {name: given[name] for name in derive_schemas(MaskingSettings) if name in given}
         return MaskingSettings(**known, max_predictions_per_seq=max_predictions_per_seq)
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the masking keys that have no effect with this value of ``masking``."""
-        if self.is_dynamic or ":" in self.masking:  # a user's class may read any of them
+        if self.is_dynamic or ":" in self.masking:  # a user's class may read any of these keys
             return []
         kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
         return [name for name in self.values() if name not in kept]

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.config.declared import derive_schemas, repeat_setting, setting
 from trainer.config.model import ModelConfig
 from trainer.config.model_file import read_model_file
-from trainer.config.model_kinds import model_kind
+from trainer.config.model_kinds import find_config_class
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.sections.section import Section
 
@@ -44,15 +44,15 @@ class ModelKeys(Section):
 
     def settings(self) -> dict[str, Any]:
         """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
-        settings = self.described()
+        settings = self.make_printed_settings()
         if "hidden_act" in settings:
             settings["hidden_act"] = apply_gelu_form(settings["hidden_act"], self.gelu)
         return settings
 
-    def described(self) -> dict[str, Any]:
-        """Return the same values as ``settings``, but with the activation's name from the file.
+    def make_printed_settings(self) -> dict[str, Any]:
+        """Return the values of ``settings``, but with the activation named as in the model file.
 
-        ``gelu`` does not apply.
+        The key ``gelu``, which chooses a form of GELU, is ignored.
         """
         settings: dict[str, Any] = {}
         if self.model_config:
@@ -62,7 +62,7 @@ class ModelKeys(Section):
         values = self.values()
         inline = {name: values[name] for name in derive_schemas(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
-            ratio = model_kind(settings | inline).inner_ratio
+            ratio = find_config_class(settings | inline).inner_ratio
             settings["intermediate_size"] = int(ratio * inline["hidden_size"])
         return settings | inline
 

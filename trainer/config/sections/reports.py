@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 
 from bertdata.config.declared import setting
-from trainer.config.sections.section import Section, common_setting
+from trainer.config.sections.section import Section, declare_common_key
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportsSection(Section):
     """Keys about log files and the terminal."""
 
-    log_every: int = common_setting(10, "updates between log lines", least=1)
+    log_every: int = declare_common_key(10, "updates between log lines", least=1)
     no_logs: bool = setting(False, "write no log files")
     json_summary: str | None = setting(
         None, "file for log lines in dllogger's format (default: output_dir/dllogger.json)"
     )
-    no_progress_bar: bool = common_setting(False, "print plain log lines instead of a progress bar")
+    no_progress_bar: bool = declare_common_key(False, "print plain log lines instead of a progress bar")
     json_summary_form: str = setting(
         "bertdata",
         "names and units in the dllogger lines: bertdata (per update, all workers), habana (times per "
@@ -29,11 +29,11 @@ class ReportsSection(Section):
 class LoggersSection(Section):
     """Keys about logs that a run writes only on request."""
 
-    curves: bool = common_setting(
+    curves: bool = declare_common_key(
         False, "draw loss and accuracy at the end of training, as curves.svg and curves.png in output_dir"
     )
-    tensorboard: bool = common_setting(False, "write event files for TensorBoard")
-    wandb: bool = common_setting(False, "report to Weights & Biases")
+    tensorboard: bool = declare_common_key(False, "write event files for TensorBoard")
+    wandb: bool = declare_common_key(False, "report to Weights & Biases")
     wandb_offline: bool = setting(False, "write files for Weights & Biases without using the network")
     wandb_project: str = setting("bertdata", "project in Weights & Biases", keywords={"minLength": 1})
     mllog: bool = setting(False, "write MLPerf's log lines")

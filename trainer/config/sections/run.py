@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
-from trainer.config.sections.section import Section, common_setting, plugin_setting
+from trainer.config.sections.section import Section, declare_common_key, declare_plugin_key
 
 CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
 """Signals that may ask for a checkpoint. The first is the default."""
@@ -15,19 +15,19 @@ class RunSection(Section):
     """Keys about the device, the output directory, checkpoints and the length of a run."""
 
     do_train: bool = setting(True, "train; --no-do-train evaluates and predicts only")
-    output_dir: str | None = common_setting(None, "directory for checkpoints and logs")
+    output_dir: str | None = declare_common_key(None, "directory for checkpoints and logs")
     overwrite_output_dir: bool = setting(
         False,
         "start again in an output_dir that has a run: its checkpoints are removed, its log tables renamed",
     )
-    device: str = plugin_setting(
+    device: str = declare_plugin_key(
         "device",
         "auto",
         "device to train on: cpu, cuda, hpu, ipu, xla, or auto (an accelerator of this machine, else cpu)",
         "auto",
         common=True,
     )
-    strategy: str = plugin_setting(
+    strategy: str = declare_plugin_key(
         "strategy",
         "auto",
         "how the devices share the model: replicated (a whole copy on each), sharded (weights and moments "
@@ -37,7 +37,7 @@ class RunSection(Section):
         without=("whole_updates",),  # chosen by some devices themselves, never by a user
         common=True,
     )
-    compile: bool | None = common_setting(
+    compile: bool | None = declare_common_key(
         None,
         "compile the model if the device supports it (default: yes when pre-training on cuda with Triton "
         "and a C compiler installed)",
@@ -47,13 +47,13 @@ class RunSection(Section):
         False, "use only deterministic kernels: slower, but every run gives the same bits"
     )
     profile: bool = setting(False, "write a profile of four updates to output_dir")
-    steps_this_run: int | None = common_setting(
+    steps_this_run: int | None = declare_common_key(
         None, "stop after this many updates in this run (default: when steps is reached)", least=1
     )
-    checkpoint_every: int = common_setting(
+    checkpoint_every: int = declare_common_key(
         1000, "updates between checkpoints; 0: only one, at the end", least=0, by_phase=True
     )
-    keep_checkpoints: int = common_setting(5, "number of checkpoints to keep", least=1)
+    keep_checkpoints: int = declare_common_key(5, "number of checkpoints to keep", least=1)
     checkpoint_signal: str = setting(
         CHECKPOINT_SIGNALS[0],
         "signal that makes the run write a checkpoint and continue; TERM, HUP, Ctrl-C and others make it "
@@ -66,13 +66,13 @@ class RunSection(Section):
 class WorkersSection(Section):
     """Keys about the workers of a run and how they average their gradients."""
 
-    dist: bool = common_setting(
+    dist: bool = declare_common_key(
         False, "start world_size workers on this machine, unless a launcher such as torchrun started them"
     )
-    world_size: int | None = common_setting(
+    world_size: int | None = declare_common_key(
         None, "number of workers; another number is an error (default: any)", least=1
     )
-    collective: str | None = plugin_setting(
+    collective: str | None = declare_plugin_key(
         "collective", None, "library that connects the workers (default: the launcher's)"
     )
     allreduce_post_accumulation: bool = setting(
@@ -91,13 +91,13 @@ class WorkersSection(Section):
 class StartSection(Section):
     """Keys about what a run starts from: nothing, phase 1, a checkpoint, or an interrupted run."""
 
-    phase2: bool = common_setting(
+    phase2: bool = declare_common_key(
         False, "train phase 2 from phase 1's weights and moments; the step count and the schedule restart"
     )
     phase1_end_step: int | None = setting(
         None, "step of the phase 1 checkpoint to continue from (default: the last)", least=0
     )
-    start_from_ckpt: str | None = common_setting(
+    start_from_ckpt: str | None = declare_common_key(
         None, "checkpoint with the initial weights, from this trainer or another program"
     )
     start_moments: bool = setting(
@@ -109,11 +109,11 @@ class StartSection(Section):
         "checkpoint's number)",
         least=0,
     )
-    resume_from: str | None = common_setting(
+    resume_from: str | None = declare_common_key(
         None,
         "checkpoint or run to branch from, into a new output_dir (for example with other steps)",
     )
-    resume: bool = common_setting(False, "continue from the last checkpoint in output_dir")
+    resume: bool = declare_common_key(False, "continue from the last checkpoint in output_dir")
     resume_skips_damaged: bool = setting(
         False,
         "with resume: skip damaged or truncated checkpoints and continue from the newest intact one, which "
@@ -123,12 +123,14 @@ class StartSection(Section):
         None, "step of the checkpoint to resume from or to evaluate (default: the last)", least=0
     )
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the key that has no effect without ``resume``."""
         return [] if self.resume else ["resume_skips_damaged"]
 
     def updates_of_moments(self, stored: int | None) -> int:
-        """Return the number of updates that made the moments in start_from_ckpt, as set or as stored.
+        """Return how many updates the optimiser moments in start_from_ckpt come from.
+
+        The key moments_updates overrides the number that the checkpoint stores.
 
         stored: the number of updates in that checkpoint, or None if it has none.
         """

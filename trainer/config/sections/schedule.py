@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
-from trainer.config.sections.section import Section, common_setting, plugin_setting
+from trainer.config.sections.section import Section, declare_common_key, declare_plugin_key
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
 """JSON Schema keywords of an object whose keys are update numbers, from which its values apply."""
@@ -18,8 +18,8 @@ SHAPES = ("1-sqrt", "linear", "cosine")
 class ScheduleSection(Section):
     """Keys about the learning rate and the number of updates."""
 
-    steps: int = common_setting(1000, "number of updates to train for", least=1, by_phase=True)
-    num_train_epochs: float | None = common_setting(
+    steps: int = declare_common_key(1000, "number of updates to train for", least=1, by_phase=True)
+    num_train_epochs: float | None = declare_common_key(
         None,
         "passes over the training data, in place of steps (default: steps)",
         above=0,
@@ -30,14 +30,16 @@ class ScheduleSection(Section):
         "each_up, which rounds up the updates of one epoch, as transformers does",
         ("up", "down", "each_up"),
     )
-    lr_schedule: str | None = plugin_setting(
+    lr_schedule: str | None = declare_plugin_key(
         "schedule",
         None,
         "learning-rate schedule (default: the optimiser's usual schedule)",
         common=True,
     )
-    base_learning_rate: float = common_setting(0.001, "learning rate after warm-up", above=0, by_phase=True)
-    warmup: int | float = common_setting(
+    base_learning_rate: float = declare_common_key(
+        0.001, "learning rate after warm-up", above=0, by_phase=True
+    )
+    warmup: int | float = declare_common_key(
         0, "warm-up: a whole number of updates, or a share of steps (0 <= x < 1)", least=0, by_phase=True
     )
 
@@ -154,6 +156,6 @@ class RecipeSection(Section):
         both = (self.batch_warmup_from is None) == (self.batch_warmup_tokens is None)
         require(both, "batch_warmup_from and batch_warmup_tokens need each other")
 
-    def idle(self) -> list[str]:
+    def list_idle_keys(self) -> list[str]:
         """Return the keys that have no effect without lr_decay."""
         return [] if self.lr_decay else ["lr_decay_shape", "lr_end_share"]

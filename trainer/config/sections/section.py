@@ -10,11 +10,11 @@ from bertdata.config.declared import derive_schemas, setting
 from bertdata.config.value_check import check_values
 from trainer.plugins import names
 
-common_setting = partial(setting, common=True)
+declare_common_key = partial(setting, common=True)
 """Declare a key that the short help of ``pretrain`` lists."""
 
 
-def plugin_setting(
+def declare_plugin_key(
     kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
 ) -> Any:
     """Declare a key whose value is a name in the plug-in table or a user's ``package.module:NAME``.
@@ -33,7 +33,7 @@ def plugin_setting(
 class Section:
     """The keys of one subject, checked against their JSON Schema when the section is made.
 
-    Each key is declared by ``setting`` or ``common_setting``, whose help text says what None means.
+    Each key is declared by ``setting`` or ``declare_common_key``, whose help text says what None means.
     Further marks of a key:
     common: the short help of ``pretrain`` lists it.
     by_phase: it may have two values, for phase 1 and phase 2.
@@ -50,6 +50,6 @@ class Section:
         """Return all values by key."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def idle(self) -> list[str]:
-        """Return the keys that have no effect because of the value of another key."""
+    def list_idle_keys(self) -> list[str]:
+        """Return the section's keys that have no effect because of the value of another key."""
         return []

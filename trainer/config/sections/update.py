@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
 from trainer.config.schedules.form import Preset
-from trainer.config.sections.section import Section, common_setting, plugin_setting
+from trainer.config.sections.section import Section, declare_common_key, declare_plugin_key
 from trainer.plugins import find
 
 _DEFAULT_BATCH_SIZE = 32
@@ -20,10 +20,10 @@ class UpdateSection(Section):
     None means the optimiser's usual value, unless the help text says otherwise.
     """
 
-    batch_size: int | None = common_setting(
+    batch_size: int | None = declare_common_key(
         None, "examples in a micro-batch on each worker (default: 32)", least=1, by_phase=True
     )
-    accumulation: int | None = common_setting(
+    accumulation: int | None = declare_common_key(
         None,
         "micro-batches per update on each worker (default: 1, or computed from global_batch_size)",
         least=1,
@@ -34,15 +34,15 @@ class UpdateSection(Section):
         "number of workers that batch_size and accumulation are meant for (default: the actual number)",
         least=1,
     )
-    global_batch_size: int | None = common_setting(
+    global_batch_size: int | None = declare_common_key(
         None, "examples in an update, over all workers", least=1, by_phase=True
     )
-    precision: str = common_setting(
+    precision: str = declare_common_key(
         "fp32",
         "precision of matrix products: fp32, bf16 or fp16; weights are stored in fp32",
         ("fp32", "bf16", "fp16"),
     )
-    optimiser: str = plugin_setting(
+    optimiser: str = declare_plugin_key(
         "optimiser", "lamb-nvidia", "name of the optimiser", common=True, other_names=["optimizer"]
     )
     clipping: str = setting(
@@ -148,7 +148,7 @@ class OptimiserSection(Section):
         "divides optimiser_epsilon by this number to make the same updates",
         least=1,
     )
-    weight_decay: float | None = common_setting(None, "weight decay (default: the optimiser's)", least=0)
+    weight_decay: float | None = declare_common_key(None, "weight decay (default: the optimiser's)", least=0)
     decay_skips: Sequence[str] | None = setting(
         None,
         "no weight decay for weights whose name contains one of these: A,B or a JSON list (default: the "

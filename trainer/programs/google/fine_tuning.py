@@ -3,12 +3,12 @@
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
-from trainer.programs.batch_sizes import core_batch_size
+from trainer.programs.batch_sizes import compute_core_batch_size
 from trainer.programs.machine import count_gpus, has_checkpoints
-from trainer.programs.meaning import phase_keys
+from trainer.programs.meaning import make_phase_keys
 
 
-def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
+def make_fine_tuning_keys(given: Given, eval_size: str) -> dict[str, Any]:
     """Return the keys that both programs' flags describe.
 
     A checkpoint in output_dir takes precedence over init_checkpoint, and a run there is continued without
@@ -19,12 +19,12 @@ def fine_tuning(given: Given, eval_size: str) -> dict[str, Any]:
     there = has_checkpoints(given["output_dir"])
     if there and given["do_train"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
-    return phase_keys(given) | {
+    return make_phase_keys(given) | {
         "device": "xla" if given["use_tpu"] else "cuda" if count_gpus() else "cpu",
         "world_size": count,
         "dist": count > 1,
-        "batch_size": core_batch_size(given, "train_batch_size", count),
-        "eval_batch_size": core_batch_size(given, eval_size, count),
+        "batch_size": compute_core_batch_size(given, "train_batch_size", count),
+        "eval_batch_size": compute_core_batch_size(given, eval_size, count),
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
         "resume": there and given["do_train"],
         # The program sums the cores' gradients, this trainer averages them. The update is the same

@@ -1,8 +1,8 @@
-"""Google's run_classifier.py (CoLA, MNLI and MRPC): the meaning of its command lines."""
+"""Translate the command lines of Google's run_classifier.py (CoLA, MNLI and MRPC) to this trainer's keys."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
-from trainer.programs.google.fine_tuning import fine_tuning
+from trainer.programs.google.fine_tuning import make_fine_tuning_keys
 from trainer.programs.meaning import Meaning
 from trainer.programs.requirements import require_flags
 
@@ -17,5 +17,5 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(f"task_name {given['task_name']}: the program knows it, this trainer does not")
     if task not in ("cola", "mnli", "mrpc"):
         raise UsageError(f"Task not found: {task}")
-    keys = fine_tuning(given, "eval_batch_size") | {"task": task}
+    keys = make_fine_tuning_keys(given, "eval_batch_size") | {"task": task}
     return Meaning(what=task, phases=[keys])

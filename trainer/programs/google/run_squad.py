@@ -1,8 +1,8 @@
-"""Google's run_squad.py: the meaning of its command lines."""
+"""Translate the command lines of Google's run_squad.py to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
-from trainer.programs.google.fine_tuning import fine_tuning
+from trainer.programs.google.fine_tuning import make_fine_tuning_keys
 from trainer.programs.meaning import Meaning
 from trainer.programs.requirements import require_files, require_flags, require_work
 
@@ -15,7 +15,7 @@ def resolve(given: Given) -> Meaning:
     length, query = given["max_seq_length"], given["max_query_length"]
     if length <= query + 3:
         raise UsageError(f"The max_seq_length ({length}) must be greater than max_query_length ({query}) + 3")
-    keys = fine_tuning(given, "predict_batch_size")
+    keys = make_fine_tuning_keys(given, "predict_batch_size")
     if given["do_train"]:
         given.warn(
             "the program counts the questions of its epochs, this trainer the features: some more updates"

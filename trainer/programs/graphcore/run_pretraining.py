@@ -1,4 +1,4 @@
-"""Graphcore's run_pretraining.py: the meaning of its command lines and its JSON file."""
+"""Translate the command lines and the JSON file of Graphcore's run_pretraining.py to this trainer's keys."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.meaning import Meaning, make_phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # number of examples that the program counts in generated data
@@ -32,7 +32,7 @@ _IDLE_FILE_KEYS = (
 def resolve(given: Given) -> Meaning:
     """Return the phase that the command line and its file describe."""
     _warn_of_words(given)
-    opts = values.layer_values(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
+    opts = values.merge_values(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
@@ -40,13 +40,19 @@ def resolve(given: Given) -> Meaning:
             "Single-stage pipeline not supported by BERT pretraining. pipeline_depth is "
             f"{opts['pipeline_depth']}, expected 2 or more"
         )
-    keys = phase_keys(opts) | values.interval_keys(opts, opts["batches_per_step"])
+    keys = make_phase_keys(opts) | values.make_interval_keys(opts, opts["batches_per_step"])
     # The program compares with the number 32, so that the text "32" in a file means 16 bits.
     keys |= {
         "output_dir": opts["checkpoint_path"],
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
     }
-    keys |= _model(opts) | _optimiser(opts) | _schedule(opts) | _data(opts) | _start(opts)
+    keys |= (
+        _make_model_keys(opts)
+        | _make_optimiser_keys(opts)
+        | _make_schedule_keys(opts)
+        | _make_data_keys(opts)
+        | _make_start_keys(opts)
+    )
     if opts["compile_only"]:
         opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
     summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
@@ -65,7 +71,7 @@ def _warn_of_words(given: Given) -> None:
             given.warn(f"{flag} {value}: the program takes any word as true")
 
 
-def _model(opts: Given) -> dict[str, Any]:
+def _make_model_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
@@ -77,11 +83,11 @@ def _model(opts: Given) -> dict[str, Any]:
     return {"intermediate_size": 4 * opts["hidden_size"]}
 
 
-def _optimiser(opts: Given) -> dict[str, Any]:
+def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
-        return values.momentum_keys(opts, name)
+        return values.make_momentum_keys(opts, name)
     moments = {
         "beta1": opts["optimiser_beta1"],
         "beta2": opts["optimiser_beta2"],
@@ -101,7 +107,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
     }
 
 
-def _schedule(opts: Given) -> dict[str, Any]:
+def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for length and learning rate.
 
     The program's steps are converted to updates.
@@ -109,7 +115,7 @@ def _schedule(opts: Given) -> dict[str, Any]:
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
         opts.warn(f"a step has {each} updates: on other devices than IPUs the rate changes within it")
-    keys, updates = dict[str, Any](), _updates(opts)
+    keys, updates = dict[str, Any](), _count_updates(opts)
     if updates is None:
         keys["num_train_epochs"] = opts["epochs"] / opts["duplication_factor"]
         opts.warn("updates of epochs are counted in the data and rounded up; the program rounds down")
@@ -131,7 +137,7 @@ def _schedule(opts: Given) -> dict[str, Any]:
     return keys
 
 
-def _updates(opts: Given) -> int | None:
+def _count_updates(opts: Given) -> int | None:
     """Return the number of updates, or None if it depends on the size of the data."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
@@ -143,7 +149,7 @@ def _updates(opts: Given) -> int | None:
     return steps * each
 
 
-def _data(opts: Given) -> dict[str, Any]:
+def _make_data_keys(opts: Given) -> dict[str, Any]:
     """Return the key of the training data."""
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
@@ -156,7 +162,7 @@ def _data(opts: Given) -> dict[str, Any]:
     return {"train_data": None}
 
 
-def _start(opts: Given) -> dict[str, Any]:
+def _make_start_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for the checkpoint that the training starts from or continues."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")

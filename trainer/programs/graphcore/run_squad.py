@@ -1,18 +1,18 @@
-"""Graphcore's run_squad.py: the meaning of its command lines and its JSON file."""
+"""Translate the command lines and the JSON file of Graphcore's run_squad.py to this trainer's keys."""
 
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.meaning import Meaning, make_phase_keys
 
 _SOURCE = "graphcore/examples 09b7c672"
 
 
 def resolve(given: Given) -> Meaning:
     """Return the fine-tuning, the predictions or both that the command line and its file describe."""
-    opts = values.layer_values(given, _SOURCE)
+    opts = values.merge_values(given, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
             raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
@@ -24,9 +24,13 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             "One between epochs and num_train_step must be set: give --epochs or --num-train-steps"
         )
-    keys = phase_keys(opts) | values.interval_keys(opts, opts["device_iterations"]) | _optimiser(opts)
-    keys |= _updates(opts) if opts["do_training"] else {}
-    keys |= _places(opts)
+    keys = (
+        make_phase_keys(opts)
+        | values.make_interval_keys(opts, opts["device_iterations"])
+        | _make_optimiser_keys(opts)
+    )
+    keys |= _make_schedule_keys(opts) if opts["do_training"] else {}
+    keys |= _make_file_keys(opts)
     # The program's sum includes the replicas, so they count as micro-batches of one worker.
     if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
@@ -34,11 +38,11 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=f"SQuAD{predictions}", phases=[keys])
 
 
-def _optimiser(opts: Given) -> dict[str, Any]:
+def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
-        return values.momentum_keys(opts, name)
+        return values.make_momentum_keys(opts, name)
     keys: dict[str, Any] = {
         "beta1": opts["beta1"],
         "beta2": opts["beta2"],
@@ -61,7 +65,7 @@ def _optimiser(opts: Given) -> dict[str, Any]:
     }
 
 
-def _updates(opts: Given) -> dict[str, Any]:
+def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         raise UsageError(
@@ -78,7 +82,7 @@ def _updates(opts: Given) -> dict[str, Any]:
     return keys | {"base_learning_rate": rate, "warmup": warmup}
 
 
-def _places(opts: Given) -> dict[str, Any]:
+def _make_file_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for files and directories.
 
     Here checkpoints and predictions share a directory.

@@ -32,7 +32,7 @@ _FILE_VALUES: dict[str, dict[str, Any]] = {
 """JSON Schema of the file's values that are used in computations."""
 
 
-def layer_values(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
+def merge_values(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
     """Return the values from defaults, file and flags. Warn about keys of the file without effect.
 
     If a published file configs/NAME.json is missing, a copy in this package is used. SettingsError names the
@@ -90,8 +90,8 @@ def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, i
     return max(1e-7, rate * shorter / warmup), shorter
 
 
-def interval_keys(opts: Given, each: int) -> dict[str, Any]:
-    """Return the configuration keys for the intervals, in updates.
+def make_interval_keys(opts: Given, each: int) -> dict[str, Any]:
+    """Return the configuration keys that say after how many updates to save and to log.
 
     each: updates per step of the program.
     """
@@ -104,7 +104,7 @@ def interval_keys(opts: Given, each: int) -> dict[str, Any]:
     }
 
 
-def momentum_keys(opts: Given, name: str) -> dict[str, Any]:
+def make_momentum_keys(opts: Given, name: str) -> dict[str, Any]:
     """Return the configuration keys of momentum or sgd.
 
     UsageError for an optimiser that the programs do not have.

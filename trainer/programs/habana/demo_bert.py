@@ -1,4 +1,4 @@
-"""Habana's demo_bert.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of Habana's demo_bert.py for PyTorch to this trainer's configuration."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.checkpoints.formats.hub_cache import SIZES
-from trainer.programs.batch_sizes import micro_batch_size
-from trainer.programs.habana.run_pretraining import packed_keys
-from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continue_keys, start_keys
+from trainer.programs.batch_sizes import compute_micro_batch_size
+from trainer.programs.habana.run_pretraining import make_packed_keys
+from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, make_continue_keys, make_start_keys
 from trainer.programs.shapes import BERT_LARGE
 
 _NAME = "habana/demo_bert.py"
@@ -17,7 +17,7 @@ _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
 _USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
 _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
-"""Versions whose train_batch_size is the total over all cards."""
+"""Versions of the program in which train_batch_size is the total over all cards."""
 
 
 def resolve(given: Given) -> Meaning:
@@ -27,10 +27,10 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             f"{_NAME}: {name} is no BERT; this trainer has base and large of --model_name_or_path"
         )
-    return _pretraining(given) if given.command == "pretraining" else _finetuning(given)
+    return _resolve_pretraining(given) if given.command == "pretraining" else _resolve_finetuning(given)
 
 
-def _common(given: Given, cards: int) -> dict[str, Any]:
+def _make_common_keys(given: Given, cards: int) -> dict[str, Any]:
     """Return the configuration keys for device and workers."""
     device = "hpu" if given["device"] == "hpu" else "cpu"
     on_one_host = given.values.get("process_per_node") or cards
@@ -38,13 +38,13 @@ def _common(given: Given, cards: int) -> dict[str, Any]:
         given.warn(f"world_size {cards}: start {on_one_host} workers on each host, by mpirun or torchrun")
     return {
         "device": device,
-        "device_options": {"mode": _mode(given)} if device == "hpu" else {},
+        "device_options": {"mode": _choose_mode(given)} if device == "hpu" else {},
         "world_size": cards,
         "dist": 1 < cards <= on_one_host,
     }
 
 
-def _mode(given: Given) -> str:
+def _choose_mode(given: Given) -> str:
     """Return the execution mode of the card. Versions from 1.0.0 on have no graph mode."""
     mode: str = given["mode"] or ("lazy" if given["model_name_or_path"] == "large" else "eager")
     if mode == "graph" and given.version:
@@ -53,10 +53,10 @@ def _mode(given: Given) -> str:
     return mode
 
 
-def _pretraining(given: Given) -> Meaning:
-    """Return both phases or a single phase."""
+def _resolve_pretraining(given: Given) -> Meaning:
+    """Return the pre-training, as both phases or a single phase."""
     numbers = [given["phase"] - 1] if given["phase"] else [0, 1]
-    phases = [_phase(given, number) for number in numbers]
+    phases = [_make_phase_keys(given, number) for number in numbers]
     until, steps = given["steps_this_run"][0], given["max_steps"][0]
     if len(phases) == 2 and 0 <= until < steps:
         given.warn(
@@ -66,10 +66,10 @@ def _pretraining(given: Given) -> Meaning:
     return Meaning(what="both phases" if len(phases) == 2 else f"phase {given['phase']}", phases=phases)
 
 
-def _phase(given: Given, number: int) -> dict[str, Any]:
+def _make_phase_keys(given: Given, number: int) -> dict[str, Any]:
     """Return the configuration keys of a phase, counted from 0."""
     shape = {"model_config": given["config_file"]} if given["config_file"] else BERT_LARGE
-    keys = shape | _common(given, given["world_size"]) | phase_keys(given, number)
+    keys = shape | _make_common_keys(given, given["world_size"]) | make_phase_keys(given, number)
     keys |= {
         "train_data": (given["data_dir"] or _USUAL_DATA)[number],
         "max_predictions_per_seq": _MOST_PREDICTIONS[number],
@@ -80,31 +80,31 @@ def _phase(given: Given, number: int) -> dict[str, Any]:
     if given.version in _SHARED_BY_VERSION:
         update //= given["world_size"]
     count = update // given["batch_size"][number] if given["accumulate_gradients"] else 1
-    keys |= {"batch_size": micro_batch_size(update, count), "accumulation": count}
+    keys |= {"batch_size": compute_micro_batch_size(update, count), "accumulation": count}
     if given.values.get("enable_packed_data_mode"):
-        keys |= packed_keys(given, count, given["avg_seq_per_pack"][number])
+        keys |= make_packed_keys(given, count, given["avg_seq_per_pack"][number])
     until = given["steps_this_run"][number]
     start = given["init_checkpoint"] and given["init_checkpoint"][number]
     if start and start != "None":
-        return keys | start_keys(start=start, phase2=number == 1, until=until)
+        return keys | make_start_keys(start=start, phase2=number == 1, until=until)
     if number == 1 or given.values.get("resume_from_checkpoint"):
-        end = _end_of_phase_1(given) if number == 1 else None
-        return keys | continue_keys(keys["output_dir"], phase1_end_step=end, until=until)
-    return keys | start_keys(until=until)
+        end = _find_end_of_phase_1(given) if number == 1 else None
+        return keys | make_continue_keys(keys["output_dir"], phase1_end_step=end, until=until)
+    return keys | make_start_keys(until=until)
 
 
-def _end_of_phase_1(given: Given) -> int:
+def _find_end_of_phase_1(given: Given) -> int:
     """Return the update of phase 1 that phase 2 starts from: its last, or where this command stops it."""
     steps: int = given["max_steps"][0]
     until = given["steps_this_run"][0]
     return max(1, until) if not given["phase"] and 0 <= until < steps else steps
 
 
-def _finetuning(given: Given) -> Meaning:
+def _resolve_finetuning(given: Given) -> Meaning:
     """Return the fine-tuning of SQuAD or MRPC."""
     cards = 8 if given["dist"] and given["world_size"] == 1 else given["world_size"]
     task, steps = given["task_name"], given["max_steps"] or 0
-    keys = _common(given, cards) | phase_keys(given) | _files(given)
+    keys = _make_common_keys(given, cards) | make_phase_keys(given) | _make_file_keys(given)
     keys |= {
         "start_from_ckpt": SIZES[given["model_name_or_path"]],
         "checkpoint_every": given["save_steps"] or 500,
@@ -112,9 +112,9 @@ def _finetuning(given: Given) -> Meaning:
     }
     if task == "squad":
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
-    if steps > 0:  # the program makes one more update, with a rate of 0
+    if steps > 0:  # after these steps, the program makes one more update with a rate of 0
         keys |= {"steps": steps, "num_train_epochs": None}
-    is_lazy = _mode(given) == "lazy" and given["device"] == "hpu"
+    is_lazy = _choose_mode(given) == "lazy" and given["device"] == "hpu"
     if task == "mrpc" and not given.version and is_lazy:
         given.warn("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
     if steps <= 0 and task == "squad" and not given.version:
@@ -124,7 +124,7 @@ def _finetuning(given: Given) -> Meaning:
     return Meaning(what=task, phases=[keys])
 
 
-def _files(given: Given) -> dict[str, Any]:
+def _make_file_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for the task's files.
 
     Versions from 1.0.0 on download a dataset by name instead.

@@ -1,4 +1,4 @@
-"""Habana's run_pretraining.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of Habana's run_pretraining.py for PyTorch to this trainer's configuration."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.machine import count_gpus
 from trainer.programs.meaning import Meaning
-from trainer.programs.nvidia.run_pretraining import phase_of
+from trainer.programs.nvidia.run_pretraining import resolve_phase_keys
 from trainer.workers.launchers import find_rank
 
 _USUAL_MEANS = {128: 1.2, 512: 2.0}
@@ -17,10 +17,13 @@ _USUAL_MEANS = {128: 1.2, 512: 2.0}
 
 def resolve(given: Given) -> Meaning:
     """Return the phase that the command line describes."""
-    keys = phase_of(given) | _device(given)
-    keys |= {"log_every": _whole(given, "log_freq"), "steps": _whole(given, "max_steps")}
+    keys = resolve_phase_keys(given) | _make_device_keys(given)
+    keys |= {
+        "log_every": _round_up_updates(given, "log_freq"),
+        "steps": _round_up_updates(given, "max_steps"),
+    }
     if given.values.get("enable_packed_data_mode"):
-        keys |= packed_keys(given, keys["accumulation"], _read_mean(given))
+        keys |= make_packed_keys(given, keys["accumulation"], _read_mean(given))
     if keys["precision"] != "fp16":
         is_bf16 = given.values.get("hmp") or given.values.get("autocast")
         of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
@@ -29,14 +32,14 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def _device(given: Given) -> dict[str, Any]:
+def _make_device_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for device and workers.
 
     Without a flag the program uses CUDA, else the processor.
     """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if given["use_habana"]:
-        options: dict[str, Any] = {"mode": _mode(given)}
+        options: dict[str, Any] = {"mode": _choose_mode(given)}
         if not given["use_fused_lamb"]:
             options["use_fused_lamb"] = False
         return keys | {"device": "hpu", "device_options": options}
@@ -48,7 +51,7 @@ def _device(given: Given) -> dict[str, Any]:
     return keys | {"device": "cuda"}
 
 
-def _mode(given: Given) -> str:
+def _choose_mode(given: Given) -> str:
     """Return the execution mode of the card."""
     is_lazy, is_graph = given["use_lazy_mode"], given.values.get("use_jit_trace")
     if given.version:  # torch.compile overrides lazy mode
@@ -59,12 +62,12 @@ def _mode(given: Given) -> str:
     return "graph" if is_graph else "eager"
 
 
-def _whole(given: Given, name: str) -> int:
+def _round_up_updates(given: Given, name: str) -> int:
     """Return a number of updates, rounded up, from a flag that takes fractions."""
     return max(1, -int(-given[name] // 1))
 
 
-def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
+def make_packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
     """Return the configuration keys for micro-batches of packed rows.
 
     The program divides the number of micro-batches by the mean number of sequences per pack, so that an
@@ -80,7 +83,10 @@ def packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
 
 
 def _read_mean(given: Given) -> float:
-    """Return the mean number of sequences per pack: from the packer's file, else the program's constant."""
+    """Return the mean number of sequences per packed row.
+
+    It comes from the packer's metadata file, or is the program's constant if there is none.
+    """
     from bertdata.packing.habana_metadata import make_metadata_path  # imports numpy
 
     path, length = make_metadata_path(given["input_dir"]), given["max_seq_length"]

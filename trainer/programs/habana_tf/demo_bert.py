@@ -1,14 +1,14 @@
-"""Habana's demo_bert.py for TensorFlow, and its shell script: the meaning of their command lines."""
+"""Translate the command lines of Habana's demo_bert.py for TensorFlow and of its shell script."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from bertdata.cli.common.programs.command_line import Given
-from trainer.programs.habana_tf.finetuning import finetuning
-from trainer.programs.habana_tf.pretraining import pretraining
+from trainer.programs.habana_tf.finetuning import resolve_finetuning
+from trainer.programs.habana_tf.pretraining import resolve_pretraining
 from trainer.programs.meaning import Meaning
 
-_COMMANDS = {"pretraining": pretraining, "finetuning": finetuning}
+_COMMANDS = {"pretraining": resolve_pretraining, "finetuning": resolve_finetuning}
 
 _SHELL_VERSION = "0.13"
 _WITH_VALUE = ("-d", "--dtype", "-m", "--model", "-o", "--output-dir")
@@ -23,25 +23,25 @@ def resolve(given: Given) -> Meaning:
     return _COMMANDS[given["command"]](given)
 
 
-def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
+def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
     """Return the words in demo_bert.py's order, and the version.
 
     It is the shell script's version if there is no --command.
     """
     words = list(arguments)
-    if version != _SHELL_VERSION and (version or not _is_of_shell(words)):
+    if version != _SHELL_VERSION and (version or not _is_for_shell_script(words)):
         return words, version
-    return _ordered(words), _SHELL_VERSION
+    return _order_words(words), _SHELL_VERSION
 
 
-def _is_of_shell(words: Sequence[str]) -> bool:
+def _is_for_shell_script(words: Sequence[str]) -> bool:
     """Return whether the words are for the script: a sub-command without -c or --command."""
     names_it = any(word.startswith(("-c", "--co")) for word in words)
     return not names_it and any(word in _COMMANDS for word in words)
 
 
-def _ordered(words: Sequence[str]) -> list[str]:
-    """Return the sub-command first, then the flags. -v may have no value."""
+def _order_words(words: Sequence[str]) -> list[str]:
+    """Return the words with the sub-command first, then the flags. The flag -v may have no value."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):

@@ -32,8 +32,8 @@ _SHELL_RATES = {"mrpc": 2e-5, "squad": 3e-5}
 _FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1.1.json")}
 
 
-def finetuning(given: Given) -> Meaning:
-    """Return the task, with an evaluation at the end."""
+def resolve_finetuning(given: Given) -> Meaning:
+    """Return the fine-tuning that the command line describes, with an evaluation at its end."""
     _, workers = find_workers(given)
     task, precision = given["test_set"], given["data_type"]
     if task not in _FILES:

@@ -9,7 +9,7 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.meaning import Meaning
-from trainer.programs.shapes import bert_shape
+from trainer.programs.shapes import make_bert_shape
 from trainer.workers.launchers import find_rank
 
 SIZES = {
@@ -56,16 +56,16 @@ _RATES = (7.5e-4, 5e-4)
 """Learning rates of one of eight workers, for updates of the full size."""
 
 
-def pretraining(given: Given) -> Meaning:
+def resolve_pretraining(given: Given) -> Meaning:
     """Return the phases that the command line describes."""
     counted, workers = find_workers(given)
     test_set = given["test_set"]
     if test_set not in ("bookswiki", "overfit"):
         raise UsageError(f"test_set {test_set} is fine-tuned; pre-training takes bookswiki or overfit")
     if test_set == "overfit":
-        phases = [_overfit(given, counted, workers)]
+        phases = [_make_overfit_keys(given, counted, workers)]
     else:
-        phases = _bookswiki(given, counted, workers)
+        phases = _make_bookswiki_phases(given, counted, workers)
         if given["no_steps_accumulation"] == 1:
             given.warn("no_steps_accumulation 1: the program accumulates all the same")
     if workers["world_size"] > 1:
@@ -74,13 +74,13 @@ def pretraining(given: Given) -> Meaning:
 
 
 def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
-    """Return (number of workers by which batch and rate are divided, keys of the workers to start).
+    """Return the number of workers by which batch size and rate are divided, and the keys that start workers.
 
     It is the number per host times the number of hosts in MULTI_HLS_IPS, or with Kubernetes the number that
     mpirun started.
     """
     each, horovod = given["use_horovod"], given["use_horovod"] is not None
-    if each is True:  # -v of the script without a number
+    if each is True:  # the script's flag -v without a number
         each = given["NUM_WORKERS_PER_HLS"]
     if each is not None and each < 1:
         raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")
@@ -98,22 +98,22 @@ def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
     return counted, {"device": "hpu", "world_size": started, "dist": local and started > 1}
 
 
-def _common(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
+def _make_common_keys(given: Given, workers: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration keys for model, precision and workers."""
     keys = _FIXED | workers | {"precision": given["data_type"]}
     if given["bert_config_dir"]:
         keys["model_config"] = storage.join(given["bert_config_dir"], "bert_config.json")
     else:
-        keys |= bert_shape(*SIZES[given["model_variant"]])
+        keys |= make_bert_shape(*SIZES[given["model_variant"]])
     # The shell script's workers average the weights before each update by default.
     if given.version and given["use_horovod"]:
         keys["force_weight_sync"] = given["FORCE_WEIGHT_SYNC"].lower() in ("1", "true")
     return keys
 
 
-def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict[str, Any]]:
+def _make_bookswiki_phases(given: Given, counted: int, workers: dict[str, Any]) -> list[dict[str, Any]]:
     """Return both phases, or a single phase if Kubernetes runs several workers."""
-    phases = [_phase(given, counted, workers, number) for number in (0, 1)]
+    phases = [_make_phase_keys(given, counted, workers, number) for number in (0, 1)]
     if given["fast_perf_only"] != 1:
         first, second = (keys["batch_size"] * keys["accumulation"] for keys in phases)
         phases[1]["steps"] = max(1, phases[1]["steps"] * first // second)
@@ -124,7 +124,7 @@ def _bookswiki(given: Given, counted: int, workers: dict[str, Any]) -> list[dict
     return phases
 
 
-def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
+def _make_phase_keys(given: Given, counted: int, workers: dict[str, Any], number: int) -> dict[str, Any]:
     """Return the configuration keys of a phase, counted from 0.
 
     Phase 2's steps are in updates of phase 1's size, and are converted by the caller.
@@ -145,7 +145,7 @@ def _phase(given: Given, counted: int, workers: dict[str, Any], number: int) -> 
         root = storage.join(given["INPUT_FILES_PREFIX"], "books_wiki_en_corpus/tfrecord")
     folder = given["output_dir"] or os.path.expanduser("~/tmp/pretraining")
     output = storage.join(folder, f"phase_{number + 1}")
-    keys = _common(given, workers) | {
+    keys = _make_common_keys(given, workers) | {
         "train_data": storage.join(root, f"seq_len_{length}/books_wiki_en_corpus/training"),
         "max_seq_length": length,
         "max_predictions_per_seq": (20, 80)[number],
@@ -182,7 +182,7 @@ def read_numbers(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]
     return [*found, *usual[len(found) :]]
 
 
-def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
+def _make_overfit_keys(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration keys for a few updates on a small file, and an evaluation on it."""
     size = read_numbers(given, "batch_size", [32])[0]
     length = read_numbers(given, "max_seq_length", [128])[0]
@@ -191,7 +191,7 @@ def _overfit(given: Given, counted: int, workers: dict[str, Any]) -> dict[str, A
         data = os.path.expanduser("~/tmp/bert-pretraining-overfit-dataset")
         starts = "/software/data/bert_checkpoints"
         folder = folder or os.path.expanduser("~/tmp/bert-pretraining-overfit-output")
-    return _common(given, workers) | {
+    return _make_common_keys(given, workers) | {
         "train_data": data,
         "eval_data": data,
         "eval_batch_size": 8,

@@ -1,4 +1,4 @@
-"""Habana's run_pretraining.py for TensorFlow: the meaning of its command lines."""
+"""Translate the command lines of Habana's run_pretraining.py for TensorFlow to this trainer's keys."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from bertdata.errors import UsageError
 from trainer.programs.habana_tf.pretraining import WORKERS_APART
 from trainer.programs.machine import has_checkpoints
 from trainer.programs.meaning import Meaning
-from trainer.programs.nvidia_tf.run_pretraining import phase_of
-from trainer.programs.requirements import work_of
+from trainer.programs.nvidia_tf.run_pretraining import resolve_phase_keys
+from trainer.programs.requirements import list_work
 from trainer.workers.launchers import find_rank
 
 _ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
-"""AdamWeightDecay, which in Habana's program divides by the root of v + epsilon^2."""
+"""Keys for AdamWeightDecay. Habana's divides by the root of v + epsilon^2, v the mean squared gradient."""
 
 
 def resolve(given: Given) -> Meaning:
     """Return the training, the evaluation, or both."""
-    keys = phase_of(given)
+    keys = resolve_phase_keys(given)
     if given["manual_fp16"]:
         raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
     if given["num_accumulation_steps"] < 1:
@@ -26,9 +26,12 @@ def resolve(given: Given) -> Meaning:
         raise UsageError(
             f"{find_rank()[1]} workers were started: without --horovod each would train on its own"
         )
-    variables = ("TF_BF16_CONVERSION", "TF_ENABLE_BF16_CONVERSION")  # depends on the version
+    variables = (
+        "TF_BF16_CONVERSION",
+        "TF_ENABLE_BF16_CONVERSION",
+    )  # depends on the program's version
     asked = any(given[name] != "0" for name in variables)
-    keys |= _optimiser(given, keys["world_size"]) | {
+    keys |= _make_optimiser_keys(given, keys["world_size"]) | {
         "precision": "bf16" if asked or given["bf16_config_path"] is not None else "fp32",
         "resume": given["do_train"] and has_checkpoints(given["output_dir"]),
     }
@@ -36,10 +39,10 @@ def resolve(given: Given) -> Meaning:
         given.warn(*WORKERS_APART)
     if given["deterministic_run"]:
         keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return Meaning(what=work_of(given), phases=[keys])
+    return Meaning(what=list_work(given), phases=[keys])
 
 
-def _optimiser(given: Given, workers: int) -> dict[str, Any]:
+def _make_optimiser_keys(given: Given, workers: int) -> dict[str, Any]:
     """Return the optimiser's keys: LAMB for lamb, else Adam, with linear decay only for adam."""
     name = given["optimizer_type"]
     if name == "lamb":

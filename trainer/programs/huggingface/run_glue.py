@@ -1,4 +1,4 @@
-"""Hugging Face's run_glue.py (GLUE's tasks and a user's tables): the meaning of its command lines."""
+"""Translate the command lines of Hugging Face's run_glue.py (GLUE's tasks and a user's tables)."""
 
 import io
 from contextlib import suppress
@@ -10,8 +10,8 @@ from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.delimited import RowReader, find_delimiting
-from trainer.programs.huggingface.training_arguments import check_files, training_keys
-from trainer.programs.machine import is_here
+from trainer.programs.huggingface.training_arguments import check_files, make_training_keys
+from trainer.programs.machine import is_local_file
 from trainer.programs.meaning import Meaning
 from trainer.tasks.classification.reading import are_scores, read_rows
 from trainer.tasks.data_file import read_file
@@ -24,7 +24,7 @@ _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
 def resolve(given: Given) -> Meaning:
     """Return the fine-tuning, evaluation and predictions that the command line describes."""
     name = given["task_name"] and given["task_name"].lower()
-    keys = training_keys(given)
+    keys = make_training_keys(given)
     if name is not None:
         if name not in _TASKS:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
@@ -33,13 +33,13 @@ def resolve(given: Given) -> Meaning:
         if name == "mnli":  # the program's order of the label ids
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
-        keys |= _own_table(given)
+        keys |= _make_table_keys(given)
     if given["gradient_accumulation_steps"] > 1:
-        keys |= _accumulation(given)
+        keys |= _make_accumulation_keys(given)
     return Meaning(what=keys["task"], phases=[keys])
 
 
-def _accumulation(given: Given) -> dict[str, Any]:
+def _make_accumulation_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for several micro-batches per update.
 
     Warn if version 5 of transformers differs.
@@ -52,7 +52,7 @@ def _accumulation(given: Given) -> dict[str, Any]:
     return {}
 
 
-def _own_table(given: Given) -> dict[str, Any]:
+def _make_table_keys(given: Given) -> dict[str, Any]:
     """Return the task for a user's files, with the columns that the program would choose."""
     if given["dataset_name"] is not None:
         raise UsageError(
@@ -61,7 +61,7 @@ def _own_table(given: Given) -> dict[str, Any]:
     if given["train_file"] is None or given["validation_file"] is None:
         raise UsageError("Need either a GLUE task, a training/validation file or a dataset name.")
     check_files(given)
-    names = [name for name in _columns(given["train_file"]) if name != "label"]
+    names = [name for name in _read_columns(given["train_file"]) if name != "label"]
     pair = ["sentence1", "sentence2"]
     if set(pair) <= set(names) or not names:
         names = pair
@@ -73,9 +73,9 @@ def _own_table(given: Given) -> dict[str, Any]:
 def _has_scores(path: str) -> bool:
     """Return whether the program would read a table's labels as floats, and so learn a score.
 
-    False for a table that is not here or cannot be read. Reading it later gives the error.
+    Return False for a table that is missing or unreadable, since fine-tuning reports that later.
     """
-    if not is_here(path):
+    if not is_local_file(path):
         return False
     with suppress(BertDataError):
         labels = {row.get("label", "") for _, row in read_rows(read_file(path))}
@@ -83,9 +83,9 @@ def _has_scores(path: str) -> bool:
     return False
 
 
-def _columns(path: str) -> list[str]:
+def _read_columns(path: str) -> list[str]:
     """Return the column names of a table on this machine. Empty if it is missing."""
-    if not is_here(path):
+    if not is_local_file(path):
         return []
     data = storage.read_bytes(path)
     if path.endswith(".json"):

@@ -1,8 +1,8 @@
-"""Hugging Face's run_qa.py (SQuAD 1.1 and 2.0): the meaning of its command lines."""
+"""Translate the command lines of Hugging Face's run_qa.py (SQuAD 1.1 and 2.0) to this trainer's keys."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
-from trainer.programs.huggingface.training_arguments import check_files, training_keys
+from trainer.programs.huggingface.training_arguments import check_files, make_training_keys
 from trainer.programs.meaning import Meaning
 
 _DATASETS = ("squad", "squad_v2")
@@ -22,7 +22,7 @@ def resolve(given: Given) -> Meaning:
     else:
         given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
-    keys = training_keys(given) | {"version_2_with_negative": negative}
+    keys = make_training_keys(given) | {"version_2_with_negative": negative}
     if given["pad_to_max_length"]:  # there the softmax of an answer includes the row's padding
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     return Meaning(what=keys["task"], phases=[keys])

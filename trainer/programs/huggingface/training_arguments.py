@@ -6,8 +6,8 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.checkpoints.formats.config_file import read_exported_length
-from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_here
-from trainer.programs.meaning import phase_keys
+from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_local_file
+from trainer.programs.meaning import make_phase_keys
 from trainer.workers.launchers import find_launcher
 
 _ADAMW = (
@@ -21,7 +21,7 @@ _REFUSED = (
 """Flags that would change the result in a way that this trainer does not support."""
 
 
-def training_keys(given: Given) -> dict[str, Any]:
+def make_training_keys(given: Given) -> dict[str, Any]:
     """Return the keys that the flags of both programs set."""
     for flag in given.table:
         if flag.name in _REFUSED and given[flag.name] != flag.default:
@@ -35,9 +35,9 @@ def training_keys(given: Given) -> dict[str, Any]:
     if continues and given["do_train"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
     reports = given["report_to"] or ()
-    keys = phase_keys(given)
+    keys = make_phase_keys(given)
     keys |= {
-        **_devices(given),
+        **_make_device_keys(given),
         "precision": "fp16" if given["fp16"] else "bf16" if given["bf16"] else "fp32",
         "batch_size": given["per_gpu_train_batch_size"] or given["per_device_train_batch_size"],
         "eval_batch_size": given["per_gpu_eval_batch_size"] or given["per_device_eval_batch_size"],
@@ -48,7 +48,7 @@ def training_keys(given: Given) -> dict[str, Any]:
         "keep_checkpoints": given["save_total_limit"] or KEEP_ALL,
         "tensorboard": "tensorboard" in reports or "all" in reports,
         "wandb": "wandb" in reports or "all" in reports,
-        "log_every": max(1, _count(given, "logging_steps")),
+        "log_every": max(1, _read_count(given, "logging_steps")),
     }
     name = "adamw" if given["optim"] in _ADAMW else given["optim"]
     if name not in ("adamw", "sgd"):
@@ -56,24 +56,24 @@ def training_keys(given: Given) -> dict[str, Any]:
     if given["optim"] == "adamw_hf":
         keys["epsilon_in"] = "uncorrected"
     keys["optimiser"] = name
-    if given["config_name"] and is_here(given["config_name"]):
+    if given["config_name"] and is_local_file(given["config_name"]):
         keys["model_config"] = given["config_name"]
     if tokeniser := given["tokenizer_name"]:
-        keys["vocab"] = f"{tokeniser}/vocab.txt" if is_here(f"{tokeniser}/vocab.txt") else tokeniser
-    return keys | _schedule(given) | _intervals(given) | _length(given)
+        keys["vocab"] = f"{tokeniser}/vocab.txt" if is_local_file(f"{tokeniser}/vocab.txt") else tokeniser
+    return keys | _make_schedule_keys(given) | _make_interval_keys(given) | _make_length_keys(given)
 
 
-def _length(given: Given) -> dict[str, Any]:
+def _make_length_keys(given: Given) -> dict[str, Any]:
     """Return the key of the length, limited to the length in the model's tokeniser, as in the programs."""
     model, asked = given["tokenizer_name"] or given["model_name_or_path"], given["max_seq_length"]
-    known = read_exported_length(model) if is_here(f"{model}/{CONFIGURATION_NAME}") else None
+    known = read_exported_length(model) if is_local_file(f"{model}/{CONFIGURATION_NAME}") else None
     if known is None or asked <= known:
         return {}
     given.warn(f"max_seq_length is {asked}, the model's model_max_length {known}, which is taken, as there")
     return {"max_seq_length": known}
 
 
-def _devices(given: Given) -> dict[str, Any]:
+def _make_device_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for device and workers: a GPU if there is one, else the processor.
 
     Without a launcher, all GPUs.
@@ -85,7 +85,7 @@ def _devices(given: Given) -> dict[str, Any]:
     return {"device": "cuda", "world_size": gpus if takes_all else None, "dist": takes_all}
 
 
-def _schedule(given: Given) -> dict[str, Any]:
+def _make_schedule_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate.
 
     polynomial, with its defaults, equals linear.
@@ -102,21 +102,21 @@ def _schedule(given: Given) -> dict[str, Any]:
     return keys
 
 
-def _intervals(given: Given) -> dict[str, Any]:
+def _make_interval_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for checkpoints and evaluations."""
     strategy, save = given["eval_strategy"], given["save_strategy"]
     keys: dict[str, Any] = {"do_eval": given["do_eval"] or strategy != "no"}
     if strategy == "steps":
-        keys["eval_every"] = _count(given, "eval_steps" if given["eval_steps"] else "logging_steps")
+        keys["eval_every"] = _read_count(given, "eval_steps" if given["eval_steps"] else "logging_steps")
     elif strategy == "no":
         keys["eval_every"] = 0
     if save in ("epoch", "best"):
         given.warn(f"save_strategy {save}: a checkpoint is saved at the end only")
-    keys["checkpoint_every"] = max(0, _count(given, "save_steps")) if save == "steps" else 0
+    keys["checkpoint_every"] = max(0, _read_count(given, "save_steps")) if save == "steps" else 0
     return keys
 
 
-def _count(given: Given, name: str) -> int:
+def _read_count(given: Given, name: str) -> int:
     """Return a number of updates. UsageError for a fraction of all updates, which the program accepts."""
     value: float = given[name]
     if value != int(value):

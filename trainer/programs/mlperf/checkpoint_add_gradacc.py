@@ -1,4 +1,4 @@
-"""MLPerf's checkpoint_add_gradacc.py: the meaning of its command lines."""
+"""Translate the command lines of MLPerf's checkpoint_add_gradacc.py to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import Given
 from trainer.programs.meaning import Meaning

@@ -1,4 +1,4 @@
-"""MLPerf's run_pretraining.py: the meaning of its command lines.
+"""Translate the command lines of MLPerf's run_pretraining.py to this trainer's configuration.
 
 The program counts micro-steps, of which an update has --steps_per_update. With the key steps_per_update, this
 trainer counts micro-steps too in names of checkpoints, log lines, global_step and TensorFlow's state file.
@@ -10,9 +10,9 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import core_batch_size
-from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_here
-from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.batch_sizes import compute_core_batch_size
+from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_local_file
+from trainer.programs.meaning import Meaning, make_phase_keys
 from trainer.programs.requirements import require_flags, require_work
 
 _LOGGED_STEPS = 100
@@ -43,15 +43,15 @@ def resolve(given: Given) -> Meaning:
     """Return the training or the evaluation that the command line describes."""
     require_flags(given, "input_file", "bert_config_file", "output_dir")
     require_work(given, "do_train", "do_eval")
-    return _training(given) if given["do_train"] else _evaluation(given)
+    return _resolve_training(given) if given["do_train"] else _resolve_evaluation(given)
 
 
-def _training(given: Given) -> Meaning:
+def _resolve_training(given: Given) -> Meaning:
     """Return the training that the command line describes."""
-    machine = _machine_keys(given)
+    machine = _make_machine_keys(given)
     micro_steps = max(1, given["steps_per_update"])
-    size = _of_replica(given, "train_batch_size", machine["world_size"])
-    keys = machine | phase_keys(given) | _optimiser(given, machine["world_size"])
+    size = _divide_by_replicas(given, "train_batch_size", machine["world_size"])
+    keys = machine | make_phase_keys(given) | _make_optimiser_keys(given, machine["world_size"])
     keys |= {
         "train_data": given["input_file"],
         "batch_size": size,
@@ -66,16 +66,16 @@ def _training(given: Given) -> Meaning:
         "eval_examples": _EVAL_SAMPLES,
     }
     keys |= _LOG
-    keys |= _steps(given, micro_steps)
+    keys |= _make_step_keys(given, micro_steps)
     if given["do_eval"]:
-        keys |= _evaluated(given, machine["world_size"]) | {"eval_every": 0}
+        keys |= _make_evaluation_keys(given, machine["world_size"]) | {"eval_every": 0}
         given.warn("do_eval with do_train: input_file is trained on and then evaluated on")
     if keys["resume"]:
         given.warn(f"{given['output_dir']}: has checkpoints, so that the run continues from the newest")
     return Meaning(what="training", phases=[keys])
 
 
-def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
+def _make_optimiser_keys(given: Given, replicas: int) -> dict[str, Any]:
     """Return the optimiser's keys. AdamW's are fixed, and only LAMB can clip after the all-reduce.
 
     The program sums the gradients of its n replicas, this trainer averages them. Adam's moments make the same
@@ -101,7 +101,7 @@ def _optimiser(given: Given, replicas: int) -> dict[str, Any]:
     }
 
 
-def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
+def _make_step_keys(given: Given, micro_steps: int) -> dict[str, Any]:
     """Return numbers of micro-steps converted to numbers of updates."""
     names = ("num_train_steps", "num_warmup_steps", "start_warmup_step", "save_checkpoints_steps")
     if odd := [name for name in names if given[name] % micro_steps]:
@@ -115,10 +115,10 @@ def _steps(given: Given, micro_steps: int) -> dict[str, Any]:
     return keys
 
 
-def _evaluation(given: Given) -> Meaning:
+def _resolve_evaluation(given: Given) -> Meaning:
     """Return the evaluation that the command line describes."""
-    machine = _machine_keys(given)
-    evaluated = _evaluated(given, machine["world_size"])
+    machine = _make_machine_keys(given)
+    evaluated = _make_evaluation_keys(given, machine["world_size"])
     until = given["num_train_steps"]
     named = find_named_step(given["output_dir"])
     start = given["init_checkpoint"] or None
@@ -131,7 +131,7 @@ def _evaluation(given: Given) -> Meaning:
     }
     if given["use_tpu"]:
         settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
-    keys = machine | phase_keys(given) | evaluated | _LOG | {"steps": max(1, until)}
+    keys = machine | make_phase_keys(given) | evaluated | _LOG | {"steps": max(1, until)}
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"
@@ -143,7 +143,7 @@ def _evaluation(given: Given) -> Meaning:
         )
         what = f"checkpoints as they appear, until step {until:,}"
     else:
-        keys |= _named_checkpoint(given["output_dir"], named, start)
+        keys |= _make_checkpoint_keys(given["output_dir"], named, start)
         which = f"that of step {named} in output_dir, once: the file checkpoint there names it"
         settings |= {"checkpoint": which, "poll": False, "resume_step": named}
         what = f"the checkpoint of step {named:,}"
@@ -152,31 +152,31 @@ def _evaluation(given: Given) -> Meaning:
     return Meaning(what=what, phases=[keys], evaluate=settings)
 
 
-def _evaluated(given: Given, count: int) -> dict[str, Any]:
+def _make_evaluation_keys(given: Given, count: int) -> dict[str, Any]:
     """Return the configuration keys for an evaluation.
 
     Each replica reads its own batches from the same records.
     """
-    size = _of_replica(given, "eval_batch_size", count)
+    size = _divide_by_replicas(given, "eval_batch_size", count)
     most = max(1, given["max_eval_steps"] * size)
     return {"eval_data": given["input_file"], "eval_batch_size": size, "eval_examples": most}
 
 
-def _named_checkpoint(output_dir: str, named: int, start: str | None) -> dict[str, Any]:
+def _make_checkpoint_keys(output_dir: str, named: int, start: str | None) -> dict[str, Any]:
     """Return the keys that select the checkpoint named by TensorFlow's state file.
 
     It is TensorFlow's checkpoint if its files exist. Step 0, which this trainer does not save, is
     init_checkpoint.
     """
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
-    if is_here(f"{theirs}.index"):
+    if is_local_file(f"{theirs}.index"):
         return {"start_from_ckpt": theirs}
     if named == 0 and start is not None:
         return {"start_from_ckpt": start}
     return {"resume_step": named}
 
 
-def _machine_keys(given: Given) -> dict[str, Any]:
+def _make_machine_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for device and workers: a worker for each GPU or core."""
     if given["num_gpus"] < 0:
         raise UsageError("`num_gpus` can not be negative.")
@@ -193,8 +193,11 @@ def _machine_keys(given: Given) -> dict[str, Any]:
     }
 
 
-def _of_replica(given: Given, name: str, count: int) -> int:
-    """Return a replica's part of a total batch for ``count`` replicas."""
+def _divide_by_replicas(given: Given, name: str, count: int) -> int:
+    """Return the examples per replica if a total batch is divided among ``count`` replicas.
+
+    name: flag with the total batch size.
+    """
     total: int = given[name]
     if total < 1:
         raise UsageError(f"{name} is {total}, expected 1 or more")
@@ -203,4 +206,4 @@ def _of_replica(given: Given, name: str, count: int) -> int:
             "When running with multiple GPUs, batch size must be a multiple of the number of available GPUs. "
             f"Found {count} GPUs with a batch size of {total}; try --{name}={total - total % count} instead."
         )
-    return core_batch_size(given, name, count)
+    return compute_core_batch_size(given, name, count)

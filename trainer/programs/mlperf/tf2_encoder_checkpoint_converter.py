@@ -1,4 +1,4 @@
-"""The model garden's tf2_encoder_checkpoint_converter.py: the meaning of its command lines."""
+"""Translate the command lines of tf2_encoder_checkpoint_converter.py of TensorFlow's model garden."""
 
 from bertdata.cli.common.programs.command_line import Given
 from trainer.programs.meaning import Meaning

@@ -3,22 +3,22 @@
 from typing import Any
 
 from bertdata.cli.common.programs.command_line import Given
-from trainer.programs.batch_sizes import micro_batch_size
-from trainer.programs.meaning import phase_keys
+from trainer.programs.batch_sizes import compute_micro_batch_size
+from trainer.programs.meaning import make_phase_keys
 from trainer.workers.launchers import find_rank
 
 
-def tuning_keys(given: Given) -> dict[str, Any]:
+def make_tuning_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for batch size, precision, schedule, device and workers."""
     count = given["gradient_accumulation_steps"]
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
-    keys = phase_keys(given) | {
+    keys = make_phase_keys(given) | {
         # BertAdam, used in fp32, takes the rate before it counts the update. FusedAdam takes it after.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
-        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # of FusedAdam and of BertAdam
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # defaults of FusedAdam and BertAdam
         "precision": precision,
         "device": "cpu" if given["no_cuda"] else "cuda",
-        "batch_size": micro_batch_size(given["train_batch_size"], count, divides=False),
+        "batch_size": compute_micro_batch_size(given["train_batch_size"], count, divides=False),
         "accumulation": count,
         "world_size": find_rank()[1],
     }

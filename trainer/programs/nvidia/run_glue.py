@@ -1,11 +1,11 @@
-"""NVIDIA's run_glue.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of NVIDIA's run_glue.py for PyTorch to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.meaning import Meaning
-from trainer.programs.nvidia.fine_tuning import tuning_keys, warn_of_training
-from trainer.programs.requirements import require_work, work_of
+from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
+from trainer.programs.requirements import list_work, require_work
 
 
 def resolve(given: Given) -> Meaning:
@@ -19,7 +19,7 @@ def resolve(given: Given) -> Meaning:
         )
     folder, task = given["data_dir"], given["task_name"]
     file = storage.join(folder, "dev_matched.tsv" if task == "mnli" else "dev.tsv")
-    keys = tuning_keys(given)
+    keys = make_tuning_keys(given)
     keys |= {
         "task_train_file": storage.join(folder, "train.tsv"),
         "task_eval_file": file,
@@ -33,4 +33,4 @@ def resolve(given: Given) -> Meaning:
         given.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and given["do_train"]:
         given.warn("the gradient is clipped as a whole; the program clips that of each tensor")
-    return Meaning(what=f"{task} ({work_of(given)})", phases=[keys])
+    return Meaning(what=f"{task} ({list_work(given)})", phases=[keys])

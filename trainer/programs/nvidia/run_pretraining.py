@@ -1,4 +1,4 @@
-"""NVIDIA's run_pretraining.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of NVIDIA's run_pretraining.py for PyTorch to this trainer's configuration."""
 
 import math
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import micro_batch_size
-from trainer.programs.meaning import Meaning, phase_keys
+from trainer.programs.batch_sizes import compute_micro_batch_size
+from trainer.programs.meaning import Meaning, make_phase_keys
 from trainer.workers.launchers import find_rank
 
 LARGEST_SCALE = 2.0**24
@@ -25,14 +25,14 @@ HDF5_DATA = (
 
 def resolve(given: Given) -> Meaning:
     """Return the phase that the command line describes."""
-    keys = phase_of(given) | {
+    keys = resolve_phase_keys(given) | {
         "allreduce_post_accumulation_fp16": given["allreduce_post_accumulation"]
         and given["allreduce_post_accumulation_fp16"],
         "recompute": "always" if given["checkpoint_activations"] else "auto",
         "log_every": max(1, int(given["log_freq"])),
     }
     if given.version:
-        keys["gelu"] = "tanh"  # in commit a9e2c1d5, not in 65211bd9
+        keys["gelu"] = "tanh"  # the program's commit a9e2c1d5 uses tanh, its commit 65211bd9 does not
         if given["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:
@@ -42,13 +42,13 @@ def resolve(given: Given) -> Meaning:
     return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def phase_of(given: Given) -> dict[str, Any]:
+def resolve_phase_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys of a phase that this program and Habana's compute from the same flags."""
     count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
-    size = micro_batch_size(given["train_batch_size"], count)
+    size = compute_micro_batch_size(given["train_batch_size"], count)
     if not given["do_train"]:
         raise UsageError("`do_train` must be True.")
-    keys = phase_keys(given) | _start(given)
+    keys = make_phase_keys(given) | _make_starting_point_keys(given)
     keys |= {
         "precision": "fp16" if given["fp16"] or given["amp"] else "fp32",
         "init_loss_scale": scale,
@@ -64,7 +64,7 @@ def phase_of(given: Given) -> dict[str, Any]:
     return keys
 
 
-def _start(given: Given) -> dict[str, Any]:
+def _make_starting_point_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for the phase's starting point.
 
     Without --resume_from_checkpoint it starts from scratch.
@@ -74,10 +74,10 @@ def _start(given: Given) -> dict[str, Any]:
         ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
         for name in ignored:
             given.warn(f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program")
-        return start_keys(until=until)
+        return make_start_keys(until=until)
     if start:
-        return start_keys(start=start, phase2=given["phase2"], until=until)
-    return continue_keys(
+        return make_start_keys(start=start, phase2=given["phase2"], until=until)
+    return make_continue_keys(
         given["output_dir"],
         phase1_end_step=given["phase1_end_step"] if given["phase2"] else None,
         resume_step=None if given["resume_step"] == -1 else given["resume_step"],
@@ -85,7 +85,7 @@ def _start(given: Given) -> dict[str, Any]:
     )
 
 
-def _last_checkpoint(output_dir: str) -> int:
+def _find_last_checkpoint(output_dir: str) -> int:
     """Return the number of the newest checkpoint in a run's directory, over both phases. 0 without one."""
     if not storage.is_directory(storage.join(output_dir, "checkpoints")):
         return 0
@@ -94,7 +94,7 @@ def _last_checkpoint(output_dir: str) -> int:
     return max(find_checkpoints(output_dir), default=0)
 
 
-def continue_keys(
+def make_continue_keys(
     output_dir: str, *, phase1_end_step: int | None, resume_step: int | None = None, until: int = -1
 ) -> dict[str, Any]:
     """Return the configuration keys for --resume_from_checkpoint alone, which continues from output_dir.
@@ -106,7 +106,7 @@ def continue_keys(
     """
     # Checkpoints count over both phases. With phase 1 of 7038 updates and a newest checkpoint 7100, phase 2
     # resumes at its update 62. With a newest checkpoint 7038, phase 2 has not begun yet.
-    last = _last_checkpoint(output_dir) if resume_step is None else resume_step
+    last = _find_last_checkpoint(output_dir) if resume_step is None else resume_step
     end = phase1_end_step or 0
     resumes = phase1_end_step is None or last > end
     done = last - end if resumes else 0
@@ -119,7 +119,7 @@ def continue_keys(
     return keys | {"steps_this_run": max(1, until - done) if until >= 0 else None}
 
 
-def start_keys(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
+def make_start_keys(*, start: str | None = None, phase2: bool = False, until: int = -1) -> dict[str, Any]:
     """Return the configuration keys of a phase that starts at update 0.
 
     start: checkpoint with the initial weights and moments.

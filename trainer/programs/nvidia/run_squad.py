@@ -1,10 +1,10 @@
-"""NVIDIA's run_squad.py for PyTorch: the meaning of its command lines."""
+"""Translate the command lines of NVIDIA's run_squad.py for PyTorch to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import Given
 from trainer.programs.meaning import Meaning
-from trainer.programs.nvidia.fine_tuning import tuning_keys, warn_of_training
+from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
 from trainer.programs.nvidia.run_pretraining import ONE_GPU
-from trainer.programs.requirements import require_files, require_work, work_of
+from trainer.programs.requirements import list_work, require_files, require_work
 
 
 def resolve(given: Given) -> Meaning:
@@ -13,7 +13,7 @@ def resolve(given: Given) -> Meaning:
     require_files(given, {"do_train": "train_file", "do_predict": "predict_file"})
     path = given["predict_file"]
     evaluates = given["do_eval"] and given["do_predict"]
-    keys = tuning_keys(given)
+    keys = make_tuning_keys(given)
     keys |= {
         "do_eval": evaluates,
         "log_every": max(1, given["log_freq"] // given["gradient_accumulation_steps"]),
@@ -27,4 +27,4 @@ def resolve(given: Given) -> Meaning:
         given.warn("--do_eval acts only with --do_predict: nothing is evaluated, as there")
     if keys["world_size"] == 1 and not given["no_cuda"]:
         given.warn(ONE_GPU)
-    return Meaning(what=f"squad ({work_of(given)})", phases=[keys])
+    return Meaning(what=f"squad ({list_work(given)})", phases=[keys])

@@ -1,4 +1,4 @@
-"""RaNNC's run_pretraining_rannc.sh: the meaning of its environment variables and positional arguments."""
+"""Translate the environment variables and positional arguments of RaNNC's run_pretraining_rannc.sh."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,12 @@ from bertdata.cli.common.programs.command_line import Given
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.batch_sizes import micro_batch_size
-from trainer.programs.meaning import Meaning, phase_keys
-from trainer.programs.nvidia.run_pretraining import HDF5_DATA, continue_keys, start_keys
-from trainer.programs.shapes import bert_shape
+from trainer.programs.batch_sizes import compute_micro_batch_size
+from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.nvidia.run_pretraining import HDF5_DATA, make_continue_keys, make_start_keys
+from trainer.programs.shapes import make_bert_shape
 
-_PUBLISHED_SHAPE: dict[str, Any] = bert_shape(96, 2048, 32) | {
+_PUBLISHED_SHAPE: dict[str, Any] = make_bert_shape(96, 2048, 32) | {
     "megatron_residual_connection": True,
     "scale_query_key": True,
     "deep_weight_init": True,
@@ -47,7 +47,7 @@ _RESIDUALS = {
 """How the original modeling.py differs, by the value of megatron_residual_connection."""
 
 
-def rewritten(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
+def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
     """Return the positional arguments as named flags, and the version."""
     if any(word.startswith("--") or word == "-h" for word in arguments):
         return list(arguments), version
@@ -79,19 +79,22 @@ def resolve(given: Given) -> Meaning:
             taken = f"taken as {given[name]}, as in the directory that README runs the script in"
             given.warn(f"{name} is not set; {taken}")
     numbers = [1] if only[0] else [2] if only[1] else [1, 2]
-    shape = _shape(given["BERT_CONFIG"], given)
-    phases = [shape | phase_keys(given) | _phase(given, number, precision, only[1]) for number in numbers]
+    shape = _make_shape_keys(given["BERT_CONFIG"], given)
+    phases = [
+        shape | make_phase_keys(given) | _make_phase_keys(given, number, precision, only[1])
+        for number in numbers
+    ]
     return Meaning(what=f"{len(phases)} of 2 phases", phases=phases)
 
 
-def _number_of(given: Given, name: str, number: int) -> int:
+def _find_number(given: Given, name: str, number: int) -> int:
     """Return a number of a phase: from the positional argument, else from the variable."""
     word = given[name if number == 1 else f"{name}_phase2"]
     found: int = given[f"{_VARIABLES[name]}{number}"] if word is None else word
     return found
 
 
-def _shape(path: str, given: Given) -> dict[str, Any]:
+def _make_shape_keys(path: str, given: Given) -> dict[str, Any]:
     """Return the model's keys. If the file is missing, they are those of the published file."""
     if storage.exists(path):
         given.warn(_RESIDUALS[read_object(path).get("megatron_residual_connection") is True])
@@ -102,14 +105,14 @@ def _shape(path: str, given: Given) -> dict[str, Any]:
     return {"model_config": path}
 
 
-def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, Any]:
+def _make_phase_keys(given: Given, number: int, precision: str, alone: bool) -> dict[str, Any]:
     """Return the configuration keys of a phase.
 
     alone: phase 2 without phase 1, which then starts with new weights.
     """
     length, masks = _SIZES[number - 1]
     workers, suffix = given["NP"], "" if number == 1 else "_phase2"
-    count = _number_of(given, "gradient_accumulation_steps", number) if given["accumulate_gradients"] else 1
+    count = _find_number(given, "gradient_accumulation_steps", number) if given["accumulate_gradients"] else 1
     results = storage.join(given["codedir"] or given["CODEDIR"], "results")
     both = "_".join(
         f"P{one}BS{given[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{given[f'ACC_STEPS_P{one}']}_"
@@ -123,17 +126,17 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
         "train_data": given[f"data_dir_phase{number}"] or data,
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
-        "steps": _number_of(given, "train_steps", number),
+        "steps": _find_number(given, "train_steps", number),
         "base_learning_rate": given["LR"] if rate is None else rate,
         "warmup": given[f"warmup_proportion{suffix}"],
         "precision": precision,
-        "batch_size": micro_batch_size(_number_of(given, "train_batch_size", number), count),
+        "batch_size": compute_micro_batch_size(_find_number(given, "train_batch_size", number), count),
         "accumulation": count,
         "dist": workers > 1,
         "output_dir": storage.join(results, f"{name}/checkpoints"),
         "json_summary": storage.join(results, "dllogger.json"),
     }
-    keys |= _start(given, number, keys["output_dir"], alone)
+    keys |= _make_starting_point_keys(given, number, keys["output_dir"], alone)
     for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
         # "true" means the path in DEPLOYMENT_FILE. Any other value is the path itself.
         file = given[variable] if given[variable] != "true" else given["DEPLOYMENT_FILE"]
@@ -142,23 +145,27 @@ def _phase(given: Given, number: int, precision: str, alone: bool) -> dict[str, 
     return keys
 
 
-def _start(given: Given, number: int, output_dir: str, alone: bool) -> dict[str, Any]:
+def _make_starting_point_keys(given: Given, number: int, output_dir: str, alone: bool) -> dict[str, Any]:
     """Return the configuration keys for the phase's starting point.
 
     Phase 1 resumes only if an argument says so.
     """
-    steps = _number_of(given, "train_steps", 1)
+    steps = _find_number(given, "train_steps", 1)
     resumes, start = given["resume_training"], given["init_checkpoint"]
     start = None if start == "None" else start
     if number == 2 and not alone:
-        return continue_keys(output_dir, phase1_end_step=steps) if resumes else _second(steps)
+        return (
+            make_continue_keys(output_dir, phase1_end_step=steps)
+            if resumes
+            else _make_second_phase_keys(steps)
+        )
     if start and number == 1:
         if resumes:
-            return start_keys(start=start)
+            return make_start_keys(start=start)
         given.warn("init_checkpoint acts only with resume_training true: ignored, as by the program")
-    return continue_keys(output_dir, phase1_end_step=None) if resumes else {}
+    return make_continue_keys(output_dir, phase1_end_step=None) if resumes else {}
 
 
-def _second(steps: int) -> dict[str, Any]:
-    """Return the configuration keys for phase 2 after phase 1 in the same command."""
+def _make_second_phase_keys(steps: int) -> dict[str, Any]:
+    """Return the configuration keys of phase 2 if phase 1 runs before it in the same command."""
     return {"phase2": True, "phase1_end_step": steps}

@@ -22,8 +22,8 @@ from trainer.model.layers import Dense
 from trainer.plugins import find
 from trainer.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
 from trainer.splitting.plan.request import PlanRequest
-from trainer.tasks.choice import task_class
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.choice import find_task_class
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 Tensors = tuple[Tensor, ...]
 """Tensors that a part hands on: rows of shape (tokens, hidden), and their normed form if norms come first."""
@@ -168,7 +168,7 @@ class HeadsPart(ModelPart):
             pooled = torch.tanh(self.pooler.dense(normed.index_select(0, self._first)))
         of_words = self.predictions(normed.index_select(0, self._masked), self.words)
         logits = Logits(of_words, None if pooled is None else self.small(pooled))
-        return (pretraining_loss(logits, self._batch).loss,)
+        return (compute_pretraining_loss(logits, self._batch).loss,)
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
@@ -197,7 +197,7 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
 
 def head_of(task: str) -> str:
     """Return the type of head that the task's models have: BOTH, WORDS or SMALL."""
-    model = task_class(task).model_class
+    model = find_task_class(task).model_class
     if not issubclass(model, BertForMaskedLM):
         return SMALL
     return BOTH if model.pairs else WORDS

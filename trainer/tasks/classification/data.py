@@ -1,4 +1,4 @@
-"""Tables of a classification: their names, features and scores."""
+"""The files of a classification: their usual names, and functions to check, convert and score them."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -11,10 +11,10 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.io.terminal import say_error
 from trainer.config.sections.finetuning import FinetuningSection
-from trainer.tasks.classification.features import fill_in_settings, pair_examples
+from trainer.tasks.classification.features import fill_in_settings, make_pair_examples
 from trainer.tasks.classification.head_fit import take_head_labels
 from trainer.tasks.classification.metrics import (
-    Guess,
+    GuessBaseline,
     describe_dataset_labels,
     describe_labels,
     read_predictions,
@@ -27,9 +27,9 @@ from trainer.tasks.classification.presets import (
     TableColumns,
 )
 from trainer.tasks.classification.reading import (
-    label_ids,
+    convert_labels,
     read_pairs,
-    with_labels,
+    settle_labels,
 )
 from trainer.tasks.data_file import DataFile, read_file
 from trainer.tasks.names import FileNames, find_task_name
@@ -46,7 +46,7 @@ class TableData(FineTuningData):
         *("na_prob_file", "na_prob_thresh"),
     )
 
-    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+    def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         task = TASKS[given.task]
         return [task.files, *task.other_files]
 
@@ -54,14 +54,14 @@ class TableData(FineTuningData):
         """Find the labels, in the order of the head's rows if the head has learned the same labels."""
         # 1. Find the labels: configured, else the task's, else (only to evaluate) the head's, else the
         # training file's in sorted order.
-        task, head, keys = chosen_task(given), files.head, dict[str, Any]()
+        task, head, keys = make_configured_task(given), files.head, dict[str, Any]()
         if task.labels is None and not task.regression:
             if not files.trains and head is not None and head.is_score:
-                task, keys = as_regression(task), {"regression": True}
+                task, keys = make_regression_task(task), {"regression": True}
             elif not files.trains and head is not None and head.names is not None:
                 task = task.with_labels(head.names)
             elif files.train is not None:
-                task = with_labels(task, read_pairs(read_file(files.train), task))
+                task = settle_labels(task, read_pairs(read_file(files.train), task))
             else:
                 raise SettingsError(
                     f"task {task.name}: its labels are not known without a training file; give --labels"
@@ -80,37 +80,46 @@ class TableData(FineTuningData):
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
         """Return the labels by id with their counts, or the range of the scores."""
-        return [describe_dataset_labels(chosen_task(given), data)]
+        return [describe_dataset_labels(make_configured_task(given), data)]
 
-    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
-        task = chosen_task(given)
+    def prepare_configured_features(
+        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+    ) -> Making:
+        task = make_configured_task(given)
         sizes = ClassificationSettings(lower_case=given.lower_case is not False, max_seq_length=length)
-        return fill_in_settings(task, sizes, labelled=labelled), partial(pair_examples, task)
+        return fill_in_settings(task, sizes, labelled=labelled), partial(make_pair_examples, task)
 
-    def asked_for(self, given: Namespace, source: DataFile, settings: ClassificationSettings) -> Making:
-        """Return settings and function. Without labels, the task takes the table's, sorted."""
-        task, labelled = _task_of_flags(given), not given.no_labels
+    def prepare_requested_features(
+        self, given: Namespace, source: DataFile, settings: ClassificationSettings
+    ) -> Making:
+        """Return the settings of the features, and the function that makes them.
+
+        Without --labels, the labels are the table's, sorted.
+        """
+        task, labelled = _make_task_from_flags(given), not given.no_labels
         if labelled:
             found = read_pairs(source, task)
-            task = with_labels(task, found)
-            say_error(f"trainer: {source.path}: {describe_labels(task, label_ids(found.pairs, task))}")
+            task = settle_labels(task, found)
+            say_error(f"trainer: {source.path}: {describe_labels(task, convert_labels(found.pairs, task))}")
         else:
             task = replace(task, labels=task.labels or ())
-        return fill_in_settings(task, settings, labelled=labelled), partial(pair_examples, task)
+        return fill_in_settings(task, settings, labelled=labelled), partial(make_pair_examples, task)
 
     def score(self, given: Namespace) -> Scores:
-        task = _task_of_flags(given)
+        task = _make_task_from_flags(given)
         found = read_pairs(read_file(given.data), task)
-        task = with_labels(task, found)
-        gold = label_ids(found.pairs, task)
+        task = settle_labels(task, found)
+        gold = convert_labels(found.pairs, task)
         predicted = read_predictions(read_file(given.predictions), task, len(gold))
-        guess = Guess.of_labels(task, gold)
-        guessed = ", ".join(f"{name} {value:.4f}" for name, value in guess.scores(np.asarray(gold)).items())
+        guess = GuessBaseline.of_labels(task, gold)
+        guessed = ", ".join(
+            f"{name} {value:.4f}" for name, value in guess.compute_scores(np.asarray(gold)).items()
+        )
         metrics = score_labels(task.metrics, predicted, gold)
         return Scores(metrics, found.warnings(), f"always {guess.name} scores {guessed}")
 
 
-def chosen_task(given: FinetuningSection) -> ClassificationTask:
+def make_configured_task(given: FinetuningSection) -> ClassificationTask:
     """Return the configured task, with the configured columns and labels."""
     task = TASKS[given.task]
     columns = TableColumns(
@@ -123,16 +132,16 @@ def chosen_task(given: FinetuningSection) -> ClassificationTask:
     if given.heading is not None:
         task = replace(task, heading=given.heading, test=None)
     if given.regression:
-        return as_regression(task)
+        return make_regression_task(task)
     return task if given.labels is None else replace(task, labels=tuple(given.labels), regression=False)
 
 
-def as_regression(task: ClassificationTask) -> ClassificationTask:
-    """Return the task with a score in place of a label."""
+def make_regression_task(task: ClassificationTask) -> ClassificationTask:
+    """Return the task changed so that it learns a score instead of a label."""
     return replace(task, labels=None, regression=True, metrics="correlation")
 
 
-def _task_of_flags(given: Namespace) -> ClassificationTask:
+def _make_task_from_flags(given: Namespace) -> ClassificationTask:
     """Return the task described by the flags of ``features`` and ``score``."""
     keys = FinetuningSection(
         task=find_task_name(given.task),
@@ -144,4 +153,4 @@ def _task_of_flags(given: Namespace) -> ClassificationTask:
         quoting=given.quoting,
         heading=given.heading,
     )
-    return chosen_task(keys)
+    return make_configured_task(keys)

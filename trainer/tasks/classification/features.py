@@ -18,9 +18,9 @@ from bertdata.examples.classification.batch import (
 from bertdata.records import Example
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.tasks.classification.presets import TASKS, ClassificationSettings, ClassificationTask
-from trainer.tasks.classification.reading import TextPair, label_ids, read_pairs
+from trainer.tasks.classification.reading import TextPair, convert_labels, read_pairs
 from trainer.tasks.data_file import DataFile
-from trainer.tasks.feature_set import SourceExamples, padded_columns
+from trainer.tasks.feature_set import SourceExamples, pad_columns
 
 Ids = list[int]
 
@@ -45,7 +45,7 @@ def make_features(
 ) -> list[PairFeature]:
     """Return the features of all examples, in order.
 
-    labels: from ``label_ids``.
+    labels: number of each example's label, or its score, from ``convert_labels``.
     """
     firsts = tokenizer.encode_each([pair.first for pair in pairs]).lists()
     seconds = tokenizer.encode_each([pair.second or "" for pair in pairs]).lists()
@@ -77,16 +77,20 @@ def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
     return first[:first_length], second[:second_length]
 
 
-def feature_values(feature: PairFeature, length: int, padding_id: int = 0) -> dict[str, Any]:
+def pad_feature(feature: PairFeature, length: int, padding_id: int = 0) -> dict[str, Any]:
     """Return the feature's fields named as in the original programs, padded to ``length`` ids."""
-    columns = padded_columns(feature.ids, feature.first_length, length, padding_id)
+    columns = pad_columns(feature.ids, feature.first_length, length, padding_id)
     return {**columns, "label_id": feature.label}
 
 
 def fill_in_settings(
     task: ClassificationTask, given: ClassificationSettings, *, labelled: bool
 ) -> ClassificationSettings:
-    """Return the settings with the task's filled in. The task's labels must be known (``with_labels``)."""
+    """Return the settings with the columns, labels and format of the task's tables filled in.
+
+    The task's labels must be known. ``settle_labels`` finds them.
+    labelled: whether labels are read from the table.
+    """
     columns = task.columns if labelled or task.test is None else task.test
     return replace(
         given,
@@ -97,19 +101,19 @@ def fill_in_settings(
         label_column=columns.label if labelled else "",
         labels=task.labels or (),
         quoting=task.quoting or "",
-        heading=_chosen_heading(task),
+        heading=_format_heading_choice(task),
     )
 
 
-def _chosen_heading(task: ClassificationTask) -> str:
-    """Return yes or no if the heading was set, else an empty text."""
+def _format_heading_choice(task: ClassificationTask) -> str:
+    """Return "yes" or "no" if the user said whether tables have a heading, else ""."""
     usual = TASKS[task.name].heading
     if (task.heading is not False) == (usual is not False):
         return ""
     return "yes" if task.heading else "no"
 
 
-def pair_examples(
+def make_pair_examples(
     task: ClassificationTask,
     source: DataFile,
     tokenizer: Tokenizer,
@@ -117,24 +121,29 @@ def pair_examples(
 ) -> SourceExamples:
     """Make the examples of a table's features, in order.
 
-    settings: from ``fill_in_settings``.
+    settings: settings that are complete, as ``fill_in_settings`` returns them.
     """
     found = read_pairs(source, task, labelled=bool(settings.label_column))
-    features = make_features(found.pairs, label_ids(found.pairs, task), tokenizer, settings.max_seq_length)
+    features = make_features(
+        found.pairs, convert_labels(found.pairs, task), tokenizer, settings.max_seq_length
+    )
     padding_id = tokenizer.vocabulary.padding_id
     return SourceExamples(
-        examples=[_example(one, scored=task.regression) for one in features],
+        examples=[_make_example(one, scored=task.regression) for one in features],
         batch_type=ScoredBatch if task.regression else LabelledBatch,
         documents=len(features),
         sentences=len(features) * (2 if settings.second_column else 1),
         warnings=found.warnings(),
-        values=(feature_values(one, settings.max_seq_length, padding_id) for one in features),
+        values=(pad_feature(one, settings.max_seq_length, padding_id) for one in features),
         count=f"{len(features)} features",
     )
 
 
-def _example(feature: PairFeature, *, scored: bool) -> Example:
-    """Return the feature as an example of a dataset."""
+def _make_example(feature: PairFeature, *, scored: bool) -> Example:
+    """Convert a feature to an example that can be written to a dataset.
+
+    scored: whether the label is a score.
+    """
     ids, first_length = feature.ids, feature.first_length
     if not scored:
         return LabelledExample(ids=ids, first_length=first_length, label=int(feature.label))

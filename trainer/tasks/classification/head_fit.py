@@ -8,8 +8,8 @@ from trainer.tasks.classification.head_labels import (
     MULTI_LABEL,
     REGRESSION,
     HeadLabels,
-    default_label_names,
     list_labels,
+    make_default_label_names,
 )
 from trainer.tasks.classification.presets import ClassificationTask
 
@@ -52,8 +52,8 @@ def take_head_labels(
     if not fits or (head.is_score and not task.regression):
         names = f" ({list_labels(task.labels)})" if task.labels else ""
         raise DataError(
-            f"{head.path}: has a head {head.described}, the task {task.name} is about {wanted}{names}"
-            f"{_remedy(task, head, trains=trains, resumes=resumes)}"
+            f"{head.path}: has a head {head.description}, the task {task.name} is about {wanted}{names}"
+            f"{_advise_on_head_size(task, head, trains=trains, resumes=resumes)}"
         )
     lines = []
     if head.problem == MULTI_LABEL:
@@ -67,7 +67,7 @@ def take_head_labels(
     if ordered is None:
         hint = "; --new-head draws another" if trains and not resumes else ""
         lines.append(
-            f"warning: {head.path}: has a head {head.described}; its rows are taken in their order for the "
+            f"warning: {head.path}: has a head {head.description}; its rows are taken in their order for the "
             f"labels {list_labels(task.labels or ())}{hint}"
         )
         return task, lines
@@ -76,8 +76,8 @@ def take_head_labels(
     return task.with_labels(ordered), lines
 
 
-def _remedy(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
-    """Return the remedy for a head of another size, as the end of the error."""
+def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
+    """Return the end of an error about a head without a row for each label: what to do about it."""
     if resumes:
         return "; a run keeps its labels: begin another one, in another --output-dir"
     if not trains:
@@ -89,7 +89,7 @@ def _remedy(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes
 
 
 class HeadReading(NamedTuple):
-    """How to read a head's output for a text: the name of each row, and the function to apply."""
+    """How to read a head's output: the label of each row, and the function that makes probabilities of it."""
 
     names: tuple[str, ...]
     function: str
@@ -106,11 +106,11 @@ def read_head(task: ClassificationTask, head: HeadLabels, *, given: bool) -> Hea
     """
     if task.regression:
         take_head_labels(task, head, trains=False)
-        return HeadReading(default_label_names(head.rows), NONE)
+        return HeadReading(make_default_label_names(head.rows), NONE)
     if task.labels is not None:
         task, _ = take_head_labels(task, head, trains=False)
     names = task.labels if given or head.names is None else head.names
     if head.problem == REGRESSION:
         raise DataError(f"{head.path}: has a head of {head.rows} scores, which no task here has")
     is_sigmoid = head.problem == MULTI_LABEL or head.rows == 1
-    return HeadReading(names or default_label_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)
+    return HeadReading(names or make_default_label_names(head.rows), SIGMOID if is_sigmoid else SOFTMAX)

@@ -33,7 +33,7 @@ class HeadLabels:
         return self.problem == REGRESSION and self.rows == 1
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The labels as text: ``for 2 labels (good, bad)`` or ``for a score``."""
         if self.is_score:
             return "for a score"
@@ -41,7 +41,7 @@ class HeadLabels:
         return f"{what} ({list_labels(self.names)})" if self.names else what
 
 
-def default_label_names(rows: int) -> tuple[str, ...]:
+def make_default_label_names(rows: int) -> tuple[str, ...]:
     """Return the names that transformers gives to unnamed labels."""
     return tuple(f"LABEL_{row}" for row in range(rows))
 

@@ -19,8 +19,9 @@ Metric = Callable[[Array, Array], dict[str, float]]
 
 
 def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, float]:
-    """Return the metrics of this name in METRICS.
+    """Compute the metrics of a task.
 
+    metrics: name in METRICS, such as "matthews".
     predicted, gold: label ids, or scores, in the same order.
     """
     assert len(predicted) == len(gold) > 0, f"{len(predicted)} predictions for {len(gold)} labels"
@@ -28,40 +29,40 @@ def score_labels(metrics: str, predicted: Labels, gold: Labels) -> dict[str, flo
     return measure(np.asarray(predicted), np.asarray(gold))
 
 
-def accuracy(predicted: Array, gold: Array) -> dict[str, float]:
+def compute_accuracy(predicted: Array, gold: Array) -> dict[str, float]:
     """Return acc, the share of correct labels."""
     return {"acc": float((predicted == gold).mean())}
 
 
-def accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
+def compute_accuracy_and_f1(predicted: Array, gold: Array) -> dict[str, float]:
     """Return acc, f1 of label 1, and their mean acc_and_f1."""
-    acc = accuracy(predicted, gold)["acc"]
+    acc = compute_accuracy(predicted, gold)["acc"]
     right = int(((predicted == 1) & (gold == 1)).sum())
     found = int((predicted == 1).sum()) + int((gold == 1).sum())
     f1 = 2 * right / found if found else 0.0
     return {"acc": acc, "f1": f1, "acc_and_f1": (acc + f1) / 2}
 
 
-def matthews(predicted: Array, gold: Array) -> dict[str, float]:
+def compute_matthews(predicted: Array, gold: Array) -> dict[str, float]:
     """Return mcc, Matthews' correlation of two labels. It is 0.0 if either side has only one label."""
-    return {"mcc": _correlation((predicted == 1).astype(float), (gold == 1).astype(float))}
+    return {"mcc": _correlate((predicted == 1).astype(float), (gold == 1).astype(float))}
 
 
-def correlation(predicted: Array, gold: Array) -> dict[str, float]:
+def compute_correlations(predicted: Array, gold: Array) -> dict[str, float]:
     """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if one side is constant."""
-    pearson = _correlation(predicted, gold)
-    spearman = _correlation(_ranks(predicted), _ranks(gold))
+    pearson = _correlate(predicted, gold)
+    spearman = _correlate(_rank_values(predicted), _rank_values(gold))
     return {"pearson": pearson, "spearmanr": spearman, "corr": (pearson + spearman) / 2}
 
 
-def _correlation(a: Array, b: Array) -> float:
+def _correlate(a: Array, b: Array) -> float:
     """Return Pearson's correlation, or 0.0 if one side is constant."""
     a, b = a - a.mean(dtype=np.float64), b - b.mean(dtype=np.float64)
     norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / norm if norm else 0.0
 
 
-def _ranks(values: Array) -> Array:
+def _rank_values(values: Array) -> Array:
     """Return the rank of each value. Equal values share the mean of their ranks."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
@@ -70,16 +71,16 @@ def _ranks(values: Array) -> Array:
 
 
 METRICS: dict[str, tuple[Metric, tuple[str, ...]]] = {
-    "accuracy": (accuracy, ("acc",)),
-    "accuracy_and_f1": (accuracy_and_f1, ("acc", "f1", "acc_and_f1")),
-    "matthews": (matthews, ("mcc",)),
-    "correlation": (correlation, ("pearson", "spearmanr", "corr")),
+    "accuracy": (compute_accuracy, ("acc",)),
+    "accuracy_and_f1": (compute_accuracy_and_f1, ("acc", "f1", "acc_and_f1")),
+    "matthews": (compute_matthews, ("mcc",)),
+    "correlation": (compute_correlations, ("pearson", "spearmanr", "corr")),
 }
-"""For each name of a task's metrics, the function and the names of its results."""
+"""For each value of ClassificationTask.metrics, the function that computes them and its results' names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Guess:
+class GuessBaseline:
     """The baseline that does not read the text: always the most frequent label, or always the mean score.
 
     counts: number of examples of each label. Empty for scores.
@@ -111,32 +112,35 @@ class Guess:
         return quote_guess(self.task.labels[label] if self.task.labels else str(label))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The baseline as text for a log."""
         if self.mean is not None:
             return f"the mean score is {self.name}"
         return f"{self.name} is the label of {Frequencies(self.counts).share:.1%}"
 
-    def scores(self, gold: Array) -> dict[str, float]:
-        """Return the task's metrics if every example gets the guess."""
+    def compute_scores(self, gold: Array) -> dict[str, float]:
+        """Return the task's metrics for predicting the guess for every example."""
         guess = Frequencies(self.counts).most_frequent if self.mean is None else self.mean
         return score_labels(self.task.metrics, np.full_like(gold, guess), gold)
 
-    def loss(self, gold: Array) -> float:
-        """Return the mean loss if each label's probability is its share, or each score is the mean."""
+    def compute_loss(self, gold: Array) -> float:
+        """Return the baseline's mean loss on these labels or scores.
+
+        It gives each label its share of all labels as probability, and predicts the mean of all scores.
+        """
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())
         return float(Frequencies(self.counts).compute_losses()[gold.astype(int)].mean())
 
 
-def count_labels(task: ClassificationTask, data: OpenedDataset) -> Guess:
+def count_labels(task: ClassificationTask, data: OpenedDataset) -> GuessBaseline:
     """Return the baseline from the labels or scores in a dataset of features."""
-    return Guess.of_labels(task, _all_labels(task, data))
+    return GuessBaseline.of_labels(task, _read_all_labels(task, data))
 
 
 def describe_dataset_labels(task: ClassificationTask, data: OpenedDataset) -> str:
-    """Return text about the labels or scores in a dataset of features. See ``describe_labels``."""
-    return describe_labels(task, _all_labels(task, data))
+    """Return each label's id, name and count in a dataset of features as text, or the range of the scores."""
+    return describe_labels(task, _read_all_labels(task, data))
 
 
 def describe_labels(task: ClassificationTask, found: Labels) -> str:
@@ -156,12 +160,14 @@ def describe_labels(task: ClassificationTask, found: Labels) -> str:
     return f"labels by number: {', '.join([*told[:MOST_SHOWN], *more])}"
 
 
-def _all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
+def _read_all_labels(task: ClassificationTask, data: OpenedDataset) -> Array:
     """Return the label ids, or scores, of all examples in a dataset of features."""
-    return np.concatenate([_labels(batch, task) for shard in data.shards for batch in data.batches(shard)])
+    return np.concatenate(
+        [_read_batch_labels(batch, task) for shard in data.shards for batch in data.batches(shard)]
+    )
 
 
-def _labels(batch: Any, task: ClassificationTask) -> Array:
+def _read_batch_labels(batch: Any, task: ClassificationTask) -> Array:
     """Return the label ids of a batch, or its scores, whose bits are stored as two halves."""
     if not task.regression:
         return np.asarray(batch.label_ids, np.int64)
@@ -172,7 +178,7 @@ def _labels(batch: Any, task: ClassificationTask) -> Array:
 _HEADING = "index\tprediction"
 
 
-def predictions_text(predicted: Sequence[int | float], task: ClassificationTask) -> str:
+def format_predictions(predicted: Sequence[int | float], task: ClassificationTask) -> str:
     """Return a tab-separated table with the index and the prediction of each example.
 
     Labels appear by name.
@@ -187,8 +193,10 @@ def predictions_text(predicted: Sequence[int | float], task: ClassificationTask)
 def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> list[int | float]:
     """Read the predicted label ids, or scores, of ``count`` examples.
 
-    Three forms are accepted: a heading ``index prediction`` and such rows (run_glue.py), a label or score per
-    line, or a probability for each label per line, of which the largest counts (run_classifier.py).
+    The file has one of three forms:
+    - the heading ``index prediction``, then an index and a prediction per line (run_glue.py)
+    - a label or a score per line
+    - on each line, a probability for each label (run_classifier.py). The most probable label counts.
     InputError names the line.
     """
     name, lines = file.path, file.text("predictions, one a line").splitlines()
@@ -199,25 +207,25 @@ def read_predictions(file: DataFile, task: ClassificationTask, count: int) -> li
     for number, (where, row) in enumerate(rows if indexed else []):
         if (index := row.pop(0)) != str(number):
             raise InputError(f"{where}: has the index {index!r}, expected {number}")
-    return [_prediction(row, where, task.labels or ()) for where, row in rows]
+    return [_parse_prediction(row, where, task.labels or ()) for where, row in rows]
 
 
-def _prediction(row: list[str], where: str, labels: Sequence[str]) -> int | float:
+def _parse_prediction(row: list[str], where: str, labels: Sequence[str]) -> int | float:
     """Return the label id in a row of predictions, or its score if there are no labels."""
     if len(row) == len(labels) > 1:
-        probabilities = [_number(value, where) for value in row]
+        probabilities = [_parse_number(value, where) for value in row]
         return probabilities.index(max(probabilities))
     if len(row) != 1:
         raise InputError(f"{where}: has {len(row)} predictions, expected 1")
     (found,) = row
     if not labels:
-        return _number(found, where)
+        return _parse_number(found, where)
     if found not in labels:
         raise InputError(f"{where}: predicts {found!r}, expected one of {', '.join(labels)}")
     return labels.index(found)
 
 
-def _number(text: str, where: str) -> float:
+def _parse_number(text: str, where: str) -> float:
     """Return the number in a text. InputError otherwise."""
     try:
         return float(text)

@@ -38,13 +38,13 @@ def read_rows(
     """
     name, text = file.path, file.text("a table in UTF-8")
     if name.endswith(_JSON):
-        return _objects(text, name)
+        return _read_json_objects(text, name)
     is_csv = name.endswith(".csv")
-    return _named_rows(_rows(text, name, is_csv, quoting), name, heading, strict=is_csv or strict)
+    return _name_columns(_split_rows(text, name, is_csv, quoting), name, heading, strict=is_csv or strict)
 
 
-def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and values of each row."""
+def _split_rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, list of values) for each row of a TSV or CSV text."""
     data = text.encode()
     delimiting = find_delimiting(data[:HEAD_BYTES], name, "csv" if is_csv else "tsv", quoting=quoting)
     for row in RowReader(io.BytesIO(data), delimiting, len(data) + 1):
@@ -53,10 +53,10 @@ def _rows(text: str, name: str, is_csv: bool, quoting: str | None) -> Iterator[t
         yield row.line, row.fields
 
 
-def _named_rows(
+def _name_columns(
     rows: Iterator[tuple[int, list[str]]], name: str, heading: bool, *, strict: bool
 ) -> Iterator[tuple[str, Row]]:
-    """Yield place and values by column of each row.
+    """Yield (``FILE: line N``, values by column) for each row.
 
     strict: refuse rows longer than the first. GLUE's own readers accept such rows.
     """
@@ -79,8 +79,8 @@ def _named_rows(
         )
 
 
-def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
-    """Yield place and values of each JSON object, one per line."""
+def _read_json_objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
+    """Yield (``FILE: line N``, values by key) for each line, which contains a JSON object."""
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -88,18 +88,18 @@ def _objects(text: str, name: str) -> Iterator[tuple[str, Row]]:
         value = parse_json(line, where, "one object a line", any_number=True)
         if not isinstance(value, dict):
             raise InputError(f"{where}: is {line.strip()!r:.40}, expected a JSON object")
-        there = {key: item for key, item in value.items() if not _is_nothing(item)}
-        yield where, {key: _text_of(one) for key, one in there.items()}
+        there = {key: item for key, item in value.items() if not _is_null_or_nan(item)}
+        yield where, {key: _convert_to_text(one) for key, one in there.items()}
 
 
-def _text_of(value: Any) -> str:
-    """Return a JSON value as a text."""
+def _convert_to_text(value: Any) -> str:
+    """Return a JSON value as the text of a table's cell: texts unchanged, other values as JSON."""
     if isinstance(value, str | NumberText):
         return str(value)
     return json.dumps(value, default=str)
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null_or_nan(value: Any) -> bool:
     """Return whether the value is null, or NaN, which pandas writes for null."""
     return value is None or value != value
 
@@ -118,7 +118,7 @@ class TextPair:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pairs:
+class LabelledTable:
     """The examples of a table, in order.
 
     skipped: places of rows left out because they lack columns.
@@ -146,7 +146,7 @@ class Pairs:
         return found
 
 
-def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> Pairs:
+def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = True) -> LabelledTable:
     """Read the examples of a table. InputError names a row that lacks a column.
 
     labelled: False for a table without labels, or if they are not needed.
@@ -158,7 +158,7 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
     skipped: list[str] = []
     strict = not task.is_known
     for where, row in read_rows(file, heading=has_heading, quoting=task.quoting, strict=strict):
-        missing = _missing(columns, row, labelled)
+        missing = _find_missing_column(columns, row, labelled)
         if missing is None:
             second = None if columns.second is None else row[columns.second]
             label = row[columns.label] if labelled else None
@@ -168,17 +168,19 @@ def read_pairs(file: DataFile, task: ClassificationTask, *, labelled: bool = Tru
         else:
             hint = "" if pairs else f"; --{missing}-column names another"
             name_of_it = getattr(columns, missing)
-            raise InputError(f"{where}: lacks the column {name_of_it}; it has {_listed(row)}{hint}")
+            raise InputError(f"{where}: lacks the column {name_of_it}; it has {_list_columns(row)}{hint}")
     if not pairs:
         raise InputError(f"{file.path}: holds no examples")
-    heading = _unsaid_heading(file, task, pairs, labelled) if task.heading is None else None
-    return Pairs(name=file.path, pairs=pairs, skipped=skipped, heading=heading)
+    heading = _find_assumed_heading(file, task, pairs, labelled) if task.heading is None else None
+    return LabelledTable(name=file.path, pairs=pairs, skipped=skipped, heading=heading)
 
 
-def _unsaid_heading(
+def _find_assumed_heading(
     file: DataFile, task: ClassificationTask, pairs: list[TextPair], labelled: bool
 ) -> list[str] | None:
-    """Return the row assumed to be the heading, or None if columns are named, so that a heading is necessary.
+    """Return the first row if it is only assumed to be the heading.
+
+    Return None if the columns are set by name, since the table must then have a heading.
 
     InputError if the row's label shows that it is an example.
     """
@@ -198,19 +200,19 @@ def _unsaid_heading(
     return list(row.values())
 
 
-def _missing(columns: TableColumns, row: Row, labelled: bool) -> str | None:
+def _find_missing_column(columns: TableColumns, row: Row, labelled: bool) -> str | None:
     """Return which column the row lacks: first, second, label, or None."""
     wanted = {"first": columns.first, "second": columns.second, "label": columns.label if labelled else None}
     return next((kind for kind, name in wanted.items() if name is not None and name not in row), None)
 
 
-def _listed(row: Row) -> str:
+def _list_columns(row: Row) -> str:
     """Return the row's columns as text."""
     named = [name for name in row if not name.isdecimal()]
     return ", ".join(named) if named else f"{len(row)} columns, numbered from 0"
 
 
-def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask:
+def settle_labels(task: ClassificationTask, training: LabelledTable) -> ClassificationTask:
     """Return the task with its labels: the task's, or else the training examples' labels, sorted.
 
     InputError for an empty label, and for numbers with fractions, which may be scores or classes.
@@ -223,7 +225,7 @@ def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask
                 f"{pair.where}: has an empty label; give it one or leave the row out (where it is a class: "
                 "--labels with all labels, the empty one among them)"
             )
-    found = sorted_labels({pair.label for pair in training.pairs if pair.label is not None})
+    found = sort_labels({pair.label for pair in training.pairs if pair.label is not None})
     if len(found) < 2:
         raise InputError(
             f"{training.name}: has the labels {', '.join(map(repr, found)) or 'none'}, expected two or more"
@@ -236,7 +238,7 @@ def with_labels(task: ClassificationTask, training: Pairs) -> ClassificationTask
     return replace(task, labels=tuple(found))
 
 
-def sorted_labels(labels: Collection[str]) -> list[str]:
+def sort_labels(labels: Collection[str]) -> list[str]:
     """Return the labels in the order of their ids: by value if all are whole numbers, else as texts."""
     if all(_WHOLE.fullmatch(label) for label in labels):
         return sorted(labels, key=lambda label: (int(label), label))
@@ -249,13 +251,13 @@ def are_scores(labels: Collection[str]) -> bool:
     return is_number and not all(_WHOLE.fullmatch(label) for label in labels)
 
 
-def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
+def convert_labels(pairs: list[TextPair], task: ClassificationTask) -> list[int] | list[float]:
     """Return each example's label id, or score, or 0 if labels were not read.
 
     InputError for a label that the task does not have, or a score that is not a number.
     """
     if task.regression:
-        return [0.0 if pair.label is None else _score(pair.label, pair.where) for pair in pairs]
+        return [0.0 if pair.label is None else _parse_score(pair.label, pair.where) for pair in pairs]
     assert task.labels is not None, task.name
     numbers = {label: number for number, label in enumerate(task.labels)}
     for pair in pairs:
@@ -266,7 +268,7 @@ def label_ids(pairs: list[TextPair], task: ClassificationTask) -> list[int] | li
     return [0 if pair.label is None else numbers[pair.label] for pair in pairs]
 
 
-def _score(text: str, where: str) -> float:
+def _parse_score(text: str, where: str) -> float:
     """Return the score in a text. InputError if it is not a finite number."""
     try:
         score = float(text)

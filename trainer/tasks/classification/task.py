@@ -20,20 +20,20 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import single_sequence
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
-from trainer.tasks.classification.data import TableData, chosen_task
+from trainer.tasks.classification.data import TableData, make_configured_task
 from trainer.tasks.classification.features import make_features
 from trainer.tasks.classification.head_fit import NONE, SIGMOID, read_head
 from trainer.tasks.classification.metrics import (
     METRICS,
-    Guess,
+    GuessBaseline,
     count_labels,
-    predictions_text,
+    format_predictions,
     score_labels,
 )
 from trainer.tasks.classification.presets import ClassificationTask
 from trainer.tasks.classification.reading import TextPair
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
-from trainer.tasks.fine_tuning import FineTuning, example_weights, make_outcome, target_of
+from trainer.tasks.fine_tuning import FineTuning, get_target, make_example_weights, make_outcome
 from trainer.tasks.heads import make_classifier
 from trainer.tasks.prediction import Trained, refuse_flags
 from trainer.tasks.task import Columns, Outcome, TaskModel
@@ -42,13 +42,13 @@ PREDICTIONS = "predictions.tsv"
 
 
 class Classification(FineTuning):
-    """Learn the label, with cross entropy, or a score, with squared error."""
+    """Task that learns a label with cross entropy, or a score with squared error."""
 
     head = "classifier."
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.task = chosen_task(self.keys)
+        self.task = make_configured_task(self.keys)
         self.name = self.task.name
         self.objective = "regression" if self.task.regression else "classification"
         _, scores = METRICS[self.task.metrics]
@@ -72,16 +72,16 @@ class Classification(FineTuning):
         return make_classifier(shape, len(self.task.labels), attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError if the checkpoint lacks the head, or a layer before it."""
+        """Raise DataError if the checkpoint lacks the classification head, or a layer before the head."""
         super().check_head(missing, path)
-        _check_whole(missing, path)
+        _refuse_missing_layers(missing, path)
 
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
-        logits, weights = model(batch).float(), example_weights(batch)
+        logits, weights = model(batch).float(), make_example_weights(batch)
         outputs = None if model.training else logits
         if self.task.regression:
-            return make_outcome(weights, (logits[:, 0] - scores_of(batch)) ** 2, outputs=outputs)
-        labels = target_of(batch, "label_ids").long()
+            return make_outcome(weights, (logits[:, 0] - read_scores(batch)) ** 2, outputs=outputs)
+        labels = get_target(batch, "label_ids").long()
         losses = F.cross_entropy(logits, labels, reduction="none")
         return make_outcome(weights, losses, (logits.argmax(1) == labels).float(), outputs=outputs)
 
@@ -92,7 +92,7 @@ class Classification(FineTuning):
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
     ) -> "ClassificationEvaluation":
-        guess = Guess(task=self.task, **survey)
+        guess = GuessBaseline(task=self.task, **survey)
         return ClassificationEvaluation(self.task, data, guess, "training" if training else "evaluation")
 
     def prediction(self, data: OpenedDataset) -> "ClassificationEvaluation":
@@ -102,19 +102,23 @@ class Classification(FineTuning):
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
         """Print the label, or the score."""
         refuse_flags(given, ("num", "context"))
-        say(_label_line(given, opened))
+        say(_format_label(given, opened))
 
 
-def scores_of(batch: Batch) -> Tensor:
+def read_scores(batch: Batch) -> Tensor:
     """Return the scores as (examples,) float32. The dataset stores their bits as two 16-bit halves."""
-    return (target_of(batch, "score_highs") << 16 | target_of(batch, "score_lows")).view(torch.float32)
+    return (get_target(batch, "score_highs") << 16 | get_target(batch, "score_lows")).view(torch.float32)
 
 
 class ClassificationEvaluation(TaskEvaluation):
-    """The task's official metrics, those of a baseline, and predictions as a file."""
+    """The task's official metrics for the model and for a baseline, and a file of predictions."""
 
     def __init__(
-        self, task: ClassificationTask, data: OpenedDataset, guess: Guess | None = None, source: str = ""
+        self,
+        task: ClassificationTask,
+        data: OpenedDataset,
+        guess: GuessBaseline | None = None,
+        source: str = "",
     ) -> None:
         """Prepare the evaluation.
 
@@ -128,15 +132,15 @@ class ClassificationEvaluation(TaskEvaluation):
         self._predicted: Array = np.zeros(0)
         self.note = f"predicting {data.examples} examples of {data.name}"
         if guess:
-            told = f"; in the {source} set {guess.told}"
+            told = f"; in the {source} set {guess.description}"
             self.note = f"evaluating on {data.examples} examples of {data.name}{told}"
 
     def begin(self) -> None:
         self._kept = []
 
     def add(self, batch: Batch, outputs: Tensor) -> None:
-        there = example_weights(batch).bool()
-        gold = scores_of(batch) if self._task.regression else target_of(batch, "label_ids")
+        there = make_example_weights(batch).bool()
+        gold = read_scores(batch) if self._task.regression else get_target(batch, "label_ids")
         guessed = outputs[:, 0] if self._task.regression else outputs.argmax(1)
         self._kept += torch.stack([guessed[there].double(), gold[there].double()], 1).tolist()
 
@@ -153,7 +157,7 @@ class ClassificationEvaluation(TaskEvaluation):
             return {"loss": means[first], **means}
         gold = found[:, 1].astype(kind)
         scores = score_labels(self._task.metrics, self._predicted, gold)
-        guessed = {first: self._guess.loss(gold), **self._guess.scores(gold)}
+        guessed = {first: self._guess.compute_loss(gold), **self._guess.compute_scores(gold)}
         found_of_guess = {f"guess_{name}": value for name, value in guessed.items()}
         return {"loss": means[first], **means, **scores, **found_of_guess}
 
@@ -165,10 +169,10 @@ class ClassificationEvaluation(TaskEvaluation):
         return f"{measured} (always {self._guess.name}: {guessed})"
 
     def files(self) -> Mapping[str, str]:
-        return {PREDICTIONS: predictions_text(self._predicted.tolist(), self._task)}
+        return {PREDICTIONS: format_predictions(self._predicted.tolist(), self._task)}
 
 
-def _label_line(given: Namespace, opened: Trained) -> str:
+def _format_label(given: Namespace, opened: Trained) -> str:
     """Return the label of a text or a pair of texts with its probability, or the score with three digits.
 
     given.task: the run's task, or another.
@@ -182,15 +186,15 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     if given.labels:
         config = config.changed(labels=given.labels.split(","), regression=False)
     learned = Classification(config)
-    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # trained here
-    pair = _as_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
+    is_trained = bool(config.finetuning.task_train_file or config.finetuning.task_dir)  # by this trainer
+    pair = _make_pair(given.text, learned.task, is_known=is_trained or learned.task.is_known)
     if opened.head is None:
         raise DataError(f"{opened.source}: has no head for labels; fine-tune it with --task {given.task}")
     read = read_head(learned.task, opened.head, given=bool(given.labels))
     model = make_classifier(opened.shape, opened.head.rows).eval()
-    _check_whole(opened.fill_from(model), opened.source)
+    _refuse_missing_layers(opened.fill_from(model), opened.source)
     longest = opened.shape.max_position_embeddings
-    length = min(TableData.feature_length(config), longest) if is_trained else longest
+    length = min(TableData.choose_feature_length(config), longest) if is_trained else longest
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     opened.warn_of_length(len(feature.ids))
     with torch.no_grad():
@@ -211,15 +215,18 @@ def _label_line(given: Namespace, opened: Trained) -> str:
     return dump_printable_json(found)
 
 
-def _check_whole(missing: Sequence[str], path: str) -> None:
-    """Raise DataError if a checkpoint lacks layers before its classifier, as a classifier of tokens does."""
+def _refuse_missing_layers(missing: Sequence[str], path: str) -> None:
+    """Raise DataError if a checkpoint lacks the layers before its classifier.
+
+    That is so in a model that classifies tokens instead of sequences.
+    """
     if lost := [name for name in missing if name.startswith(("bert.pooler.", "cls.", "classifier."))]:
         raise DataError(
             f"{path}: has a classifier, but lacks {lost[0]}, so that it classifies no texts (but tokens, say)"
         )
 
 
-def _as_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
+def _make_pair(texts: Sequence[str], task: ClassificationTask, *, is_known: bool) -> TextPair:
     """Return the texts as an example of the task.
 
     is_known: whether the task determines how many texts it takes.

@@ -15,13 +15,13 @@ from bertdata.examples.columns import Array
 from bertdata.records import Vocabulary
 from bertdata.tokens.basic import split_words
 from trainer.config.sections.finetuning import FinetuningSection
-from trainer.tasks.squad.features import Feature
-from trainer.tasks.squad.places import text_by_places
+from trainer.tasks.squad.features import SquadFeature
+from trainer.tasks.squad.places import extract_text_by_places
 from trainer.tasks.squad.reading import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredText:
     """A text with its start and end logits. An empty text means no answer."""
 
     text: str
@@ -41,13 +41,13 @@ class Prediction:
     """
 
     answer: str
-    n_best: list[tuple[Scored, float]]
+    n_best: list[tuple[ScoredText, float]]
     null_odds: float | None = None
 
 
 def predict_answers(
     questions: Sequence[Question],
-    features: Sequence[Feature],
+    features: Sequence[SquadFeature],
     best: Array,
     vocabulary: Vocabulary,
     settings: FinetuningSection,
@@ -56,29 +56,29 @@ def predict_answers(
     """Return the prediction for each question id.
 
     A question without features is answered with the text ``empty`` in Google's way, and left out in NVIDIA's.
-    With version_2_with_negative, the answer is empty if the score of position 0 exceeds the best answer's by
-    more than null_score_diff_threshold.
+    With version_2_with_negative, the logits of position 0 are the score of no answer. The answer is empty if
+    this score exceeds the best answer's score by more than null_score_diff_threshold.
 
-    best: output of ``best_logits`` for the features, with n_best_size columns.
+    best: output of ``select_best_logits`` for the features, with n_best_size columns.
     dialect: google or nvidia, the program to follow.
     """
     is_nvidia = dialect == "nvidia"
-    search = _Search(features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
+    search = _AnswerSearch(features, best, vocabulary, settings, find_dialect(dialect), is_nvidia)
     groups: list[list[int]] = [[] for _ in questions]
     for row, feature in enumerate(features):
         groups[feature.example].append(row)
-    nulls = [search.null(rows) for rows in groups]
+    nulls = [search.score_no_answer(rows) for rows in groups]
     # NVIDIA's program puts the null score of the file's last question into every question's n best answers.
     # It looks like a slip there, and is kept here so that the results are equal.
     last = next((null for null in reversed(nulls) if null is not None), None)
     return {
-        question.id: _finish(search.best(rows, last if is_nvidia else null), null, settings)
+        question.id: _make_prediction(search.find_best(rows, last if is_nvidia else null), null, settings)
         for question, rows, null in zip(questions, groups, nulls, strict=True)
         if rows or not is_nvidia
     }
 
 
-def best_logits(logits: Array, count: int) -> Array:
+def select_best_logits(logits: Array, count: int) -> Array:
     """Return (features, 4, count + 1): positions and logits of the best starts, then of the best ends.
 
     The best is first, and the lower position among equals. The last column is position 0, for no answer.
@@ -94,27 +94,29 @@ def best_logits(logits: Array, count: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Search:
-    """The features of a file, one per row, and the best logits of each."""
+class _AnswerSearch:
+    """Search for the best answers among a file's features. Row i of ``best`` belongs to feature i."""
 
-    features: Sequence[Feature]
+    features: Sequence[SquadFeature]
     logits: Array
     vocabulary: Vocabulary
     settings: FinetuningSection
     dialect: Dialect
     is_nvidia: bool
 
-    def null(self, rows: list[int]) -> Scored | None:
-        """Return the score of no answer: the logits of position 0 in the row where their sum is smallest.
+    def score_no_answer(self, rows: list[int]) -> ScoredText | None:
+        """Return the score of no answer among a question's features (``rows``).
+
+        It is the sum of both logits of position 0, in the feature where this sum is smallest.
 
         None unless version_2_with_negative is set.
         """
         if not rows or not self.settings.version_2_with_negative:
             return None
-        scored = [Scored("", start, end) for start, end in self.logits[rows, 1::2, -1].tolist()]
+        scored = [ScoredText("", start, end) for start, end in self.logits[rows, 1::2, -1].tolist()]
         return min(scored, key=attrgetter("score"))
 
-    def best(self, rows: list[int], null: Scored | None) -> list[Scored]:
+    def find_best(self, rows: list[int], null: ScoredText | None) -> list[ScoredText]:
         """Return the n best texts for a question, without duplicates.
 
         The null answer takes part with its score.
@@ -123,8 +125,8 @@ class _Search:
         best. NVIDIA's way removes duplicates within each feature only, so that a text may occur twice, and
         the null answer may be cut off.
         """
-        found: dict[tuple[int, str], Scored] = {}
-        for row, scored in self._by_score(rows, null):
+        found: dict[tuple[int, str], ScoredText] = {}
+        for row, scored in self._rank_candidates(rows, null):
             if len(found) == self.settings.n_best_size:
                 break
             found.setdefault((row if self.is_nvidia else 0, scored.text), scored)
@@ -132,22 +134,23 @@ class _Search:
             found.setdefault((0, ""), null)
         return list(found.values())
 
-    def _by_score(self, rows: list[int], null: Scored | None) -> Iterator[tuple[int, Scored]]:
-        """Yield row and text of each candidate, best first. Null has the row -1 and comes after its equals.
+    def _rank_candidates(self, rows: list[int], null: ScoredText | None) -> Iterator[tuple[int, ScoredText]]:
+        """Yield (row, text with its logits) of each candidate, best first.
 
-        The texts are made lazily, since finding a text is slow and few are needed.
+        The answer ``null`` has the row -1, and comes after candidates with an equal score. Each text is
+        made when it is needed, since making a text is slow and few are needed.
         """
         if not rows:
             return
-        found = np.concatenate([self._candidates(row) for row in rows], axis=1)
+        found = np.concatenate([self._list_candidates(row) for row in rows], axis=1)
         if null is not None:
             found = np.append(found, [[-1], [0], [0], [null.start_logit], [null.end_logit]], axis=1)
         for place in np.argsort(-(found[3] + found[4]), kind="stable").tolist():
             row, start, end, *logits = found[:, place].tolist()
-            text = self._text(int(row), int(start), int(end)) if row >= 0 else ""
-            yield int(row), Scored(text, *logits)
+            text = self._extract_text(int(row), int(start), int(end)) if row >= 0 else ""
+            yield int(row), ScoredText(text, *logits)
 
-    def _candidates(self, row: int) -> Array:
+    def _list_candidates(self, row: int) -> Array:
         """Return (5, n) candidates: row, start, end, start logit, end logit.
 
         A candidate is a pair of a best start and a best end that lies in the span, has at most
@@ -168,15 +171,15 @@ class _Search:
         rows = np.full(len(first), float(row))
         return np.array([rows, starts[0, first], ends[0, last], starts[1, first], ends[1, last]])
 
-    def _text(self, row: int, start: int, end: int) -> str:
-        """Return the text of the answer from position ``start`` to ``end`` of the feature."""
+    def _extract_text(self, row: int, start: int, end: int) -> str:
+        """Return the text of the context that positions ``start`` to ``end`` of feature ``row`` cover."""
         feature = self.features[row]
         offset, places = feature.span.first - feature.document, feature.context.places
         if places is not None:
-            return text_by_places(feature.question.context, places, start + offset, end + offset)
+            return extract_text_by_places(feature.question.context, places, start + offset, end + offset)
         ids = feature.context.ids[start + offset : end + offset + 1]
         words = feature.question.context.words
-        return answer_text(
+        return extract_answer_text(
             [self.vocabulary.words[token] for token in ids],
             words[feature.word(start) : feature.word(end) + 1],
             self.dialect,
@@ -184,12 +187,14 @@ class _Search:
         )
 
 
-def _finish(found: list[Scored], null: Scored | None, settings: FinetuningSection) -> Prediction:
-    """Return the prediction for the n best answers.
+def _make_prediction(
+    found: list[ScoredText], null: ScoredText | None, settings: FinetuningSection
+) -> Prediction:
+    """Return the prediction that the n best answers make.
 
-    Without any, the answer is ``empty``, as in the original programs.
+    If there are none, the answer is the text ``empty``, as in the original programs.
     """
-    found = found or [Scored("empty", 0.0, 0.0)]
+    found = found or [ScoredText("empty", 0.0, 0.0)]
     n_best = list(zip(found, _softmax([one.score for one in found]), strict=True))
     if not settings.version_2_with_negative:
         return Prediction(found[0].text, n_best)
@@ -212,13 +217,13 @@ def _softmax(scores: list[float]) -> list[float]:
     return [value / total for value in exponentials]
 
 
-def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_case: bool) -> str:
+def extract_answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_case: bool) -> str:
     """Return the part of the words that the tokens cover, or all of the words if they cannot be aligned."""
     # Tokens ["jap", "##an"] of words ["(Japan)"]: wanted "japan", normalized "( japan )".
     joined = " ".join(tokens).replace(" ##", "").replace("##", "")
     wanted = " ".join(joined.split())
     whole = " ".join(words)
-    normalized = " ".join(text for word in words if (text := _normal(word, dialect, lower_case)))
+    normalized = " ".join(text for word in words if (text := _normalise_word(word, dialect, lower_case)))
     start = normalized.find(wanted)
     # Count characters other than blanks in both forms: the k-th of `normalized` is the k-th of `whole`. This
     # only works if both have the same number, which a dropped or expanded character breaks.
@@ -231,12 +236,12 @@ def answer_text(tokens: list[str], words: list[str], dialect: Dialect, lower_cas
 
 
 @lru_cache(maxsize=1 << 16)
-def _normal(word: str, dialect: Dialect, lower_case: bool) -> str:
+def _normalise_word(word: str, dialect: Dialect, lower_case: bool) -> str:
     """Return a word in the tokeniser's form: its pieces before WordPiece, separated by blanks."""
     return " ".join(split_words(word, dialect, lower_case))
 
 
-def prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:
+def format_prediction_files(predictions: Mapping[str, Prediction], *, negatives: bool) -> dict[str, str]:
     """Return the content of run_squad.py's output files by name.
 
     predictions.json has the answer to each question, nbest_predictions.json the n best with probability and

@@ -1,4 +1,4 @@
-"""SQuAD's files: their names, features and scores."""
+"""The files of SQuAD: their usual names, and functions to check, convert and score them."""
 
 import math
 from argparse import Namespace
@@ -10,7 +10,7 @@ from bertdata.errors import InputError, UsageError
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.tasks.data_file import DataFile, parse_json, read_file
 from trainer.tasks.names import FileNames
-from trainer.tasks.squad.features import SquadSettings, squad_examples
+from trainer.tasks.squad.features import SquadSettings, make_squad_examples
 from trainer.tasks.squad.metrics import (
     score_answers,
     score_answers_or_none,
@@ -34,7 +34,7 @@ class SquadData(FineTuningData):
     )
     refused = (*TABLE_FLAGS, "no_labels")
 
-    def usual_names(self, given: FinetuningSection) -> list[FileNames]:
+    def list_usual_names(self, given: FinetuningSection) -> list[FileNames]:
         version = "v2.0" if given.version_2_with_negative else "v1.1"
         return [(f"train-{version}.json", f"dev-{version}.json", f"dev-{version}.json")]
 
@@ -50,11 +50,15 @@ class SquadData(FineTuningData):
             )
         return {}
 
-    def configured(self, given: FinetuningSection, length: int, *, training: bool, labelled: bool) -> Making:
-        return squad_settings(given, length, training=training), squad_examples
+    def prepare_configured_features(
+        self, given: FinetuningSection, length: int, *, training: bool, labelled: bool
+    ) -> Making:
+        return make_squad_settings(given, length, training=training), make_squad_examples
 
-    def asked_for(self, given: Namespace, source: DataFile, settings: SquadSettings) -> Making:
-        return settings, partial(squad_examples, shuffle=given.shuffled)
+    def prepare_requested_features(
+        self, given: Namespace, source: DataFile, settings: SquadSettings
+    ) -> Making:
+        return settings, partial(make_squad_examples, shuffle=given.shuffled)
 
     def score(self, given: Namespace) -> Scores:
         """Return the metrics of a file of predictions.
@@ -85,10 +89,10 @@ class SquadData(FineTuningData):
             return Scores(score_answers(questions, texts), warnings)
         threshold = 1.0 if given.na_prob_thresh is None else given.na_prob_thresh
         metrics = score_answers_or_none(questions, texts, numbers, threshold)
-        return Scores(metrics, warnings, _guess_words(questions))
+        return Scores(metrics, warnings, _describe_guess(questions))
 
 
-def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
+def make_squad_settings(given: FinetuningSection, length: int, *, training: bool) -> SquadSettings:
     """Return the configured settings of features.
 
     length: token ids in a feature.
@@ -105,8 +109,8 @@ def squad_settings(given: FinetuningSection, length: int, *, training: bool) -> 
     )
 
 
-def _guess_words(questions: Sequence[Question]) -> str:
-    """Return, as text, the scores of never answering under SQuAD 2.0."""
+def _describe_guess(questions: Sequence[Question]) -> str:
+    """Return text about the scores, by SQuAD 2.0's rules, of giving no answer to any question."""
     found = score_no_answers(questions)
     return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 

@@ -22,8 +22,8 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.wordpiece import WordPieceTokenizer
 from trainer.tasks.data_file import DataFile
-from trainer.tasks.feature_set import SourceExamples, padded_columns
-from trainer.tasks.squad.places import Places, answer_by_places, tokens_by_places
+from trainer.tasks.feature_set import SourceExamples, pad_columns
+from trainer.tasks.squad.places import Places, find_answer_by_places, locate_tokens
 from trainer.tasks.squad.reading import Answer, Context, Question, read_squad
 
 
@@ -59,7 +59,7 @@ class SquadSettings(ExampleSettings):
 
         separators: number of sep tokens between question and span.
         """
-        longest = self.max_seq_length - separators - 3  # for cls, the last sep and a token of the context
+        longest = self.max_seq_length - separators - 3  # room for cls, last sep and a context token
         require(
             self.max_query_length <= longest,
             f"max_query_length is {self.max_query_length}, expected at most max_seq_length - "
@@ -114,7 +114,7 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
     the span's length. Among equals the first span wins.
     tokens: number of tokens in the context. longest: most tokens in a span.
     """
-    bounds = span_bounds(tokens, longest, stride)
+    bounds = compute_span_bounds(tokens, longest, stride)
     if not bounds:
         return []
     # One row per span, one column per token. context[s, t] is negative where span s does not contain token t.
@@ -129,7 +129,7 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
     ]
 
 
-def span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
+def compute_span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
     """Return first token and length of each span. Spans begin ``stride`` apart until the end is covered.
 
     tokens 10, longest 6, stride 3 -> (0, 6), (3, 6), (6, 4)
@@ -165,7 +165,7 @@ class ContextTokens:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Feature:
+class SquadFeature:
     """A span of a question's context, with the question.
 
     example: index of the question in its list. number: index of the span.
@@ -211,7 +211,7 @@ def shuffle_questions(questions: Sequence[Question]) -> list[Question]:
 
 def make_features(
     questions: Sequence[Question], tokenizer: Tokenizer, settings: SquadSettings
-) -> list[Feature]:
+) -> list[SquadFeature]:
     """Return the features of all questions, in order. A context without tokens has none."""
     between = tokenizer.vocabulary.pair_separators
     settings.check_room(between)
@@ -219,20 +219,24 @@ def make_features(
     queries = tokenizer.encode_each([one.text for one in questions]).lists()
     answers = tokenizer.encode_each([one.answer.text if one.answer else "" for one in questions]).lists()
     spans_of = cache(make_spans)
-    features: list[Feature] = []
+    features: list[SquadFeature] = []
     for example, (question, query, answer) in enumerate(zip(questions, queries, answers, strict=True)):
         # max_query_length 0 means no limit: `query[:None]` is the whole question.
         tokens, query = contexts[question.context], query[: settings.max_query_length or None]
         longest = settings.max_seq_length - len(query) - 2 - between
         stride = settings.stride(question.id, len(query), longest)
         spans = spans_of(len(tokens.ids), longest, stride)
-        place = _answer_tokens(question.answer, question.context, answer, tokens) if question.answer else None
+        place = (
+            _find_answer_tokens(question.answer, question.context, answer, tokens)
+            if question.answer
+            else None
+        )
         for number, span in enumerate(spans):
             found: tuple[int | None, int | None] = None, None
             if settings.training:
-                found = _positions(place, span, 1 + len(query) + between)
+                found = _find_answer_positions(place, span, 1 + len(query) + between)
             unique_id = FIRST_UNIQUE_ID + len(features)
-            made = Feature(unique_id, example, number, question, query, between, tokens, span, *found)
+            made = SquadFeature(unique_id, example, number, question, query, between, tokens, span, *found)
             features.append(made)
     return features
 
@@ -244,7 +248,7 @@ def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> d
     """
     contexts = dict.fromkeys(question.context for question in questions)
     if not isinstance(tokenizer, WordPieceTokenizer):
-        by_places = tokens_by_places(list(contexts), tokenizer)
+        by_places = locate_tokens(list(contexts), tokenizer)
         return {context: ContextTokens(*one) for context, one in zip(contexts, by_places, strict=True)}
     # Tokenise word by word, all contexts in one call, then cut the result at the words' ends.
     found = tokenizer.encode_each([word for context in contexts for word in context.words])
@@ -259,7 +263,7 @@ def _tokenize_contexts(questions: Sequence[Question], tokenizer: Tokenizer) -> d
     return tokens
 
 
-def _answer_tokens(
+def _find_answer_tokens(
     answer: Answer, context: Context, ids: Ids, tokens: ContextTokens
 ) -> tuple[int, int] | None:
     """Return the answer's first and last token in the context, or None if no token belongs to it.
@@ -269,7 +273,7 @@ def _answer_tokens(
     is a run of its pieces. Without such a run, all tokens of the words count.
     """
     if tokens.places is not None:
-        return answer_by_places(answer, context, tokens.places)
+        return find_answer_by_places(answer, context, tokens.places)
     first, stop = np.searchsorted(tokens.words, (answer.first_word, answer.last_word + 1)).tolist()
     for start in range(first, stop + 1 - len(ids)) if ids else ():
         if tokens.ids[start : start + len(ids)] == ids:
@@ -277,14 +281,16 @@ def _answer_tokens(
     return first, stop - 1
 
 
-def _positions(place: tuple[int, int] | None, span: ContextSpan, document: int) -> tuple[int, int]:
+def _find_answer_positions(
+    place: tuple[int, int] | None, span: ContextSpan, document: int
+) -> tuple[int, int]:
     """Return the answer's positions in a feature, or (0, 0) if its span does not contain all of it."""
     if place is None or place[0] < span.first or place[1] > span.first + span.length - 1:
         return 0, 0
     return place[0] - span.first + document, place[1] - span.first + document
 
 
-def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
+def pad_feature(feature: SquadFeature, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
     """Return the feature's fields named as in run_squad.py, padded to ``length`` ids.
 
     token_to_orig_map and token_is_max_context are lists of pairs [position, word index] and [position, 0 or
@@ -301,14 +307,14 @@ def feature_values(feature: Feature, vocabulary: Vocabulary, length: int) -> dic
         "token_is_max_context": [
             [document + place, int(best)] for place, best in enumerate(span.is_max_context.tolist())
         ],
-        **padded_columns(ids, document, length, vocabulary.padding_id),
+        **pad_columns(ids, document, length, vocabulary.padding_id),
         "start_position": feature.start,
         "end_position": feature.end,
         "is_impossible": feature.question.is_impossible,
     }
 
 
-def squad_examples(
+def make_squad_examples(
     source: DataFile, tokenizer: Tokenizer, settings: SquadSettings, *, shuffle: bool = False
 ) -> SourceExamples:
     """Make the examples of a file's features, in order. Example i has the unique id 1000000000 + i.
@@ -341,6 +347,6 @@ def squad_examples(
         documents=found.contexts,
         sentences=len(questions),
         warnings=found.warnings(),
-        values=(feature_values(one, vocabulary, settings.max_seq_length) for one in features),
+        values=(pad_feature(one, vocabulary, settings.max_seq_length) for one in features),
         count=f"{len(features)} features of {len(questions)} questions",
     )

@@ -13,19 +13,19 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @lru_cache(maxsize=1 << 16)
-def normalize(text: str) -> str:
+def normalise_answer(text: str) -> str:
     """Lower-case the text, remove ASCII punctuation, then articles, and join words with single blanks."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact(prediction: str, gold: str) -> float:
+def score_exact_match(prediction: str, gold: str) -> float:
     """Return 1.0 if both texts are equal after normalisation, else 0.0."""
-    return float(normalize(prediction) == normalize(gold))
+    return float(normalise_answer(prediction) == normalise_answer(gold))
 
 
-def f1(prediction: str, gold: str) -> float:
+def compute_f1(prediction: str, gold: str) -> float:
     """Return F1 of the two texts' words, counted with repetition."""
-    found, wanted = normalize(prediction).split(), normalize(gold).split()
+    found, wanted = normalise_answer(prediction).split(), normalise_answer(gold).split()
     same = sum((Counter(found) & Counter(wanted)).values())
     if same == 0:
         return 0.0
@@ -42,8 +42,8 @@ def score_answers(questions: Sequence[Question], predictions: Mapping[str, str])
     for question in questions:
         if question.id in predictions:
             found = predictions[question.id]
-            totals["exact_match"] += max(exact(found, gold) for gold in question.golds)
-            totals["f1"] += max(f1(found, gold) for gold in question.golds)
+            totals["exact_match"] += max(score_exact_match(found, gold) for gold in question.golds)
+            totals["f1"] += max(compute_f1(found, gold) for gold in question.golds)
     return {name: 100.0 * total / len(questions) for name, total in totals.items()}
 
 
@@ -53,28 +53,30 @@ def score_answers_or_none(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> dict[str, float]:
-    """Return version 2.0's metrics over questions with a prediction: all, with, and without answer.
+    """Return version 2.0's metrics over all questions with a prediction.
+
+    Further metrics cover only the questions with an answer, or only the questions without.
 
     Gold answers that are empty after normalisation do not count. A question without other gold answers has
     the answer "".
 
     no_answer: for each predicted question, a number that grows with the probability that it has no answer.
-    Above the threshold, the prediction counts as "". The result then includes the best thresholds, and
-    best_exact and best_f1 with them.
+    If the number is above the threshold, the prediction counts as "". The result then includes the best
+    thresholds, and the scores best_exact and best_f1 that they reach.
     """
     answered = {one.id: bool(one.golds) for one in questions if one.id in predictions}
-    scores = _raw_scores(questions, predictions, answered)
+    scores = _score_predictions(questions, predictions, answered)
     best: dict[str, float] = {}
     if no_answer is not None:
         without = sum(not one.golds for one in questions)
         for name, raw in scores.items():
-            found = best_threshold(predictions, raw, no_answer, answered, without)
+            found = find_best_threshold(predictions, raw, no_answer, answered, without)
             best |= {f"best_{name}": found[0], f"best_{name}_thresh": found[1]}
             scores[name] = {
                 one: float(not answered[one]) if no_answer[one] > threshold else score
                 for one, score in raw.items()
             }
-    return _by_kind(scores, answered) | best
+    return _average_scores(scores, answered) | best
 
 
 def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
@@ -82,26 +84,26 @@ def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
     return score_answers_or_none(questions, {question.id: "" for question in questions})
 
 
-def _raw_scores(
+def _score_predictions(
     questions: Sequence[Question], predictions: Mapping[str, str], answered: Mapping[str, bool]
 ) -> dict[str, dict[str, float]]:
     """Return exact and f1 of each question with a prediction, before any threshold applies."""
-    golds = {one.id: [g for g in one.golds if normalize(g)] or [""] for one in questions}
-    measures: dict[str, Callable[[str, str], float]] = {"exact": exact, "f1": _f1_or_none}
+    golds = {one.id: [g for g in one.golds if normalise_answer(g)] or [""] for one in questions}
+    measures: dict[str, Callable[[str, str], float]] = {"exact": score_exact_match, "f1": _compute_f1_or_none}
     return {
         name: {one: max(measure(predictions[one], gold) for gold in golds[one]) for one in answered}
         for name, measure in measures.items()
     }
 
 
-def best_threshold(
+def find_best_threshold(
     predictions: Mapping[str, str],
     scores: Mapping[str, float],
     no_answer: Mapping[str, float],
     answered: Mapping[str, bool],
     without: int,
 ) -> tuple[float, float]:
-    """Return the best score in per cent for any threshold on no_answer, and the lowest threshold for it.
+    """Return the best score, in per cent, that a threshold on no_answer reaches, and the lowest such value.
 
     answered: for each question with a score, whether it has an answer.
     without: number of questions in the file that have none.
@@ -123,7 +125,9 @@ def best_threshold(
     return 100.0 * best / len(scores), threshold
 
 
-def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, bool]) -> dict[str, float]:
+def _average_scores(
+    scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, bool]
+) -> dict[str, float]:
     """Return the mean of each metric in per cent, over all questions and over both types of questions.
 
     The prefix HasAns_ means questions with an answer, NoAns_ questions without.
@@ -138,7 +142,7 @@ def _by_kind(scores: Mapping[str, Mapping[str, float]], answered: Mapping[str, b
     return result
 
 
-def _f1_or_none(prediction: str, gold: str) -> float:
+def _compute_f1_or_none(prediction: str, gold: str) -> float:
     """Return F1 of two texts. If a text has no words, return 1.0 if both have none, else 0.0."""
-    found, wanted = normalize(prediction), normalize(gold)
-    return f1(prediction, gold) if found and wanted else float(found == wanted)
+    found, wanted = normalise_answer(prediction), normalise_answer(gold)
+    return compute_f1(prediction, gold) if found and wanted else float(found == wanted)

@@ -24,22 +24,22 @@ Blanks excluded.
 """
 
 
-def tokens_by_places(
+def locate_tokens(
     contexts: Sequence[Context], tokenizer: Tokenizer
 ) -> Iterator[tuple[list[int], npt.NDArray[Any], Places]]:
-    """Yield for each context its ids, the index of the word that each token ends in, and its places."""
+    """Yield for each context its token ids, the index of the word that each token ends in, and its Places."""
     found = tokenizer.encode_each([context.text for context in contexts])
     assert found.starts is not None
     assert found.stops is not None
     ids, bounds = np.asarray(found.ids), [0, *found.ends]
     all_places = np.stack([np.asarray(found.starts, np.int64), np.asarray(found.stops, np.int64)], axis=1)
     for context, (first, stop) in zip(contexts, pairwise(bounds), strict=True):
-        places = np.array(_whole_places(context.text, all_places[first:stop].tolist())).reshape(-1, 2)
+        places = np.array(_extend_places(context.text, all_places[first:stop].tolist())).reshape(-1, 2)
         words = np.searchsorted(context.starts, places[:, 1] - 1, side="right") - 1
         yield ids[first:stop].tolist(), words.clip(min=0), places
 
 
-def _whole_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
+def _extend_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
     """Return each token's place, without blanks at its ends and extended to letters that no token covers.
 
     For "cafe" + U+0301, a tokeniser with NFC reports the place of the "e" alone for the token "é".
@@ -47,10 +47,10 @@ def _whole_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     done = 0  # end of the text covered by earlier tokens
     for number, (start, stop) in enumerate(places):
-        start, stop = _trimmed(text, start, stop)
+        start, stop = _trim_place(text, start, stop)
         if not text[start:stop].isspace():
             following = places[number + 1][0] if number + 1 < len(places) else len(text)
-            while stop < following and (_is_letter(text[stop]) or _composes(text[start:stop], text[stop])):
+            while stop < following and (_is_letter(text[stop]) or _can_compose(text[start:stop], text[stop])):
                 stop += 1
             while start > done and _is_letter(text[start - 1]):
                 start -= 1
@@ -69,12 +69,12 @@ def _is_letter(character: str) -> bool:
     return kind[0] in "LMN" and kind != "Lo"
 
 
-def _composes(text: str, character: str) -> bool:
+def _can_compose(text: str, character: str) -> bool:
     """Return whether NFC joins the text's last letter and the character, as with two Hangul jamo."""
     return len(unicodedata.normalize("NFC", text + character)) <= len(unicodedata.normalize("NFC", text))
 
 
-def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+def _trim_place(text: str, start: int, stop: int) -> tuple[int, int]:
     """Return the place without blanks at its ends, or unchanged if it contains only blanks."""
     part = text[start:stop]
     if not part.strip():
@@ -82,7 +82,7 @@ def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
     return stop - len(part.lstrip()), start + len(part.rstrip())
 
 
-def answer_by_places(answer: Answer, context: Context, places: Places) -> tuple[int, int] | None:
+def find_answer_by_places(answer: Answer, context: Context, places: Places) -> tuple[int, int] | None:
     """Return the first and last token that overlap the answer, or None.
 
     The answer's text is expected at its place in the data. If another text is there, the answer is searched
@@ -101,6 +101,6 @@ def answer_by_places(answer: Answer, context: Context, places: Places) -> tuple[
     return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
-def text_by_places(context: Context, places: Places, first: int, last: int) -> str:
+def extract_text_by_places(context: Context, places: Places, first: int, last: int) -> str:
     """Return the text from the first to the last token."""
     return context.text[int(places[first, 0]) : int(places[last, 1])].strip()

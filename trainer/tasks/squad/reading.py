@@ -32,7 +32,10 @@ class Context:
     starts: list[int]
 
     def word_at(self, place: int) -> int:
-        """Return the index of the word at this offset, or before it. -1 before the first word."""
+        """Return the index of the word that contains this offset, or of the last word before it.
+
+        It is -1 before the first word.
+        """
         return bisect_right(self.starts, place) - 1
 
 
@@ -118,19 +121,19 @@ def read_squad(
     for place, context, entry in _read_entries(file):
         flat = context is None
         # A flat entry's place names its line. A nested entry has its number, until its id is known.
-        identity: str = _member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
+        identity: str = _get_member(entry, "id", str, place if flat else f"{name}: question {len(seen)}")
         where = f"{place}: question {identity}"
         if identity in seen:
             raise InputError(f"{where}: occurs twice, expected an id of its own")
         seen.add(identity)
-        text = _member(entry, "question", str, where)
-        context = context or split(_member(entry, "context", str, where))
+        text = _get_member(entry, "question", str, where)
+        context = context or split(_get_member(entry, "context", str, where))
         contexts.add(context)
-        answers = _answers(entry, where, flat=flat)
+        answers = _read_answers(entry, where, flat=flat)
         # Flat files have no is_impossible. There, an empty list of answers marks an impossible question.
         marked = flat and not answers
         if "is_impossible" in entry:
-            marked = _member(entry, "is_impossible", bool, where)
+            marked = _get_member(entry, "is_impossible", bool, where)
         impossible = training and negatives and marked
         if training and first_answer:
             impossible = impossible or not answers
@@ -155,14 +158,17 @@ def read_squad(
     return Questions(name=name, questions=questions, skipped=skipped, contexts=len(contexts))
 
 
-def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
+def _read_answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
     """Return text and offset of each answer. Files to predict may have none."""
     if "answers" not in entry:
         return []
-    found = _member(entry, "answers", dict if flat else list, where)
+    found = _get_member(entry, "answers", dict if flat else list, where)
     if flat:
         where = f"{where}: answers"
-        texts, starts = _member(found, "text", list, where), _member(found, "answer_start", list, where)
+        texts, starts = (
+            _get_member(found, "text", list, where),
+            _get_member(found, "answer_start", list, where),
+        )
         if len(texts) != len(starts):
             raise InputError(
                 f"{where}: 'text' has {len(texts)} values and 'answer_start' {len(starts)}, expected equally "
@@ -170,7 +176,9 @@ def _answers(entry: Any, where: str, *, flat: bool) -> list[tuple[str, int]]:
             )
         pairs = zip(texts, starts, strict=True)
         found = [{"text": text, "answer_start": start} for text, start in pairs]
-    return [(_member(one, "text", str, where), _member(one, "answer_start", int, where)) for one in found]
+    return [
+        (_get_member(one, "text", str, where), _get_member(one, "answer_start", int, where)) for one in found
+    ]
 
 
 def _find_answer(
@@ -222,22 +230,22 @@ def _read_entries(file: DataFile) -> Iterator[Entry]:
     with suppress(ValueError):
         first = parse_json_text(line)
     if isinstance(first, dict) and "data" not in first and (others or _is_flat(first)):
-        return _lines(text, name)
+        return _read_lines(text, name)
     value = parse_json(text, name, _FORMS) if others or first is None else first
-    entries = _member(value, "data", list, name)
+    entries = _get_member(value, "data", list, name)
     if entries and _is_flat(entries[0]):
         return ((f"{name}: data {number}", None, entry) for number, entry in enumerate(entries))
-    return _nested(entries, name)
+    return _read_nested(entries, name)
 
 
 def _is_flat(value: Any) -> bool:
-    """Return whether the entry has its own context, judged by its keys."""
+    """Return whether the entry is flat, which means that it contains its context. Its keys tell."""
     return (
         isinstance(value, dict) and "paragraphs" not in value and bool({"context", "question"} & set(value))
     )
 
 
-def _lines(text: str, name: str) -> Iterator[Entry]:
+def _read_lines(text: str, name: str) -> Iterator[Entry]:
     """Yield the entries of a file with one entry per line."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -245,22 +253,22 @@ def _lines(text: str, name: str) -> Iterator[Entry]:
             yield where, None, parse_json(line, where, "one question a line")
 
 
-def _nested(articles: list[Any], name: str) -> Iterator[Entry]:
-    """Yield the entries of all paragraphs. Their place is only the file, since their ids identify them."""
+def _read_nested(articles: list[Any], name: str) -> Iterator[Entry]:
+    """Yield the entries of all paragraphs. Messages name only the file and the id of the question."""
     for number, article in enumerate(articles):
         where = f"{name}: data {number}"
-        for place, paragraph in enumerate(_member(article, "paragraphs", list, where)):
+        for place, paragraph in enumerate(_get_member(article, "paragraphs", list, where)):
             at = f"{where}: paragraph {place}"
-            context = split_context(_member(paragraph, "context", str, at))
-            for entry in _member(paragraph, "qas", list, at):
+            context = split_context(_get_member(paragraph, "context", str, at))
+            for entry in _get_member(paragraph, "qas", list, at):
                 yield name, context, entry
 
 
 _KINDS = {list: "a list", str: "a text", int: "an integer", bool: "true or false", dict: "a JSON object"}
 
 
-def _member(value: Any, key: str, kind: type[Any], where: str) -> Any:
-    """Return a member of a JSON object. InputError if it is missing or has another type."""
+def _get_member(value: Any, key: str, kind: type[Any], where: str) -> Any:
+    """Return the value of a key in a JSON object. InputError if it is missing or of another type."""
     if not isinstance(value, dict):
         raise InputError(f"{where}: is no JSON object, expected one with {key!r} (SQuAD's form)")
     if key not in value:

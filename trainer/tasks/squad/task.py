@@ -25,20 +25,20 @@ from trainer.tasks.data_file import read_file
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.fine_tuning import (
     FineTuning,
-    configured_tokenizer,
-    example_weights,
+    get_target,
+    load_configured_tokenizer,
+    make_example_weights,
     make_outcome,
-    target_of,
 )
-from trainer.tasks.heads import make_answerer, sequence_rows
-from trainer.tasks.prediction import Trained, refuse_flags, single_text
+from trainer.tasks.heads import make_answerer, split_into_sequences
+from trainer.tasks.prediction import Trained, get_single_text, refuse_flags
 from trainer.tasks.squad.answers import (
     Prediction,
-    best_logits,
+    format_prediction_files,
     predict_answers,
-    prediction_files,
+    select_best_logits,
 )
-from trainer.tasks.squad.data import SquadData, squad_settings
+from trainer.tasks.squad.data import SquadData, make_squad_settings
 from trainer.tasks.squad.features import make_features
 from trainer.tasks.squad.metrics import (
     score_answers,
@@ -52,9 +52,9 @@ _THE_TEXT = "the text"
 
 
 class Squad(FineTuning):
-    """Learn the first and the last token of the answer.
+    """Task that learns the first and the last token of the answer.
 
-    The loss is the mean of both cross entropies over the sequence.
+    The loss is the mean of two cross entropies, for the first and the last token, over the sequence.
 
     With answers_over_padding, the softmax in training includes the row's padding, as in the original
     programs.
@@ -94,14 +94,16 @@ class Squad(FineTuning):
     def outcome(self, model: TaskModel, batch: Batch) -> Outcome:
         logits = model(batch).float()
         if self.keys.answers_over_padding and model.training:
-            logits = padded_logits(logits, batch)
+            logits = pad_logits(logits, batch)
         else:
-            logits = sequence_logits(logits, batch)
+            logits = split_logits_by_sequence(logits, batch)
         logs = logits.log_softmax(1)
-        places = torch.stack([target_of(batch, "answer_starts"), target_of(batch, "answer_ends")], 1).long()
+        places = torch.stack([get_target(batch, "answer_starts"), get_target(batch, "answer_ends")], 1).long()
         losses = -logs.gather(1, places[:, None]).squeeze(1).mean(1)
         right = (logits.argmax(1) == places).all(1).float()
-        return make_outcome(example_weights(batch), losses, right, outputs=None if model.training else logits)
+        return make_outcome(
+            make_example_weights(batch), losses, right, outputs=None if model.training else logits
+        )
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -115,7 +117,7 @@ class Squad(FineTuning):
     def print_prediction(cls, given: Namespace, opened: Trained) -> None:
         """Print the answer, or an empty line and a message if the text contains none."""
         refuse_flags(given, ("num", "labels"))
-        question = single_text(given)
+        question = get_single_text(given)
         if given.context is None:
             raise UsageError(
                 f"{given.model}: the task squad answers from a text: give it, or its file, by --context"
@@ -123,24 +125,24 @@ class Squad(FineTuning):
         name, context = _find_context(given.context)
         if name == _THE_TEXT:
             say_error("trainer: --context names no file: it is taken as the text itself")
-        line = _answer_line(given, opened, question, name, context)
+        line = _format_answer(given, opened, question, name, context)
         say(line)
         if not line:
             say_error(f"trainer: {name}: holds no answer to the question")
 
 
-def sequence_logits(logits: Tensor, batch: Batch) -> Tensor:
+def split_logits_by_sequence(logits: Tensor, batch: Batch) -> Tensor:
     """Return (sequences, longest, 2) logits of each sequence, -inf after its end.
 
     A missing sequence keeps one position, since the softmax of no position is not finite.
     logits: (tokens, 2) in the batch's order.
     """
-    used, found = sequence_rows(logits, batch)
+    used, found = split_into_sequences(logits, batch)
     first = torch.arange(used.shape[1], device=used.device) == 0
     return found.masked_fill(~(used | first)[:, :, None], -torch.inf)
 
 
-def padded_logits(logits: Tensor, batch: Batch) -> Tensor:
+def pad_logits(logits: Tensor, batch: Batch) -> Tensor:
     """Return (rows, S, 2) logits of whole rows with their padding.
 
     logits: (rows x S, 2) of a batch of padded rows.
@@ -162,8 +164,8 @@ class SquadEvaluation(TaskEvaluation):
         scored: False for a file without answers, which only has predictions.
         """
         self._settings = config.finetuning
-        tokenizer = configured_tokenizer(config)
-        settings = squad_settings(self._settings, data.layout.max_seq_length, training=False)
+        tokenizer = load_configured_tokenizer(config)
+        settings = make_squad_settings(self._settings, data.layout.max_seq_length, training=False)
         self._vocabulary: Vocabulary = tokenizer.vocabulary
         self._questions = read_squad(read_file(path), negatives=settings.version_2_with_negative).questions
         self._features = make_features(self._questions, tokenizer, settings)
@@ -177,8 +179,8 @@ class SquadEvaluation(TaskEvaluation):
         self._best = []
 
     def add(self, batch: Batch, outputs: Tensor) -> None:
-        there = example_weights(batch).bool()
-        self._best += best_logits(outputs[there].numpy(), self._settings.n_best_size).tolist()
+        there = make_example_weights(batch).bool()
+        self._best += select_best_logits(outputs[there].numpy(), self._settings.n_best_size).tolist()
 
     def kept(self) -> list[list[list[float]]]:
         return self._best
@@ -204,7 +206,7 @@ class SquadEvaluation(TaskEvaluation):
         return line.format(**results)
 
     def files(self) -> Mapping[str, str]:
-        return prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
+        return format_prediction_files(self._predictions, negatives=self._settings.version_2_with_negative)
 
 
 def _find_context(given: str) -> tuple[str, str]:
@@ -219,20 +221,22 @@ def _find_context(given: str) -> tuple[str, str]:
     raise MissingInputError(f"{given}: no such file; a text is taken as it is where it has several words")
 
 
-def _answer_line(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
-    """Return the answer as one line, with the run's settings.
+def _format_answer(given: Namespace, opened: Trained, question: str, name: str, context: str) -> str:
+    """Return the model's answer to a question about a text, as one line.
 
-    With --json it includes the answer's probability.
+    The settings of features and search are those that the model was trained with.
+
+    With --json the line is an object that includes the answer's probability.
 
     Empty if the run allows questions without an answer (SQuAD 2.0) and finds none.
     """
     model = make_answerer(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")
     config = opened.config.changed(task=given.task, lower_case=opened.lower_case)
-    length = min(SquadData.feature_length(config), opened.shape.max_position_embeddings)
+    length = min(SquadData.choose_feature_length(config), opened.shape.max_position_embeddings)
     questions = [Question(id="question", text=question, context=split_context(context))]
     keys = config.finetuning
-    settings = squad_settings(keys, length, training=False)
+    settings = make_squad_settings(keys, length, training=False)
     features = make_features(questions, opened.tokenizer, settings)
     if not features:
         raise InputError(f"{name}: holds no words")
@@ -242,7 +246,7 @@ def _answer_line(given: Namespace, opened: Trained, question: str, name: str, co
         for row, feature in enumerate(features):
             ids = feature.ids(opened.vocabulary)
             logits[row, : len(ids)] = model(single_sequence(ids, first_length=feature.document)).numpy()
-    best = best_logits(logits, keys.n_best_size)
+    best = select_best_logits(logits, keys.n_best_size)
     found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     if not given.json:
         return found.answer

@@ -26,7 +26,7 @@ from tests.support.exported_models import (
 from tests.support.older_transformers import run_with, versions_to_try
 from tests.support.training_runs import Trainer
 from tests.support.transformers_reading import read_exports
-from trainer.checkpoints.tokenizer import is_same
+from trainer.checkpoints.tokenizer import is_same_tokenizer
 
 MODEL_TYPES = ("bert", "roberta", "modernbert")
 
@@ -163,9 +163,9 @@ def test_an_export_with_another_template_has_the_tokeniser_of_its_data(
     """Else evaluating it on data of the tokeniser would warn of ids with another meaning."""
     found = find_model_tokenizer(str(exported["bert-words-bpe"].directory))
     assert vocabulary_of(found).md5 != vocabulary_of(tokenizers["bpe"]).md5
-    assert is_same(found, tokenizers["bpe"])
-    assert not is_same(found, tokenizers["prefix"])
-    assert not is_same(found, tokenizers["vocab"])
+    assert is_same_tokenizer(found, tokenizers["bpe"])
+    assert not is_same_tokenizer(found, tokenizers["prefix"])
+    assert not is_same_tokenizer(found, tokenizers["vocab"])
 
 
 @pytest.fixture(scope="module")

@@ -22,12 +22,12 @@ from tests.support.small_models import (
 )
 from trainer.checkpoints.formats.config_file import read_description
 from trainer.checkpoints.formats.huggingface import read_huggingface, write_huggingface
-from trainer.checkpoints.safetensors_files import index_text
+from trainer.checkpoints.safetensors_files import format_index
 from trainer.checkpoints.source import read_weights_into
 from trainer.data.row_batches import RowBatch
 from trainer.model.headed import BertForPreTraining
 from trainer.model.layers import ACTIVATIONS
-from trainer.tasks.pretraining import pretraining_loss
+from trainer.tasks.pretraining import compute_pretraining_loss
 
 
 def test_googles_configuration_is_read_unchanged(tmp_path):
@@ -89,7 +89,7 @@ def test_transformers_loads_what_is_exported_whole_and_answers_alike(tmp_path, h
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
     batch = flatten(examples)
-    loss = pretraining_loss(model(batch), batch).loss
+    loss = compute_pretraining_loss(model(batch), batch).loss
     torch.testing.assert_close(loss, answers_of(loaded.eval(), examples).loss, rtol=0, atol=1e-5)
 
 
@@ -106,7 +106,7 @@ def test_transformers_own_files_are_read(tmp_path):
     assert read_weights_into(model, str(tmp_path)) == []
     examples = make_batch()
     batch = flatten(examples)
-    loss = pretraining_loss(model(batch), batch).loss
+    loss = compute_pretraining_loss(model(batch), batch).loss
     torch.testing.assert_close(loss, answers_of(other, examples).loss, rtol=0, atol=1e-5)
 
 
@@ -127,7 +127,7 @@ def test_a_checkpoint_of_several_files_is_read(tmp_path):
     for name, tensor in weights.items():
         save_file({name: tensor}, tmp_path / f"{name}.safetensors")
     shapes = {f"{name}.safetensors": {name: tuple(tensor.shape)} for name, tensor in weights.items()}
-    (tmp_path / "model.safetensors.index.json").write_text(index_text(shapes))
+    (tmp_path / "model.safetensors.index.json").write_text(format_index(shapes))
     found = read_huggingface(str(tmp_path)).weights  # under the names of an encoder without a prefix
     assert sorted(found) == sorted(f"bert.{name}" for name in weights)
     assert all(torch.equal(found[f"bert.{name}"].read(), tensor) for name, tensor in weights.items())

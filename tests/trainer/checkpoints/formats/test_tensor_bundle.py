@@ -127,8 +127,10 @@ def test_several_data_files_are_read(tmp_path):
         bundle.add("first", torch.arange(3))
         bundle.add("second", torch.arange(4.0))
     entries = Bundle(str(tmp_path / "one")).entries
-    header = wire.number_field(1, 2) + wire.bytes_field(3, wire.number_field(1, 1))
-    second = entries["second"].encode().replace(wire.number_field(4, 24), wire.number_field(3, 1))
+    header = wire.encode_number_field(1, 2) + wire.encode_bytes_field(3, wire.encode_number_field(1, 1))
+    second = (
+        entries["second"].encode().replace(wire.encode_number_field(4, 24), wire.encode_number_field(3, 1))
+    )
     with (tmp_path / "two.index").open("wb") as file:
         write_table(file, [(b"", header), (b"first", entries["first"].encode()), (b"second", second)])
     data = (tmp_path / "one.data-00000-of-00001").read_bytes()

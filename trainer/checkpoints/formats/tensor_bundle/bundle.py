@@ -28,10 +28,10 @@ from trainer.checkpoints.any_checkpoint import MOST_UPDATES
 from trainer.checkpoints.formats.tensor_bundle.table import read_table, write_table
 from trainer.checkpoints.formats.tensor_bundle.wire import (
     WireError,
-    bytes_field,
-    fixed32_field,
-    message_field,
-    number_field,
+    encode_bytes_field,
+    encode_fixed32_field,
+    encode_message_field,
+    encode_number_field,
     read_bytes,
     read_fields,
     read_message,
@@ -42,7 +42,7 @@ from trainer.errors import CheckpointError
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)
 
-_MOST_DIMENSIONS = 254  # TensorFlow's limit
+_MOST_DIMENSIONS = 254  # most axes of a tensor in TensorFlow
 _LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
 
 _DTYPES = {
@@ -98,7 +98,7 @@ class BundleEntry:
     offset: int
     size: int
     crc: int
-    sliced: bool = False  # a partitioned variable, with its values under other keys
+    sliced: bool = False  # True for a variable in several parts, whose values are under other keys
 
     @classmethod
     def parse(cls, data: bytes) -> "BundleEntry":
@@ -113,11 +113,16 @@ class BundleEntry:
         return cls(dtype, shape, shard, offset, size, crc, sliced=7 in dict(read_fields(data)))
 
     def encode(self) -> bytes:
-        """Return the entry as a BundleEntryProto."""
-        shape = b"".join(message_field(2, size) for size in self.shape)
+        """Encode the entry as the bytes of a BundleEntryProto."""
+        shape = b"".join(encode_message_field(2, size) for size in self.shape)
         place = (self.shard, self.offset, self.size)
-        numbers = b"".join(number_field(number, value) for number, value in enumerate(place, 3))
-        return number_field(1, self.dtype) + bytes_field(2, shape) + numbers + fixed32_field(6, self.crc)
+        numbers = b"".join(encode_number_field(number, value) for number, value in enumerate(place, 3))
+        return (
+            encode_number_field(1, self.dtype)
+            + encode_bytes_field(2, shape)
+            + numbers
+            + encode_fixed32_field(6, self.crc)
+        )
 
 
 def parse_header(data: bytes) -> tuple[int, bool]:
@@ -128,7 +133,7 @@ def parse_header(data: bytes) -> tuple[int, bool]:
 
 def encode_header(shards: int) -> bytes:
     """Return the header, version 1, for little-endian data files."""
-    return number_field(1, shards) + message_field(3, 1)
+    return encode_number_field(1, shards) + encode_message_field(3, 1)
 
 
 class Bundle:
@@ -142,7 +147,7 @@ class Bundle:
         self.index = f"{prefix}.index"
         self.entries: dict[str, BundleEntry] = {}
         self._shards = 0
-        with _naming(self.index):
+        with _name_file_in_errors(self.index):
             for key, value in read_table(storage.read_bytes(self.index), self.index):
                 if key:
                     self.entries[key.decode()] = BundleEntry.parse(value)
@@ -165,7 +170,9 @@ class Bundle:
             raise CheckpointError(f"{self.index}: {name} has {entry.size} bytes, expected {wanted}")
         data = self._read(name, entry)
         if compute_masked_checksum(data) != entry.crc:
-            raise CheckpointError(f"{self._file(entry)}: {name}: the checksum does not fit: damaged")
+            raise CheckpointError(
+                f"{self._find_data_file(entry)}: {name}: the checksum does not fit: damaged"
+            )
         if not data.size:
             return torch.empty(entry.shape, dtype=dtype)
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
@@ -183,20 +190,20 @@ class Bundle:
     def read_text(self, name: str) -> bytes:
         """Read the bytes of a scalar of TensorFlow's type string and check their checksums."""
         entry = self.entries[name]
-        where = self._file(entry)
+        where = self._find_data_file(entry)
         if entry.dtype != _STRING or entry.shape or entry.sliced:
             raise CheckpointError(f"{self.index}: {name} is no single text")
         data = self._read(name, entry).tobytes()
-        with _naming(where):
+        with _name_file_in_errors(where):
             # A string tensor is stored as: length (varint), checksum of the length (4 bytes), the bytes.
             size, place = read_varint(data, 0)
             found, text = read_bytes(data, place, 4), read_bytes(data, place + 4, size)
-        if (found, entry.crc) != _text_checksums(text):
+        if (found, entry.crc) != _compute_text_checksums(text):
             raise CheckpointError(f"{where}: {name}: the checksum does not fit: damaged")
         return text
 
-    def _file(self, entry: BundleEntry) -> str:
-        """Return the path of the data file with this entry."""
+    def _find_data_file(self, entry: BundleEntry) -> str:
+        """Return the path of the data file that contains this entry's bytes."""
         return f"{self.prefix}.data-{entry.shard:05d}-of-{self._shards:05d}"
 
     def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
@@ -204,7 +211,7 @@ class Bundle:
 
         Their size is compared with the file first, so that a damaged index cannot claim memory.
         """
-        path = self._file(entry)
+        path = self._find_data_file(entry)
         with storage.open_input(path) as file:
             there = file.seek(0, 2) - entry.offset
             if there < entry.size:
@@ -217,16 +224,16 @@ class Bundle:
         return data
 
 
-def _text_checksums(text: bytes) -> tuple[bytes, int]:
-    """Return the checksum of a text's length, which precedes the text, and the checksum of the entry."""
+def _compute_text_checksums(text: bytes) -> tuple[bytes, int]:
+    """Return two checksums of a text: of its length, which is stored before it, and of the whole entry."""
     length = struct.pack("<I" if len(text) < 1 << 32 else "<Q", len(text))
     checksum = struct.pack("<I", compute_masked_checksum(length))
     return checksum, compute_masked_checksum(length + checksum + text)
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Turn an error about meaningless bytes into one that names the file."""
+def _name_file_in_errors(path: str) -> Iterator[None]:
+    """Turn an error about unreadable bytes in the block into a CheckpointError that names the file."""
     try:
         yield
     except (WireError, UnicodeDecodeError) as error:
@@ -248,7 +255,7 @@ class BundleWriter:
 
     def add_text(self, name: str, text: bytes) -> None:
         """Write bytes as a scalar of TensorFlow's type string."""
-        checksum, crc = _text_checksums(text)
+        checksum, crc = _compute_text_checksums(text)
         self._add(name, _STRING, (), memoryview(encode_varint(len(text)) + checksum + text), crc)
 
     def _add(self, name: str, dtype: int, shape: tuple[int, ...], data: memoryview, crc: int) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from trainer.checkpoints.formats.tensor_bundle.wire import (
     Value,
     WireError,
-    bytes_field,
-    message_field,
+    encode_bytes_field,
+    encode_message_field,
     read_fields,
     read_message,
 )
@@ -28,7 +28,7 @@ _VALUE = "VARIABLE_VALUE"
 _MOST_NODES = 1 << 18
 
 
-class Slot(NamedTuple):
+class OptimiserSlot(NamedTuple):
     """An optimiser's variable for a weight: the numbers of the weight's node and of the slot's node."""
 
     weight: int
@@ -37,17 +37,17 @@ class Slot(NamedTuple):
 
 
 @dataclass(slots=True)
-class Node:
+class GraphNode:
     """An object: its children's numbers by name, the key of its value, and an optimiser's slots."""
 
     children: dict[str, int] = field(default_factory=dict)
     key: str | None = None
     full_name: str = ""
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[OptimiserSlot] = field(default_factory=list)
 
 
-def parse_graph(data: bytes) -> list[Node]:
-    """Return the nodes of an object graph, the root first. WireError for other bytes."""
+def parse_graph(data: bytes) -> list[GraphNode]:
+    """Return the nodes of an object graph, the root first. WireError if the bytes are not an object graph."""
     if sum(number == 1 for number, _ in read_fields(data)) > _MOST_NODES:
         raise WireError(f"a graph of more than {_MOST_NODES} objects")
     nodes = [_parse_node(value) for number, value in read_fields(data) if number == 1]
@@ -61,9 +61,9 @@ def parse_graph(data: bytes) -> list[Node]:
     return nodes
 
 
-def _parse_node(message: Value) -> Node:
+def _parse_node(message: Value) -> GraphNode:
     """Parse a node: its children (field 1), its variable (2) and an optimiser's slots (3)."""
-    node = Node()
+    node = GraphNode()
     for number, value in read_fields(message):
         if number == 1:
             child, name = read_message(value, int, str)
@@ -73,39 +73,39 @@ def _parse_node(message: Value) -> Node:
             if name == _VALUE:
                 node.key, node.full_name = key, full_name
         elif number == 3:
-            node.slots.append(Slot(*read_message(value, int, str, int)))
+            node.slots.append(OptimiserSlot(*read_message(value, int, str, int)))
     return node
 
 
-def encode_graph(nodes: list[Node]) -> bytes:
+def encode_graph(nodes: list[GraphNode]) -> bytes:
     """Return the graph as a protocol buffer."""
-    return b"".join(bytes_field(1, _encode_node(node)) for node in nodes)
+    return b"".join(encode_bytes_field(1, _encode_node(node)) for node in nodes)
 
 
-def _encode_node(node: Node) -> bytes:
+def _encode_node(node: GraphNode) -> bytes:
     """Return a node as a protocol buffer."""
-    parts = [message_field(1, child, name) for name, child in node.children.items()]
+    parts = [encode_message_field(1, child, name) for name, child in node.children.items()]
     if node.key is not None:
-        parts.append(message_field(2, _VALUE, node.full_name, node.key))
-    return b"".join([*parts, *(message_field(3, *slot) for slot in node.slots)])
+        parts.append(encode_message_field(2, _VALUE, node.full_name, node.key))
+    return b"".join([*parts, *(encode_message_field(3, *slot) for slot in node.slots)])
 
 
-def value_key(path: str) -> str:
+def make_value_key(path: str) -> str:
     """Return the bundle's key for the variable at a path of local names."""
     return f"{path}/.ATTRIBUTES/{_VALUE}"
 
 
-def slot_key(path: str, optimiser: str, name: str) -> str:
+def make_slot_key(path: str, optimiser: str, name: str) -> str:
     """Return the bundle's key for an optimiser's slot of the variable at a path."""
-    return value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
+    return make_value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
 
 
-def escaped(local_name: str) -> str:
-    """Return a local name as a part of a path."""
+def escape_local_name(local_name: str) -> str:
+    """Escape a local name, so that it can be a part of a path with slashes."""
     return local_name.replace(".", "..").replace("/", ".S")
 
 
-def walk(nodes: list[Node], start: int, *names: str) -> int | None:
+def follow_names(nodes: list[GraphNode], start: int, *names: str) -> int | None:
     """Follow local names from a node. Return the number of the node reached, or None if a name is missing."""
     number: int | None = start
     for name in names:
@@ -115,7 +115,7 @@ def walk(nodes: list[Node], start: int, *names: str) -> int | None:
     return number
 
 
-def holders(nodes: list[Node], *names: str) -> Iterator[int]:
+def find_holders(nodes: list[GraphNode], *names: str) -> Iterator[int]:
     """Yield the numbers of the nodes that have children with all these names."""
     for number, node in enumerate(nodes):
         if all(name in node.children for name in names):

@@ -32,11 +32,11 @@ _KEY_RATIO = 64
 
 
 @dataclass(slots=True)
-class _Keys:
-    """Bytes that keys may still use, and the last key. Keys must ascend over the whole table.
+class _KeyLimits:
+    """Limits for the keys that are read next: their total size in bytes, and the key they must follow.
 
-    A key is stored as its difference from the previous key, so that a small file could claim terabytes of
-    keys.
+    Keys must ascend over the whole table. A key is stored as its difference from the previous key, so that a
+    small damaged file could claim terabytes of keys.
     """
 
     left: int
@@ -57,10 +57,10 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
             raise WireError("its footer is damaged")
         blocks, most, end = data[:-_FOOTER_BYTES], _KEY_RATIO * len(data), 0
         # The metaindex is empty in these files. It is only checked.
-        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _Keys(most)):
+        for _ in _read_entries(_read_block(blocks, name, *places[:2]), _KeyLimits(most)):
             pass
-        keys = _Keys(most)
-        for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _Keys(most)):
+        keys = _KeyLimits(most)
+        for _, value in _read_entries(_read_block(blocks, name, *places[2:]), _KeyLimits(most)):
             (offset, size), _ = read_varints(value, 0, 2)
             if offset < end:
                 raise WireError("its blocks overlap")
@@ -97,7 +97,7 @@ def _decompress(body: bytes, name: str) -> bytes:
         raise WireError(f"a block that Snappy cannot decompress ({error})") from None
 
 
-def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
+def _read_entries(block: bytes, keys: _KeyLimits) -> Iterator[tuple[bytes, bytes]]:
     """Yield (key, value) of each entry of a block."""
     # A block ends with the number of restart points, 4 bytes, preceded by their offsets, 4 bytes each. The
     # offsets are for binary search and not needed here.
@@ -114,7 +114,7 @@ def _read_entries(block: bytes, keys: _Keys) -> Iterator[tuple[bytes, bytes]]:
         if keys.left < 0:
             raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        if keys.last is not None and key <= keys.last:  # or a block is used twice
+        if keys.last is not None and key <= keys.last:  # also if the index lists a block twice
             raise WireError("its keys are not in order")
         keys.last = key
         place += rest
@@ -126,7 +126,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     """Write a table without compression. The keys must be sorted and unique."""
     offset = 0
 
-    def write(block: _Block) -> bytes:
+    def write(block: _BlockBuilder) -> bytes:
         """Write a block. Return its offset and size in the encoding of index and footer."""
         nonlocal offset
         body = block.finish()
@@ -136,18 +136,18 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
         offset += len(body) + _TRAILER_BYTES
         return place
 
-    index, block = _Block(), _Block()
+    index, block = _BlockBuilder(), _BlockBuilder()
     for key, value in entries:
         if len(block) >= _BLOCK_BYTES:
             index.add(block.last, write(block))
-            block = _Block()
+            block = _BlockBuilder()
         block.add(key, value)
     index.add(block.last, write(block))
-    footer = write(_Block()) + write(index)
+    footer = write(_BlockBuilder()) + write(index)
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 
-class _Block:
+class _BlockBuilder:
     """A growing block. Every 16th key is a restart point, written without prefix compression.
 
     last: the last key added.

@@ -19,7 +19,7 @@ class WireError(ValueError):
 
 
 def read_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Return (number, offset after it)."""
+    """Read a varint at an offset. Return its number and the offset after it."""
     value = 0
     # Seven bits per byte, lowest first. The highest bit says that more bytes follow: [0xAC, 0x02] -> 300.
     for number, byte in enumerate(data[start : start + _LONGEST_VARINT]):
@@ -30,7 +30,7 @@ def read_varint(data: bytes, start: int) -> tuple[int, int]:
 
 
 def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
-    """Return (``count`` numbers, offset after them)."""
+    """Read ``count`` varints in a row. Return their numbers and the offset after them."""
     numbers = []
     for _ in range(count):
         number, start = read_varint(data, start)
@@ -39,7 +39,7 @@ def read_varints(data: bytes, start: int, count: int) -> tuple[list[int], int]:
 
 
 def read_bytes(data: bytes, start: int, size: int) -> bytes:
-    """Return ``size`` bytes from an offset. WireError if there are fewer."""
+    """Return ``size`` bytes from offset ``start``. WireError if the data end earlier."""
     found = data[start : start + size]
     if len(found) < size:
         raise WireError(f"ends after {len(found)} of {size} bytes")
@@ -48,7 +48,7 @@ def read_bytes(data: bytes, start: int, size: int) -> bytes:
 
 def read_fields(message: Value) -> Iterator[tuple[int, Value]]:
     """Yield (number, value) of each field of a message, in order."""
-    data, place = _as(message, bytes), 0
+    data, place = _convert_value(message, bytes), 0
     while place < len(data):
         # A field's key has the field's number and, in the lowest 3 bits, the type of its value.
         key, place = read_varint(data, place)
@@ -74,11 +74,14 @@ def read_message(message: Value, *kinds: type[int | bytes | str]) -> list[Any]:
     kinds: type of each field. A missing field is 0 or empty.
     """
     found = dict(read_fields(message))  # a repeated field's last value counts
-    return [_as(found.get(number, 0 if kind is int else b""), kind) for number, kind in enumerate(kinds, 1)]
+    return [
+        _convert_value(found.get(number, 0 if kind is int else b""), kind)
+        for number, kind in enumerate(kinds, 1)
+    ]
 
 
-def _as(value: Value, kind: type[int | bytes | str]) -> Any:
-    """Return a field's value as this type. WireError if it has another type."""
+def _convert_value(value: Value, kind: type[int | bytes | str]) -> Any:
+    """Convert a field's value to this type. WireError if the field has another type."""
     if kind is int:
         if not isinstance(value, int):
             raise WireError("bytes in place of a number")
@@ -91,30 +94,30 @@ def _as(value: Value, kind: type[int | bytes | str]) -> Any:
         raise WireError("a text that is not UTF-8") from None
 
 
-def message_field(number: int, *values: int | str) -> bytes:
-    """Return a field with a message whose fields 1, 2, ... have these values."""
+def encode_message_field(number: int, *values: int | str) -> bytes:
+    """Encode a field that contains a message, whose fields 1, 2, ... have these values."""
     made = (
-        number_field(place, value) if isinstance(value, int) else text_field(place, value)
+        encode_number_field(place, value) if isinstance(value, int) else encode_text_field(place, value)
         for place, value in enumerate(values, 1)
     )
-    return bytes_field(number, b"".join(made))
+    return encode_bytes_field(number, b"".join(made))
 
 
-def number_field(number: int, value: int) -> bytes:
-    """Return a field with a number of 0 or more. Nothing for 0, which is the default."""
+def encode_number_field(number: int, value: int) -> bytes:
+    """Encode a field that contains a number of 0 or more. Return nothing for 0, which is the default."""
     return encode_varint(number << 3 | _VARINT) + encode_varint(value) if value else b""
 
 
-def bytes_field(number: int, value: bytes) -> bytes:
-    """Return a field with bytes or a message, even if empty."""
+def encode_bytes_field(number: int, value: bytes) -> bytes:
+    """Encode a field that contains bytes or a message. An empty value is encoded too."""
     return encode_varint(number << 3 | _BYTES) + encode_varint(len(value)) + value
 
 
-def text_field(number: int, value: str) -> bytes:
-    """Return a field with a text. Nothing for an empty text, which is the default."""
-    return bytes_field(number, value.encode()) if value else b""
+def encode_text_field(number: int, value: str) -> bytes:
+    """Encode a field that contains a text. Return nothing for an empty text, which is the default."""
+    return encode_bytes_field(number, value.encode()) if value else b""
 
 
-def fixed32_field(number: int, value: int) -> bytes:
-    """Return a field with a 32-bit number."""
+def encode_fixed32_field(number: int, value: int) -> bytes:
+    """Encode a field that contains a 32-bit number."""
     return encode_varint(number << 3 | _FIXED32) + struct.pack("<I", value)
