@@ -41,9 +41,9 @@ WITH_THE_KIT = (
 
 def main() -> None:
     # The peak memory of a child includes that of the parent at the fork, so this process stays small.
-    for name in ALWAYS + (WITH_THE_KIT if corpus.kit() else ()):
+    for name in ALWAYS + (WITH_THE_KIT if corpus.find_kit() else ()):
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
-    if corpus.kit() is None:
+    if corpus.find_kit() is None:
         print("no reference kit (BERTDATA_REFERENCE_KIT): benchmarks of the text stages were skipped")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import numpy as np
 
-from benchmarks.measure import best_cpu
+from benchmarks.measure import measure_best_cpu
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.columns import Array, cut
 from bertdata.examples.mlm.batch import MlmBatch
@@ -23,7 +23,7 @@ BLOCKS, LONGEST, BATCH, REPEATS = 20_000, 512, 1_000, 3
 LAYOUT = ShardLayout(objective="mlm", max_seq_length=LONGEST, max_predictions_per_seq=77)
 
 
-def made_blocks() -> MlmBatch:
+def make_blocks() -> MlmBatch:
     """Blocks of 128 to 512 random ids."""
     draw = np.random.Generator(np.random.PCG64(1))
     ends = np.cumsum(draw.integers(LONGEST // 4, LONGEST + 1, BLOCKS)).astype(np.uint32)
@@ -80,7 +80,7 @@ def read_theirs(folder: Path, form: str | None) -> int:
     return sum(len(row) for batch in batches for row in batch["input_ids"])
 
 
-def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
+def time_fairseq(blocks: MlmBatch, folder: Path) -> None:
     """Megabytes a second of writing and reading a .bin and its .idx."""
     path, megabytes = folder / "train.bin", 2 * len(blocks.ids) / 1e6
 
@@ -95,8 +95,8 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
             lines = open_lines(file, str(path))
             return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.pieces(4096))
 
-    wrote, found = best_cpu(write, REPEATS), best_cpu(read, REPEATS)
-    blocks_read = best_cpu(lambda: read_ours(folder), REPEATS)
+    wrote, found = measure_best_cpu(write, REPEATS), measure_best_cpu(read, REPEATS)
+    blocks_read = measure_best_cpu(lambda: read_ours(folder), REPEATS)
     print(
         f"fairseq's lines: written {megabytes / wrote:.0f} MB/s, read {megabytes / found:.0f} MB/s, "
         f"as blocks {megabytes / blocks_read:.0f} MB/s"
@@ -105,23 +105,23 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
 
 def main() -> None:
     datasets.disable_progress_bars()
-    blocks = made_blocks()
+    blocks = make_blocks()
     tokens = len(blocks.ids)
     with tempfile.TemporaryDirectory() as place:
         ours, theirs = Path(place, "ours"), Path(place, "theirs")
-        cost = best_cpu(lambda: write_ours(blocks, ours), REPEATS)
-        peer = best_cpu(lambda: write_theirs(blocks, theirs), REPEATS)
+        cost = measure_best_cpu(lambda: write_ours(blocks, ours), REPEATS)
+        peer = measure_best_cpu(lambda: write_theirs(blocks, theirs), REPEATS)
         print(f"written: {tokens / cost / 1e6:.0f} million ids a second, {peer / cost:.1f} times datasets")
         reading: dict[str, Callable[[], int]] = {
             f"datasets, {form or 'rows'}": lambda form=form: read_theirs(ours, form)
             for form in (None, "numpy", "torch", "arrow")
         }
-        cost = best_cpu(lambda: read_ours(ours), REPEATS)
+        cost = measure_best_cpu(lambda: read_ours(ours), REPEATS)
         print(f"read: {tokens / cost / 1e6:.0f} million ids a second")
         for name, read in reading.items():
             assert read() == tokens
-            print(f"  {best_cpu(read, REPEATS) / cost:.1f} times {name}")
-        fairseq_lines(blocks, Path(place))
+            print(f"  {measure_best_cpu(read, REPEATS) / cost:.1f} times {name}")
+        time_fairseq(blocks, Path(place))
 
 
 if __name__ == "__main__":

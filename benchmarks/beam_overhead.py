@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.corpus import long_text, vocabulary
-from benchmarks.measure import command
+from benchmarks.corpus import find_vocabulary, make_long_text
+from benchmarks.measure import measure_command
 
 PARTS = 8
 PART_BYTES = 5_000_000
@@ -20,19 +20,19 @@ ROUNDS = {"mlperf": 3, "nvidia": 1}
 
 def measure(directory: Path, recipe: str) -> tuple[float, float]:
     """Least wall seconds of ``bertdata create --workers 1`` and of the pipeline."""
-    text = long_text(PART_BYTES)
+    text = make_long_text(PART_BYTES)
     inputs = [directory / f"part-{number:05d}" for number in range(PARTS)]
     for path in inputs:
         path.write_bytes(text)
     output = directory / "shards"
-    common = ("--output", str(output), "--vocab", str(vocabulary()), "--recipe", recipe)
+    common = ("--output", str(output), "--vocab", str(find_vocabulary()), "--recipe", recipe)
     names = [str(path) for path in inputs]
     plain = (sys.executable, "-m", "bertdata", "create", *names, "--workers", "1", *common)
     beam = (sys.executable, "-m", "beam_pipelines.prepare", "--input", *names, *common)
     walls: dict[tuple[str, ...], list[float]] = {plain: [], beam: []}
     for _ in range(ROUNDS[recipe]):
         for words, seconds in walls.items():
-            seconds.append(command(*words).wall)
+            seconds.append(measure_command(*words).wall)
             shutil.rmtree(output)
     return min(walls[plain]), min(walls[beam])
 

@@ -21,7 +21,7 @@ ROLES = ("cls=!", "sep=.", "mask=?", "pad=~")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
-def trained() -> dict[str, Any]:
+def train_tokenizer() -> dict[str, Any]:
     """A tokenizer.json of MERGES merges, trained on the benchmarks' text."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -31,12 +31,12 @@ def trained() -> dict[str, Any]:
     trainer = trainers.BpeTrainer(
         vocab_size=MERGES + len(alphabet), min_frequency=1, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator(corpus.text().decode().split("\n"), trainer)
+    tokenizer.train_from_iterator(corpus.read_text().decode().split("\n"), trainer)
     parsed: dict[str, Any] = json.loads(tokenizer.to_str())
     return parsed
 
 
-def ours(parsed: dict[str, Any]) -> Any:
+def make_our_tokenizer(parsed: dict[str, Any]) -> Any:
     """A new tokeniser of ours."""
     from bertdata.records import Vocabulary
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
@@ -48,7 +48,7 @@ def ours(parsed: dict[str, Any]) -> Any:
     return ByteBpeTokenizer(parsed, vocabulary, engine="native")
 
 
-def tiktoken(parsed: dict[str, Any]) -> Any:
+def make_tiktoken(parsed: dict[str, Any]) -> Any:
     """tiktoken with the same merges. Its ids are ranks, so only their number is compared."""
     from tiktoken import Encoding
 
@@ -65,18 +65,18 @@ def report(text: bytes) -> None:
     """Print the figures for a text of sentences, one a line."""
     from tokenizers import Tokenizer
 
-    from benchmarks.tokenizing import cold_and_warm
+    from benchmarks.tokenizing import time_cold_and_warm
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    parsed = trained()
+    parsed = train_tokenizer()
 
     def new() -> Any:
-        tokenizer = ours(parsed)
+        tokenizer = make_our_tokenizer(parsed)
         return lambda: len(tokenizer.encode([text], ["text"]).ids)
 
     documents = [" ".join(part.split("\n")) for part in text.decode().strip("\n").split("\n\n")]
-    seconds = cold_and_warm({"bertdata": new})
-    peers = {"tiktoken": tiktoken(parsed), "tokenizers": Tokenizer.from_str(json.dumps(parsed))}
+    seconds = time_cold_and_warm({"bertdata": new})
+    peers = {"tiktoken": make_tiktoken(parsed), "tokenizers": Tokenizer.from_str(json.dumps(parsed))}
     counts = {
         "bertdata": new()(),
         "tiktoken": sum(len(peers["tiktoken"].encode_ordinary(document)) for document in documents),
@@ -88,7 +88,7 @@ def report(text: bytes) -> None:
         "tiktoken": lambda: [peers["tiktoken"].encode_ordinary(document) for document in documents],
         "tokenizers": lambda: peers["tokenizers"].encode_batch_fast(documents),
     }.items():
-        spent = measure.best_cpu(work, repeats=2)
+        spent = measure.measure_best_cpu(work, repeats=2)
         seconds[name] = spent, spent
     print(f"byte-level BPE of {len(parsed['model']['merges'])} merges, {len(text) / 1e6:.1f} MB, one thread,")
     print("MB a CPU second (and its ratio to bertdata):")
@@ -107,16 +107,18 @@ def report_create(text: bytes) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "part").write_bytes(text)
-        (folder / "tokenizer.json").write_text(json.dumps(trained()))
+        (folder / "tokenizer.json").write_text(json.dumps(train_tokenizer()))
         given = {
-            "WordPiece": ["--vocab", str(corpus.vocabulary())],
+            "WordPiece": ["--vocab", str(corpus.find_vocabulary())],
             "byte-level BPE": [f"--tokenizer={folder / 'tokenizer.json'}", *map("--role={}".format, ROLES)],
         }
         seconds = {}
         for name, flags in given.items():
             words = ["create", str(folder / "part"), *flags, "--objective=mlm", "--workers=1"]
             runs = [
-                measure.command(sys.executable, "-m", "bertdata", *words, f"--output={folder / name}-{run}")
+                measure.measure_command(
+                    sys.executable, "-m", "bertdata", *words, f"--output={folder / name}-{run}"
+                )
                 for run in range(3)
             ]
             seconds[name] = min(cost.cpu for cost in runs)
@@ -127,7 +129,7 @@ def report_create(text: bytes) -> None:
 
 
 def main() -> None:
-    text = corpus.long_text(10_000_000)
+    text = corpus.make_long_text(10_000_000)
     report(text)
     report_create(text)
 

@@ -16,41 +16,41 @@ ROOT = Path(__file__).parent.parent
 WORD = re.compile(rb"[a-zA-Z]{4,}")
 
 
-def kit() -> Path | None:
+def find_kit() -> Path | None:
     """The directory of the reference kit, or None."""
     place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
     return place if place.is_dir() else None
 
 
-def text() -> bytes:
+def read_text() -> bytes:
     """About 2 MB of sentence-per-line Wikipedia text from the kit, else the sample corpus."""
-    if place := kit():
+    if place := find_kit():
         return b"".join((place / "results" / f"part-0000{i}-of-00500").read_bytes() for i in (0, 1))
     return b"".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
 
 
-def vocabulary() -> Path:
+def find_vocabulary() -> Path:
     """The published vocabulary from the kit, else that of the golden files."""
-    if place := kit():
+    if place := find_kit():
         return place / "vocab" / "bert-base-uncased.txt"
     return ROOT / "golden" / "vocab.txt"
 
 
-def long_text(min_bytes: int) -> bytes:
+def make_long_text(min_bytes: int) -> bytes:
     """Text of at least ``min_bytes`` bytes. Words that occur once are changed in every copy."""
-    base = text()
+    base = read_text()
     counts = Counter(WORD.findall(base))
     once = {word for word, count in counts.items() if count == 1}
     copies, size = [base], len(base)
     while size < min_bytes:
-        table = _rotation(len(copies))
+        table = _make_rotation(len(copies))
         copy = WORD.sub(lambda m, t=table: m[0].translate(t) if m[0] in once else m[0], base)
         copies.append(copy)
         size += len(copy)
     return b"".join(copies)
 
 
-def growing_text(min_bytes: int) -> Iterator[bytes]:
+def make_growing_text(min_bytes: int) -> Iterator[bytes]:
     """Yield copies of the text, ``min_bytes`` or more together, with as many distinct words as real text has.
 
     In every copy after the first each word that occurs once in the text is replaced:
@@ -63,7 +63,7 @@ def growing_text(min_bytes: int) -> Iterator[bytes]:
     So n copies have about n ** 0.6 times the distinct words of one, as text8 and fil9 have (the first 100 MB
     and 1 GB of a Wikipedia, with 254,000 and 833,000 distinct words).
     """
-    base = text()
+    base = read_text()
     counts = Counter(WORD.findall(base))
     once = sorted(word for word, number in counts.items() if number == 1)
     replaced = set(once)
@@ -93,7 +93,7 @@ def growing_text(min_bytes: int) -> Iterator[bytes]:
         size += len(changed)
 
 
-def _rotation(places: int) -> bytes:
+def _make_rotation(places: int) -> bytes:
     """A translation table that rotates each letter by so many places of the alphabet."""
     lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
     places %= 26

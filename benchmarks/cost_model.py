@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import corpus, measure
-from benchmarks.examples import create
-from benchmarks.extract import WITH_TEMPLATES, extraction_rate
-from benchmarks.segmenting import copies_of_the_kit, rate
+from benchmarks.examples import run_create
+from benchmarks.extract import WITH_TEMPLATES, measure_extraction_rate
+from benchmarks.segmenting import copy_kit_files, measure_rate
 from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import sort_documents
 from bertdata.tokens.load import load_tokenizer
@@ -40,7 +40,7 @@ class Rates:
     extract: float
     extract_mlperf: float
     segment: float
-    create: float
+    run_create: float
     shuffle: float
     shuffled_per_text: float
 
@@ -62,22 +62,22 @@ CORPORA = (
 
 def measure_rates() -> Rates:
     """Measure the rates of this machine: extraction on a dump with templates, the rest on English."""
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.cost_model: no reference kit; set BERTDATA_REFERENCE_KIT")
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         dump = kit / "dump" / WITH_TEMPLATES
-        extract, extract_mlperf = extraction_rate(dump), extraction_rate(dump, "mlperf")
-        segment = rate(copies_of_the_kit(place), "mlperf")
+        extract, extract_mlperf = measure_extraction_rate(dump), measure_extraction_rate(dump, "mlperf")
+        segment = measure_rate(copy_kit_files(place), "mlperf")
         part = place / "part"
-        text = corpus.long_text(PART_MB * 1_000_000)
+        text = corpus.make_long_text(PART_MB * 1_000_000)
         part.write_bytes(text)
-        making = create(part, place / "shards", "native").cpu
+        making = run_create(part, place / "shards", "native").cpu
         shard_bytes = (place / "shards" / "part.tfrecord").stat().st_size
-    documents = load_tokenizer(str(corpus.vocabulary()), "mlperf", True, None).encode([text], ["part"])
+    documents = load_tokenizer(str(corpus.find_vocabulary()), "mlperf", True, None).encode([text], ["part"])
     records = sort_documents(documents, "part").records
-    shuffling = measure.best_cpu(
+    shuffling = measure.measure_best_cpu(
         lambda: gather_documents([sort_documents(documents, "part").records], wide=False)
     )
     return Rates(
@@ -90,7 +90,7 @@ def measure_rates() -> Rates:
     )
 
 
-def stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, float]]:
+def list_stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, float]]:
     """Name of each stage, its CPU hours, GB written, GB shuffled."""
     text, shards = corpus.text_mb, corpus.text_mb * SHARDS_PER_TEXT
     records = text * rates.shuffled_per_text
@@ -122,7 +122,7 @@ def print_corpus(rates: Rates, wanted: CorpusSize) -> None:
     print(f"\n{wanted.name}")
     print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")
     cpu_hours = shuffled = machine_hours = 0.0
-    for name, cpu, out, moved in stages(rates, wanted):
+    for name, cpu, out, moved in list_stages(rates, wanted):
         disk = out * 1e3 / DISK_MB_S / 3600
         print(f"{name:<32}{cpu:9.2f}{out:9.0f}{moved:10.0f}{cpu / CORES:13.2f}{disk:9.2f}")
         machine_hours += max(cpu / CORES, disk)

@@ -19,7 +19,7 @@ TWICE = 20
 """One hash of so many is that of an earlier text."""
 
 
-def sort(number: int) -> int:
+def sort_hashes(number: int) -> int:
     """Sort so many hashes as segment does. Returns how many duplicates it found."""
     with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
         for record in range(number):
@@ -31,7 +31,7 @@ def sort(number: int) -> int:
 
 def show_sorting() -> None:
     for number in (MILLION, 10 * MILLION):
-        cost = measure.command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
+        cost = measure.measure_command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
         print(
             f"{number:>10,} hashes, {number * HASHED.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
             f"{cost.megabytes:.0f} MB of memory"
@@ -40,11 +40,11 @@ def show_sorting() -> None:
 
 def show_search() -> None:
     """The search of a text for the n-grams of an evaluation set that it does not hold."""
-    text = corpus.long_text(1 << 24)
+    text = corpus.make_long_text(1 << 24)
     texts, ngrams = text.split(b"\n\n"), Ngrams(13)
-    for one in corpus.text().decode().split("\n\n"):
+    for one in corpus.read_text().decode().split("\n\n"):
         ngrams.add(" ".join(reversed(one.split())), 0)
-    seconds = measure.best_cpu(lambda: [ngrams.find(one) for one in texts])
+    seconds = measure.measure_best_cpu(lambda: [ngrams.find(one) for one in texts])
     size = sum(map(len, texts))
     print(f"search for {len(ngrams):,} n-grams of 13 words: {size / 1e6 / seconds:.0f} MB a CPU second")
 
@@ -58,7 +58,7 @@ def main() -> None:
         show_search()
         return
     start = time.perf_counter()
-    print(f"{sort(number):,} duplicates, {time.perf_counter() - start:.1f} s")
+    print(f"{sort_hashes(number):,} duplicates, {time.perf_counter() - start:.1f} s")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ PART_BYTES = 4_000_000
 BATCH, LENGTH, PREDICTIONS = 64, 128, 20
 
 
-def theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
+def load_theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
     loader: Any = DataLoader(
         examples,  # type: ignore[arg-type] # a list is a dataset
         sampler=RandomSampler(examples),
@@ -44,7 +44,7 @@ def theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
     return sum(len(batch["input_ids"]) for batch in loader)
 
 
-def ours(directory: str, masking: str, rows: bool) -> int:
+def load_ours(directory: str, masking: str, rows: bool) -> int:
     """The examples of one epoch, in padded rows or in flat batches."""
     config = Config.of(train_data=directory, masking=masking)
     data = for_training(config, open_configured(config, directory))
@@ -62,7 +62,7 @@ def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
     return int(masker.mask(ids.copy(), starts, lengths, draws).counts.sum())
 
 
-def kernel_rate(directory: str, settings: MaskingSettings) -> float:
+def measure_kernel_rate(directory: str, settings: MaskingSettings) -> float:
     """Masks a CPU second."""
     data = open_dataset(directory)
     batches = list(data.run(range(data.examples)))
@@ -75,9 +75,9 @@ def kernel_rate(directory: str, settings: MaskingSettings) -> float:
         numbers=np.arange(count, dtype=np.uint64),
         rates=np.full(count, 0.15),
     )
-    masker = make_masker(load_vocabulary(str(corpus.vocabulary()), "mlperf"), settings)
+    masker = make_masker(load_vocabulary(str(corpus.find_vocabulary()), "mlperf"), settings)
     work = partial(mask_all, masker, ids, lengths, draws)
-    return work() / measure.best_cpu(work)
+    return work() / measure.measure_best_cpu(work)
 
 
 def main() -> None:
@@ -85,17 +85,17 @@ def main() -> None:
     torch.set_num_threads(1)
     rates = {}
     with tempfile.TemporaryDirectory() as place:
-        part, vocabulary = Path(place, "part"), str(corpus.vocabulary())
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part, vocabulary = Path(place, "part"), str(corpus.find_vocabulary())
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         words = ["--vocab", vocabulary, "--recipe", "nvidia", "--phase", "1", "--format", "tfrecord"]
         for name, more in (("static", ()), ("dynamic", ("--no-masks",))):
             output = str(Path(place, name))
-            measure.command(
+            measure.measure_command(
                 sys.executable, "-m", "bertdata", "create", str(part), "--output", output, *words, *more
             )
             for form, rows in (("rows", True), ("flat", False)):
-                work = partial(ours, output, name, rows)
-                rates[f"{name} masks, {form}"] = work() / measure.best_cpu(work)
+                work = partial(load_ours, output, name, rows)
+                rates[f"{name} masks, {form}"] = work() / measure.measure_best_cpu(work)
         unmasked = open_dataset(str(Path(place, "dynamic")))
         examples = [
             {
@@ -106,11 +106,13 @@ def main() -> None:
             for one in batch.examples()
         ]
         collator = DataCollatorForLanguageModeling(BertTokenizerFast(vocabulary), mlm_probability=0.15)
-        work = partial(theirs, examples, collator)
-        rates["Hugging Face's collator"] = peer = work() / measure.best_cpu(work, repeats=2)
+        work = partial(load_theirs, examples, collator)
+        rates["Hugging Face's collator"] = peer = work() / measure.measure_best_cpu(work, repeats=2)
         kernels = {
-            "pieces": kernel_rate(str(Path(place, "dynamic")), MaskingSettings(max_predictions_per_seq=20)),
-            "whole words": kernel_rate(
+            "pieces": measure_kernel_rate(
+                str(Path(place, "dynamic")), MaskingSettings(max_predictions_per_seq=20)
+            ),
+            "whole words": measure_kernel_rate(
                 str(Path(place, "dynamic")),
                 MaskingSettings(max_predictions_per_seq=20, whole_word_mask=True),
             ),

@@ -45,13 +45,13 @@ MODELS: dict[str, tuple[ModelConfig, int, float]] = {
 CORPORA = {"100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10}
 
 
-def operations_of_token(shape: ModelConfig, length: int, masked: float) -> float:
+def count_token_operations(shape: ModelConfig, length: int, masked: float) -> float:
     """Operations of a token in a full row, forward and backward."""
     lengths, rows = np.full(16, length), 16
     return PASSES * forward_operations(lengths, round(rows * length * masked), shape) / (rows * length)
 
 
-def hours(tokens: float, each: float, rate: float) -> str:
+def format_hours(tokens: float, each: float, rate: float) -> str:
     """The time in words."""
     seconds = tokens * each / rate
     if seconds < 5400:
@@ -60,15 +60,15 @@ def hours(tokens: float, each: float, rate: float) -> str:
 
 
 def main() -> None:
-    processor = SEQUENCES * 128 * operations_of_token(MEASURED, 128, 20 / 128)
+    processor = SEQUENCES * 128 * count_token_operations(MEASURED, 128, 20 / 128)
     cards = {**{name: SHARE * peak for name, peak in PEAKS.items()}, "one core": processor}
     print(f"| model | text | tokens | GFLOP a token | {' | '.join(cards)} |")
     print(f"|{'---|' * (4 + len(cards))}")
     for name, (shape, length, masked) in MODELS.items():
-        each = operations_of_token(shape, length, masked)
+        each = count_token_operations(shape, length, masked)
         for text, size in CORPORA.items():
             tokens = size / BYTES
-            times = " | ".join(hours(tokens, each, rate) for rate in cards.values())
+            times = " | ".join(format_hours(tokens, each, rate) for rate in cards.values())
             print(f"| {name} | {text} | {tokens / 1e6:,.0f} million | {each / 1e9:.2f} | {times} |")
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median
 
 import bertdata
-from benchmarks.corpus import kit
-from benchmarks.measure import Cost, command
+from benchmarks.corpus import find_kit
+from benchmarks.measure import Cost, measure_command
 
 WITHOUT_TEMPLATES = "enwiki-p10-p30302-shortened.xml.bz2"
 WITH_TEMPLATES = "ltgwiki-smallwiki.xml.bz2"
@@ -41,18 +41,18 @@ def write_repeated(once: Path, dump: Path, copies: int) -> int:
     return len(xml) + (copies - 1) * (stop - start)
 
 
-def ours(dump: Path, extractor: str, workers: int = 1) -> Cost:
+def run_ours(dump: Path, extractor: str, workers: int = 1) -> Cost:
     """The cost of our command."""
     with tempfile.TemporaryDirectory() as directory:
         flags = ["--extractor", extractor, "--workers", str(workers), "--date", _DAY, "--output", directory]
-        return command(sys.executable, "-m", "bertdata", "extract", str(dump), *flags)
+        return measure_command(sys.executable, "-m", "bertdata", "extract", str(dump), *flags)
 
 
-def theirs(dump: Path) -> Cost:
+def run_theirs(dump: Path) -> Cost:
     """The cost of wikiextractor's command with one process for the articles."""
     with tempfile.TemporaryDirectory() as directory:
         words = ["-m", "wikiextractor.WikiExtractor", str(dump), "-o", directory, "--processes", "1", "-q"]
-        return command(sys.executable, *words)
+        return measure_command(sys.executable, *words)
 
 
 def write_one_page(dump: Path, page: Path) -> None:
@@ -62,31 +62,31 @@ def write_one_page(dump: Path, page: Path) -> None:
     page.write_bytes(xml[:start] + xml[stop:])
 
 
-def extraction_rate(dump: Path, extractor: str = "3.1.0", *, packed: bool = True) -> float:
+def measure_extraction_rate(dump: Path, extractor: str = "3.1.0", *, packed: bool = True) -> float:
     """MB of XML a CPU second of our command, less what a dump of one page costs."""
     with tempfile.TemporaryDirectory() as directory:
         page, whole = Path(directory) / "page.xml", Path(directory) / f"dump.xml{'.bz2' if packed else ''}"
         write_one_page(dump, page)
         megabytes = write_repeated(dump, whole, copies=1) / 1e6
-        rounds = [(ours(page, extractor).cpu, ours(whole, extractor).cpu) for _ in range(ROUNDS)]
+        rounds = [(run_ours(page, extractor).cpu, run_ours(whole, extractor).cpu) for _ in range(ROUNDS)]
     start, cpu = (min(costs) for costs in zip(*rounds, strict=True))
     return megabytes / (cpu - start)
 
 
-def wikiextractor_rate(dump: Path) -> float:
+def measure_wikiextractor_rate(dump: Path) -> float:
     """MB of XML a CPU second of wikiextractor's whole command."""
-    return len(bz2.decompress(dump.read_bytes())) / 1e6 / theirs(dump).cpu
+    return len(bz2.decompress(dump.read_bytes())) / 1e6 / run_theirs(dump).cpu
 
 
 def print_commands(dump: Path) -> None:
     """Whole commands with one worker, in turn."""
-    rounds = [(theirs(dump), *(ours(dump, name) for name in EXTRACTORS)) for _ in range(ROUNDS)]
+    rounds = [(run_theirs(dump), *(run_ours(dump, name) for name in EXTRACTORS)) for _ in range(ROUNDS)]
     peer, *costs = (min(cost.cpu for cost in runs) for runs in zip(*rounds, strict=True))
     print(f"{dump.name}, one worker, CPU seconds of the whole command")
     print(f"  {'wikiextractor 3.1.0':24} {peer:6.3f} s")
     for name, cpu in zip(EXTRACTORS, costs, strict=True):
         print(f"  {'bertdata, ' + name:24} {cpu:6.3f} s {peer / cpu:6.1f} times as fast")
-        from_bz2, from_xml = (extraction_rate(dump, name, packed=packed) for packed in (True, False))
+        from_bz2, from_xml = (measure_extraction_rate(dump, name, packed=packed) for packed in (True, False))
         print(f"  {'':24} MB of XML a CPU second: {from_bz2:.0f} from bz2, {from_xml:.0f} from plain XML")
 
 
@@ -96,7 +96,7 @@ def print_repeated(dump: Path, copies: int, directory: Path) -> None:
     megabytes = write_repeated(dump, packed, copies) / 1e6
     print(f"{dump.name}, pages repeated {copies} times: {megabytes:.0f} MB of XML; {os.cpu_count()} cores")
     for name in EXTRACTORS:
-        pairs = [(ours(packed, name), ours(packed, name, 2)) for _ in range(PAIRS)]
+        pairs = [(run_ours(packed, name), run_ours(packed, name, 2)) for _ in range(PAIRS)]
         times = median(one.wall / two.wall for one, two in pairs)
         peak = max(cost.megabytes for pair in pairs for cost in pair)
         print(f"  {name:8} two workers {times:.2f} times as fast as one; peak memory {peak:.0f} MB")
@@ -105,7 +105,7 @@ def print_repeated(dump: Path, copies: int, directory: Path) -> None:
 def main() -> None:
     """Print the figures."""
     compileall.compile_dir(str(Path(bertdata.__file__).parent), quiet=2)  # as an installed package is
-    place = kit()
+    place = find_kit()
     if place is None:
         sys.exit("benchmarks.extract: no reference kit; set BERTDATA_REFERENCE_KIT")
     copies = int(sys.argv[1]) if len(sys.argv) > 1 else 50

@@ -32,7 +32,7 @@ PAD, MASK, SHARE = 1, TOKENS - 1, 0.15
 SEED, EPOCH = 1, 1
 
 
-def vocabulary() -> Vocabulary:
+def make_vocabulary() -> Vocabulary:
     """RoBERTa's layout, where two of three pieces begin a word."""
     words = ["\u0120piece" if token % 3 else "piece" for token in range(TOKENS)]
     return Vocabulary(
@@ -50,14 +50,14 @@ def vocabulary() -> Vocabulary:
     )
 
 
-def blocks() -> Array:
+def make_blocks() -> Array:
     """Blocks of random ids between <s> and </s>."""
     ids = np.random.RandomState(7).randint(4, MASK, (BLOCKS, LENGTH)).astype(np.int32)
     ids[:, 0], ids[:, -1] = 0, 2
     return ids
 
 
-def theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
+def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
     """The masks of all blocks, each drawn for its target and again for its source."""
     count = 0
     for number, block in enumerate(ids):
@@ -96,7 +96,7 @@ def mask_block(block: Array, stream: object, weights: Array, begins: Array | Non
     return made
 
 
-def ours(ids: Array, masker: FairseqMasker) -> int:
+def mask_ours(ids: Array, masker: FairseqMasker) -> int:
     """The masks of all blocks."""
     lengths = np.full(BLOCKS, LENGTH, np.int32)
     starts = np.arange(BLOCKS, dtype=np.int64) * LENGTH
@@ -105,7 +105,7 @@ def ours(ids: Array, masker: FairseqMasker) -> int:
     return int(masker.mask(ids.reshape(-1).copy(), starts, lengths, draws).counts.sum())
 
 
-def digest(ids: Array, masker: FairseqMasker) -> str:
+def compute_digest(ids: Array, masker: FairseqMasker) -> str:
     """The md5 of all sources and targets, as fairseq_original makes it."""
     made, lengths = ids.copy(), np.full(BLOCKS, LENGTH, np.int32)
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
@@ -126,7 +126,9 @@ def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: 
     command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     for name, found in json.loads(done.stdout.splitlines()[-1]).items():
-        assert found["md5"] == digest(blocks(), maskers[name]), f"{name}: fairseq gives other ids"
+        assert found["md5"] == compute_digest(make_blocks(), maskers[name]), (
+            f"{name}: fairseq gives other ids"
+        )
         theirs = BLOCKS * LENGTH / found["seconds"] / 1e6
         print(
             f"  fairseq 0.12.2 itself, {name}: {theirs:.2f}, the same ids: {rates[name] / theirs:.0f} times"
@@ -139,7 +141,7 @@ def main() -> None:
     python = parser.parse_args().peer_python
     maskers: dict[str, FairseqMasker] = {}
     own_rates: dict[str, float] = {}
-    ids, known = blocks(), vocabulary()
+    ids, known = make_blocks(), make_vocabulary()
     weights = np.ones(TOKENS)
     weights[:4] = 0
     weights /= weights.sum()
@@ -150,10 +152,10 @@ def main() -> None:
             settings = MaskingSettings(max_predictions_per_seq=0, whole_word_mask=whole)
             masker = make_fairseq_masker(known, settings, layout, release)
             begins = np.frombuffer(find_word_begins(known), np.uint8) if whole else None
-            peer, own = partial(theirs, ids, release, weights, begins), partial(ours, ids, masker)
+            peer, own = partial(mask_theirs, ids, release, weights, begins), partial(mask_ours, ids, masker)
             masks = peer(), own()
             assert masks[0] == masks[1] or release == "fairseq", masks
-            rates = [ids.size / measure.best_cpu(work) / 1e6 for work in (peer, own)]
+            rates = [ids.size / measure.measure_best_cpu(work) / 1e6 for work in (peer, own)]
             ratio = rates[1] / rates[0]
             unit = "words" if whole else "ids"
             name = f"{release}, {unit}"

@@ -11,7 +11,7 @@ from itertools import islice
 
 import torch
 
-from benchmarks.training import cpu_seconds, ours
+from benchmarks.training import make_our_step, measure_cpu_seconds
 from bertdata.records import ShardLayout
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.examples import Rows
@@ -42,21 +42,21 @@ def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str,
     return {name: [batches[number] for number in chosen] for name, batches in drawn.items()}
 
 
-def step_seconds(batches: dict[str, list[Batch]], batch_size: int, compiled: bool) -> dict[str, float]:
+def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool) -> dict[str, float]:
     """CPU seconds of a step, by the form of its batch."""
-    steps = {name: ours(batch_size, compiled=compiled) for name in batches}
+    steps = {name: make_our_step(batch_size, compiled=compiled) for name in batches}
     for name, step in steps.items():
         step(batches[name][0])
     least: dict[str, list[float]] = {name: [float("inf")] * len(found) for name, found in batches.items()}
     for _ in range(ROUNDS):
         for number in range(len(batches["flat"])):
             for name, step in steps.items():
-                spent = cpu_seconds(step, batches[name][number])
+                spent = measure_cpu_seconds(step, batches[name][number])
                 least[name][number] = min(least[name][number], spent)
     return {name: sum(seconds) / len(seconds) for name, seconds in least.items()}
 
 
-def mean_tokens(batches: Sequence[Batch]) -> float:
+def compute_mean_tokens(batches: Sequence[Batch]) -> float:
     """Tokens of a flat batch on average, without the budget's padding."""
     return sum(batch.tokens for batch in batches if isinstance(batch, FlatBatch)) / len(batches)
 
@@ -68,10 +68,10 @@ def main() -> None:
         length, masks = map(int, name.split("/"))
         layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
         batches = find_batches(layout, batch_size, fill)
-        tokens = mean_tokens(batches["flat"])
+        tokens = compute_mean_tokens(batches["flat"])
         real = tokens / (batch_size * length)
         for compiled in (False, True):
-            seconds = step_seconds(batches, batch_size, compiled)
+            seconds = time_steps(batches, batch_size, compiled)
             how = "compiled" if compiled else "eager"
             print(
                 f"  {name}, batch {batch_size}, fill {real:.2f}, {how}: flat {seconds['flat']:.2f} s a step, "

@@ -15,29 +15,29 @@ from benchmarks import corpus, measure
 WANTED = 2
 
 
-def create(parts: list[Path], output: Path) -> None:
-    words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(corpus.vocabulary())]
-    measure.command(sys.executable, "-m", "bertdata", *words, "--recipe", "nvidia", "--phase", "1")
+def create_shards(parts: list[Path], output: Path) -> None:
+    words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(corpus.find_vocabulary())]
+    measure.measure_command(sys.executable, "-m", "bertdata", *words, "--recipe", "nvidia", "--phase", "1")
 
 
-def train(place: Path) -> measure.Cost:
+def run_training(place: Path) -> measure.Cost:
     """The cost of the whole command, evaluation included."""
     data = ["--train-data", str(place / "train"), "--eval-data", str(place / "eval")]
     how = ["--config", "tiny", "--checkpoint-every", "0"]
     words = [sys.executable, "-m", "trainer", "pretrain", *how, *data, "--output-dir", str(place / "run")]
-    return measure.command(*words)
+    return measure.measure_command(*words)
 
 
 def main() -> None:
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.learning: no reference kit; set BERTDATA_REFERENCE_KIT")
     results = kit / "results"
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        create(sorted(results.glob("part-*")), place / "train")
-        create([results / "eval.txt"], place / "eval")
-        cost = train(place)
+        create_shards(sorted(results.glob("part-*")), place / "train")
+        create_shards([results / "eval.txt"], place / "eval")
+        cost = run_training(place)
         with (place / "run" / "evaluation.csv").open(encoding="utf-8") as file:
             *_, last = csv.DictReader(file)
     accuracy, guess = float(last["masked_lm_accuracy"]), float(last["most_frequent_accuracy"])

@@ -53,13 +53,13 @@ class OneByOne(Dataset[list[torch.Tensor]]):
         return [ids, segments, mask, labelled, following]
 
 
-def theirs(path: str) -> int:
+def load_theirs(path: str) -> int:
     data = OneByOne(path, 20)
     loader: Any = DataLoader(data, sampler=RandomSampler(data), batch_size=BATCH, drop_last=True)
     return sum(len(batch[0]) for batch in loader)
 
 
-def ours(directory: str, rows: bool) -> int:
+def load_ours(directory: str, rows: bool) -> int:
     """The examples of one epoch, in padded rows or in flat batches."""
     data = open_dataset(directory)
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
@@ -70,7 +70,7 @@ def ours(directory: str, rows: bool) -> int:
     return count
 
 
-def waiting(directory: str) -> float:
+def measure_waiting(directory: str) -> float:
     """Seconds that all steps waited for their flat batches, at 5 ms a step (12,800 examples a second)."""
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
@@ -86,19 +86,21 @@ def main() -> None:
     rates = {}
     with tempfile.TemporaryDirectory() as place:
         part = Path(place, "part")
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         for container in ("hdf5", "tfrecord", "parquet"):
             output = str(Path(place, container))
-            words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
-            measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", output,
+            words = ["--vocab", str(corpus.find_vocabulary()), "--recipe", "nvidia", "--phase", "1"]
+            measure.measure_command(sys.executable, "-m", "bertdata", "create", str(part), "--output", output,
                             *words, "--format", container)  # fmt: skip
             for form, rows in (("rows", True), ("flat", False)):
-                work = partial(ours, output, rows)
+                work = partial(load_ours, output, rows)
                 examples = work()
-                rates[f"{container}, {form}"] = examples / measure.best_cpu(work)
+                rates[f"{container}, {form}"] = examples / measure.measure_best_cpu(work)
         shard = str(Path(place, "hdf5", "part.hdf5"))
-        rates["NVIDIA's pattern, hdf5"] = theirs(shard) / measure.best_cpu(lambda: theirs(shard), repeats=2)
-        waited = waiting(str(Path(place, "tfrecord")))
+        rates["NVIDIA's pattern, hdf5"] = load_theirs(shard) / measure.measure_best_cpu(
+            lambda: load_theirs(shard), repeats=2
+        )
+        waited = measure_waiting(str(Path(place, "tfrecord")))
     slowest = rates["NVIDIA's pattern, hdf5"]
     print(f"loading {examples} examples of 128 ids in batches of {BATCH}, examples a second and core:")
     for name, rate in rates.items():

@@ -20,7 +20,7 @@ TWIN_BYTES = 500_000
 REPEATS = 7
 
 
-def cost(make: Callable[[], MadeExamples]) -> float:
+def measure_cost(make: Callable[[], MadeExamples]) -> float:
     """CPU nanoseconds a token of making all examples and gathering their batches."""
     start = time.process_time()
     examples = make()
@@ -31,11 +31,11 @@ def cost(make: Callable[[], MadeExamples]) -> float:
 
 def main() -> None:
     dialect = find_dialect("mlperf")
-    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True)
 
     def documents(size: int) -> Documents:
-        return tokenizer.encode([corpus.long_text(size)], ["text"])
+        return tokenizer.encode([corpus.make_long_text(size)], ["text"])
 
     text = documents(TEXT_BYTES)
     for passes, length in ((1, 512), (10, 512), (1, 64)):
@@ -50,14 +50,14 @@ def main() -> None:
         costs: dict[str, list[float]] = {name: [] for name in makers}
         for _ in range(REPEATS):  # in turns, so that a busy machine slows them all
             for name, make in makers.items():
-                costs[name].append(cost(make))
+                costs[name].append(measure_cost(make))
         best = {name: min(found) for name, found in costs.items()}
         told = ", ".join(f"{name} {found:.1f} ({found / best['bert']:.2f})" for name, found in best.items())
         print(f"nanoseconds a token (times bert's), passes {passes}, {length} ids: {told}")
     short = documents(TWIN_BYTES)
     native, python = (
         min(
-            cost(lambda engine=engine: make_blocks(short, vocabulary, MlmSettings(), engine))
+            measure_cost(lambda engine=engine: make_blocks(short, vocabulary, MlmSettings(), engine))
             for _ in range(3)
         )
         for engine in ("native", "python")

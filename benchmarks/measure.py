@@ -17,7 +17,7 @@ class Cost:
     megabytes: float
 
 
-def command(*words: str) -> Cost:
+def measure_command(*words: str) -> Cost:
     """Run the command and return its cost with all its children. Exit with a message where it fails."""
     start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -28,7 +28,7 @@ def command(*words: str) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
-def best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
+def measure_best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
     """Least CPU seconds of this process over the repeats: other work on the machine only adds to them."""
     seconds = []
     for _ in range(repeats):

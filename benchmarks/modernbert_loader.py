@@ -35,7 +35,7 @@ SHAPES = ((128, 64, 8), (512, 64, 8), (1024, 96, 12))
 Search = Callable[[Array, int], int]
 
 
-def best_fit(room: Array, length: int) -> int:
+def find_best_fit(room: Array, length: int) -> int:
     """The row with the least room that is enough, -1 for none."""
     found, least = -1, 1 << 62
     for row in range(len(room)):
@@ -134,17 +134,19 @@ class OriginalSteps:
         return np.where(replaced, words, ids), labels
 
 
-def rate_of(make: Callable[[], Iterator[dict[str, Any]]]) -> float:
+def measure_rate(make: Callable[[], Iterator[dict[str, Any]]]) -> float:
     """Million tokens a CPU second."""
     tokens = sum(int(batch["attention_mask"].sum()) for batch in make())
-    return tokens / measure.best_cpu(lambda: deque(make(), maxlen=0)) / 1e6
+    return tokens / measure.measure_best_cpu(lambda: deque(make(), maxlen=0)) / 1e6
 
 
-def stored(directory: str) -> StoredSequences:
+def open_stored_sequences(directory: str) -> StoredSequences:
     return StoredSequences(open_dataset(directory).opened)
 
 
-def ours(sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int, int]) -> ModernBertLoader:
+def make_our_loader(
+    sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int, int]
+) -> ModernBertLoader:
     length, batch, micro = shape
     settings = ModernBertSettings(
         max_seq_len=length,
@@ -167,14 +169,14 @@ def check_equal(found: Iterator[dict[str, Any]], wanted: Iterator[dict[str, Any]
 
 
 def main() -> None:
-    search, compiled = best_fit, "plain Python"
+    search, compiled = find_best_fit, "plain Python"
     if find_spec("numba"):
         import numba
 
-        search, compiled = numba.njit(best_fit), f"numba {numba.__version__}"
+        search, compiled = numba.njit(find_best_fit), f"numba {numba.__version__}"
     with tempfile.TemporaryDirectory() as place:
-        part, vocabulary = Path(place, "part"), corpus.vocabulary()
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part, vocabulary = Path(place, "part"), corpus.find_vocabulary()
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         words = vocabulary.read_text(encoding="utf-8").split("\n")
         ids = words.index("[MASK]"), words.index("[PAD]")
         print(
@@ -185,21 +187,27 @@ def main() -> None:
             kind = ["--objective", "mlm", "--no-masks", "--blocks", "eos", "--max-seq-length", str(shape[0])]
             kind = kind if shape[0] < 512 else [word for word in kind if word not in ("--blocks", "eos")]
             create = [sys.executable, "-m", "bertdata", "create", str(part), "--output", output]
-            measure.command(*create, "--vocab", str(vocabulary), "--format", "mds", *kind)
+            measure.measure_command(*create, "--vocab", str(vocabulary), "--format", "mds", *kind)
             examples = [np.array(one.ids, np.int64) for one in open_dataset(output)]
-            sequences = stored(output)
-            check_equal(ours(sequences, shape, ids), OriginalSteps(examples, shape, ids).batches(search))
+            sequences = open_stored_sequences(output)
+            check_equal(
+                make_our_loader(sequences, shape, ids), OriginalSteps(examples, shape, ids).batches(search)
+            )
             peers = {"from memory": examples}
             if find_spec("streaming"):
                 peers["from MDS"] = SequencesOfMds(examples, f"{output}-mds")  # type: ignore[assignment]
-            rate = rate_of(lambda given=sequences, of=shape: ours(given, of, ids))
-            whole = rate_of(lambda path=output, of=shape: ours(stored(path), of, ids))
+            rate = measure_rate(lambda given=sequences, of=shape: make_our_loader(given, of, ids))
+            whole = measure_rate(
+                lambda path=output, of=shape: make_our_loader(open_stored_sequences(path), of, ids)
+            )
             print(
                 f"  {len(examples)} sequences of up to {shape[0]} ids, batches of {shape[1]} in "
                 f"{shape[1] // shape[2]} rows: {rate:.1f} million ({whole:.1f})"
             )
             for name, given in peers.items():
-                peer = rate_of(lambda given=given, of=shape: OriginalSteps(given, of, ids).batches(search))
+                peer = measure_rate(
+                    lambda given=given, of=shape: OriginalSteps(given, of, ids).batches(search)
+                )
                 ratios = f"ours {rate / peer:.1f} times ({whole / peer:.1f}; wanted: 5)"
                 print(f"    theirs {name}: {peer:.1f} million; {ratios}")
 

@@ -34,16 +34,16 @@ class Plain(Cpu):
     fused_step = False
 
 
-def model_with_gradients(shape: dict[str, int]) -> BertForPreTraining:
+def make_model(shape: dict[str, int]) -> BertForPreTraining:
     model = BertForPreTraining(ModelConfig(vocab_size=30522, **shape))
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)
     return model
 
 
-def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
+def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
     config = Config.of(optimiser=OPTIMISER, precision=precision)
-    model = model_with_gradients(shape)
+    model = make_model(shape)
     step = make_optimiser_step(config, kind(config), model.named_parameters())
     if kind is Plain:
         assert isinstance(step, SkippingOptimiserStep)
@@ -52,9 +52,9 @@ def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[],
     return lambda: step.take(gradients, 1e-3, 1)
 
 
-def before(shape: dict[str, int]) -> Callable[[], None]:
+def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
     """LAMB in operations on lists of about four million elements."""
-    model, preset = model_with_gradients(shape), find("optimiser", OPTIMISER)
+    model, preset = make_model(shape), find("optimiser", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())
     moments = {weight: (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in model.parameters()}
     number = 0
@@ -99,10 +99,10 @@ def before(shape: dict[str, int]) -> Callable[[], None]:
 def main() -> None:
     torch.set_num_threads(1)
     shape = LARGE if "--large" in sys.argv else SMALL
-    forms = {"before": before(shape), "fused, fp32": ours(Cpu, shape, "fp32")}
-    forms["fused, bf16 (bad updates skipped)"] = ours(Cpu, shape, "bf16")
+    forms = {"before": make_former_step(shape), "fused, fp32": make_our_step(Cpu, shape, "fp32")}
+    forms["fused, bf16 (bad updates skipped)"] = make_our_step(Cpu, shape, "bf16")
     if "--compiled" in sys.argv:
-        forms["plain operations, compiled, bf16"] = ours(Plain, shape, "bf16")
+        forms["plain operations, compiled, bf16"] = make_our_step(Plain, shape, "bf16")
     least = dict.fromkeys(forms, math.inf)
     for number in range(ROUNDS + 1):
         for name, step in forms.items():

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from benchmarks import corpus
-from benchmarks.training import cpu_seconds, ours
+from benchmarks.training import make_our_step, measure_cpu_seconds
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.columns import Array
 from bertdata.packing.methods import plan_packs
@@ -81,7 +81,7 @@ def draw_lengths(counts: list[int] | None) -> Array:
     return 1 + np.searchsorted(shares, random_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
 
 
-def single_examples(lengths: Array) -> OpenedDataset:
+def make_single_examples(lengths: Array) -> OpenedDataset:
     """A dataset of examples of these lengths, each a row."""
     data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     assert isinstance(data, GeneratedData)
@@ -91,7 +91,7 @@ def single_examples(lengths: Array) -> OpenedDataset:
     return KnownLengths(**given, known=known, row_ends={})
 
 
-def packed_examples(plan: PackPlan) -> OpenedDataset:
+def make_packed_examples(plan: PackPlan) -> OpenedDataset:
     """A dataset of examples of the plan's lengths, in its rows. They are dealt to the files in turn."""
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
     order = np.argsort(random_numbers(len(rows), "rows"))
@@ -133,42 +133,42 @@ class RowKind:
         return found
 
 
-def computed(batch: Batch) -> int:
+def count_computed_tokens(batch: Batch) -> int:
     """The tokens that the model computes."""
     return batch.input_ids.numel()
 
 
-def real(batch: Batch) -> int:
+def count_real_tokens(batch: Batch) -> int:
     """The tokens that are no padding."""
     return int(batch.lengths().sum())
 
 
-def sequences(batch: Batch) -> int:
+def count_sequences(batch: Batch) -> int:
     return int((batch.next_sentence_labels >= 0).sum())
 
 
-def typical(batches: list[Batch]) -> list[Batch]:
+def choose_typical(batches: list[Batch]) -> list[Batch]:
     """Batches at equal quantiles of their tokens: from bins they differ in width."""
-    rising = sorted(batches, key=computed)
+    rising = sorted(batches, key=count_computed_tokens)
     return [rising[(2 * number + 1) * len(rising) // (2 * BATCHES)] for number in range(BATCHES)]
 
 
 def compare_steps(kinds: dict[str, RowKind]) -> None:
     """Print padding, and CPU time of a step over its real tokens, of each kind. The first is the peer."""
     counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
-    drawn = {name: typical(batches) for name, batches in counted.items()}
-    steps = {name: ours(kinds[name].batch_size, compiled=False) for name in kinds}
+    drawn = {name: choose_typical(batches) for name, batches in counted.items()}
+    steps = {name: make_our_step(kinds[name].batch_size, compiled=False) for name in kinds}
     least = {name: [float("inf")] * BATCHES for name in kinds}
     for name, step in steps.items():
         step(drawn[name][0])
     for _ in range(ROUNDS):
         for number in range(BATCHES):
             for name, step in steps.items():
-                least[name][number] = min(least[name][number], cpu_seconds(step, drawn[name][number]))
-    each = {name: sum(least[name]) / sum(map(real, drawn[name])) for name in kinds}
+                least[name][number] = min(least[name][number], measure_cpu_seconds(step, drawn[name][number]))
+    each = {name: sum(least[name]) / sum(map(count_real_tokens, drawn[name])) for name in kinds}
     peer = next(iter(each.values()))
     for name, batches in counted.items():
-        padding = 1 - sum(map(real, batches)) / sum(map(computed, batches))
+        padding = 1 - sum(map(count_real_tokens, batches)) / sum(map(count_computed_tokens, batches))
         print(
             f"  {name}: padding {100 * padding:.2f} %, {1e6 * each[name]:.0f} us of CPU a token, "
             f"{peer / each[name]:.2f} times as fast as {next(iter(each))}",
@@ -184,7 +184,7 @@ def compare_loaders(kinds: dict[str, RowKind]) -> None:
             loader = kind.load()
             next(loader)
             start = time.process_time()
-            found = sum(sequences(update.batches[0]) for update in islice(loader, LOADED))
+            found = sum(count_sequences(update.batches[0]) for update in islice(loader, LOADED))
             least[name] = min(least[name], (time.process_time() - start) / found)
             loader.close()
     for name, seconds in least.items():
@@ -213,13 +213,13 @@ def main() -> None:
     parser.add_argument("--lengths", help="JSON of lists by name; item i counts sequences of i + 1 tokens")
     parser.add_argument("--name", default="wikipedia_512", help="name of the list")
     given = parser.parse_args()
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     path = given.lengths or (kit and kit / "packing" / "histograms.json")
     counts = json.loads(Path(path).read_text(encoding="utf-8"))[given.name] if path else None
     torch.set_num_threads(1)
     lengths = draw_lengths(counts)
     plan = plan_packs(np.bincount(lengths, minlength=LAYOUT.max_seq_length + 1).astype(np.int64), most=3)
-    single, packed = single_examples(lengths), packed_examples(plan)
+    single, packed = make_single_examples(lengths), make_packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
         "padded rows": RowKind(Rows(single), True, SEQUENCES),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.corpus import ROOT, make_parts
-from benchmarks.measure import command
+from benchmarks.measure import measure_command
 
 PARTS = 16
 PART_BYTES = 2_000_000
@@ -30,7 +30,7 @@ def make_dataset(place: Path, examples: int, length: int) -> Path:
     while True:
         words = ("create", *parts, "--output", str(output), "--vocab", str(ROOT / "golden" / "vocab.txt"))
         sizes = ("--max-seq-length", str(length), "--max-predictions-per-seq", str(round(length * 0.15)))
-        command(sys.executable, "-m", "bertdata", *words, *sizes, "--dupe-factor", str(dupe_factor))
+        measure_command(sys.executable, "-m", "bertdata", *words, *sizes, "--dupe-factor", str(dupe_factor))
         found: int = json.loads((output / "manifest.json").read_text())["totals"]["examples"]
         if found >= examples:
             return output
@@ -38,7 +38,7 @@ def make_dataset(place: Path, examples: int, length: int) -> Path:
         shutil.rmtree(output)
 
 
-def measure(place: Path, examples: int, length: int, layouts: Sequence[str], workers: int) -> None:
+def measure_layouts(place: Path, examples: int, length: int, layouts: Sequence[str], workers: int) -> None:
     """A line for each layout."""
     source = make_dataset(place, examples, length)
     totals = json.loads((source / "manifest.json").read_text())["totals"]
@@ -46,7 +46,7 @@ def measure(place: Path, examples: int, length: int, layouts: Sequence[str], wor
     for layout in layouts:
         output = place / "packed"
         words = ("pack", str(source), "--output", str(output), "--layout", layout, "--workers", str(workers))
-        cost = command(sys.executable, "-m", "bertdata", *words)
+        cost = measure_command(sys.executable, "-m", "bertdata", *words)
         print(
             f"{length:>6}  {totals['examples']:>9,}  {megabytes:>8,.0f} MB  {layout:<9}  {cost.cpu:>6.1f} s  "
             f"{megabytes / cost.cpu:>6.0f} MB/s  {cost.megabytes:>5.0f} MB",
@@ -56,7 +56,7 @@ def measure(place: Path, examples: int, length: int, layouts: Sequence[str], wor
     shutil.rmtree(source)
 
 
-def show_plans(histograms: Path, *, nnls: bool) -> None:
+def print_plans(histograms: Path, *, nnls: bool) -> None:
     """The efficiency of each method on each histogram."""
     import numpy as np
 
@@ -93,14 +93,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nnls", action="store_true", help="also by least squares, which takes minutes")
     flags = parser.parse_args(arguments)
     if flags.plans:
-        show_plans(flags.plans, nnls=flags.nnls)
+        print_plans(flags.plans, nnls=flags.nnls)
         return 0
     from bertdata.shards.packed.layouts import LAYOUTS
 
     print("length   examples       shards  layout       CPU    shards a CPU s    peak")
     with tempfile.TemporaryDirectory() as place:
         for examples in flags.examples:
-            measure(Path(place), examples, flags.length, flags.layouts or list(LAYOUTS), flags.workers)
+            measure_layouts(
+                Path(place), examples, flags.length, flags.layouts or list(LAYOUTS), flags.workers
+            )
     return 0
 
 

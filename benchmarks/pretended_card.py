@@ -46,7 +46,7 @@ class Generated(Exception):
 
 
 @contextmanager
-def pretended_card(keep: Callable[[Any], None]) -> Iterator[None]:
+def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
     """Inductor makes code for the card and gives its graph to ``keep`` in place of loading the code."""
     import triton
     from torch._dynamo.device_interface import CudaInterface
@@ -88,7 +88,7 @@ def pretended_card(keep: Callable[[Any], None]) -> Iterator[None]:
             one.stop()
 
 
-def on_the_card(graph: torch.fx.GraphModule) -> None:
+def move_to_card(graph: torch.fx.GraphModule) -> None:
     """Move a traced graph, whose tensors have no memory, from the processor to the card."""
     values = [leaf for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
     mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
@@ -106,14 +106,14 @@ def on_the_card(graph: torch.fx.GraphModule) -> None:
     graph.recompile()
 
 
-def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
     """torch.compile's Inductor for the pretended card. What it returns computes nothing."""
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
         outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
         kept = [one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in outputs]
-        on_the_card(graph)
+        move_to_card(graph)
         given = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         try:
             compile_fx_inner(graph, given, **settings)

@@ -23,7 +23,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from benchmarks.pretended_card import backend, native_dropout, pretended_card
+from benchmarks.pretended_card import compile_for_card, native_dropout, pretend_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
@@ -87,7 +87,7 @@ def count_kernels(graph: Any) -> Count:
     return found
 
 
-def shape_of(layers: int) -> ModelConfig:
+def make_shape(layers: int) -> ModelConfig:
     """BERT-Large with so many layers."""
     return ModelConfig(
         vocab_size=30522,
@@ -98,7 +98,7 @@ def shape_of(layers: int) -> ModelConfig:
     )
 
 
-def typical_batch(phase: str) -> FlatBatch:
+def make_typical_batch(phase: str) -> FlatBatch:
     """A micro-batch of the phase, of generated examples."""
     length, masks, size, fill = PHASES[phase]
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
@@ -127,10 +127,10 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
     """Kernels of the forward and backward pass of a model with so many layers."""
     counts = list[Count]()
     with torch.device("meta"):
-        model = BertForPreTraining(shape_of(layers))
+        model = BertForPreTraining(make_shape(layers))
     with (
         FakeTensorMode(allow_non_fake_inputs=True),
-        pretended_card(lambda graph: counts.append(count_kernels(graph))),
+        pretend_card(lambda graph: counts.append(count_kernels(graph))),
         patch.object(F, "dropout", native_dropout),
         torch.autocast("cpu", torch.bfloat16),
         torch._inductor.config.patch(force_disable_caches=True),
@@ -138,7 +138,7 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
         model = model.to_empty(device="cpu")
         model.bert.attention = flash_attention
         step = CompiledStep(model, cross_entropy if before else cuda_losses.cross_entropy)
-        step.compile(backend=backend, dynamic=False)
+        step.compile(backend=compile_for_card, dynamic=False)
         fake = batch.map(torch.zeros_like)
         forward = step if before else HalfWeights(step, torch.bfloat16)
         forward(fake).loss.backward()
@@ -163,15 +163,15 @@ def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
     one, two = (count_passes(batch, layers, before=before) for layers in (1, 2))
     inside = one + (two + one * -1) * (LAYERS - 1)
     with torch.device("meta"):
-        model = BertForPreTraining(shape_of(LAYERS))
+        model = BertForPreTraining(make_shape(LAYERS))
     weights = [weight.numel() for weight in model.parameters()]
     linear = [weight.numel() for weight in linear_weights(model).values()]
     return inside + count_outside(weights, linear, before=before)
 
 
-def expected_seconds(batch: FlatBatch, count: Count) -> float:
+def estimate_seconds(batch: FlatBatch, count: Count) -> float:
     """Seconds of a micro-batch on the card, with its padding and its share of the update's end."""
-    shape = shape_of(LAYERS)
+    shape = make_shape(LAYERS)
     width, inner = shape.hidden_size, shape.intermediate_size
     layer = 4 * width * width + 2 * width * inner
     with torch.device("meta"):
@@ -194,10 +194,10 @@ def main() -> int:
     print("| phase | | launches | GB moved | GB but products and attention | ms | sequences/s |")
     print("|---|---|---|---|---|---|---|")
     for phase in PHASES:
-        batch = typical_batch(phase)
+        batch = make_typical_batch(phase)
         for name, before in (("before", True), ("now", False)):
             count = count_micro_batch(batch, before=before)
-            seconds = expected_seconds(batch, count)
+            seconds = estimate_seconds(batch, count)
             numbers = f"{count.launches:,.0f} | {count.bytes / 1e9:.0f} | {count.other_bytes / 1e9:.1f}"
             print(
                 f"| {phase} | {name} | {numbers} | {seconds * 1e3:.1f} | {len(batch) / seconds:,.0f} |",

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def descendants(pid: int) -> Iterator[int]:
+def list_descendants(pid: int) -> Iterator[int]:
     """Children and further descendants of the process, without multiprocessing's resource tracker."""
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, read_bytes(listed).split()):
             if b"resource_tracker" not in read_bytes(Path(f"/proc/{child}/cmdline")):
                 yield child
-            yield from descendants(child)
+            yield from list_descendants(child)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -49,10 +49,10 @@ _DRAWN = 200_000
 """Words drawn at once."""
 
 
-def documents(seed: int = 1) -> Iterator[str]:
+def make_documents(seed: int = 1) -> Iterator[str]:
     """Documents without end, 2 kB on average, each of some lines of some sentences."""
     rng = random.Random(seed)
-    sentences, words = _templates(), _words(rng)
+    sentences, words = _read_templates(), _draw_words(rng)
     while True:
         lines = []
         for _ in range(rng.randrange(1, 8)):
@@ -66,7 +66,7 @@ def write_json_lines(directories: Mapping[Path, int], megabytes: int) -> int:
 
     Returns bytes of text.
     """
-    source, written = documents(), 0
+    source, written = make_documents(), 0
     with ExitStack() as stack:
         writers = [stack.enter_context(_Files(place, files)) for place, files in directories.items()]
         while written < megabytes * 1_000_000:
@@ -106,7 +106,7 @@ class _Files:
         self._open.write(data)
 
 
-def _templates() -> list[tuple[str, int]]:
+def _read_templates() -> list[tuple[str, int]]:
     """The sentences of the golden corpus with a slot for each rare word, and the number of slots."""
     paths = sorted((ROOT / "golden" / "corpus").glob("part-*"))
     lines = [line for path in paths for line in path.read_text().split("\n") if line]
@@ -120,7 +120,7 @@ def _templates() -> list[tuple[str, int]]:
     return found
 
 
-def _words(rng: random.Random) -> Iterator[str]:
+def _draw_words(rng: random.Random) -> Iterator[str]:
     """Words of the lexicon without end."""
     lexicon = ["".join(rng.choices(_SYLLABLES, k=rng.randrange(1, 4))) for _ in range(LEXICON_WORDS)]
     cumulative = list(accumulate(1 / (rank + 10) for rank in range(LEXICON_WORDS)))

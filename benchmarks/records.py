@@ -20,7 +20,7 @@ from shutil import rmtree
 import psutil
 
 from benchmarks import corpus
-from benchmarks.byte_bpe import ROLES, trained
+from benchmarks.byte_bpe import ROLES, train_tokenizer
 from benchmarks.record_corpus import write_json_lines
 
 IDS = 512
@@ -56,27 +56,27 @@ class TreeCost:
     megabytes: float
 
 
-def run(*words: str) -> TreeCost:
+def measure_run(*words: str) -> TreeCost:
     """Run the command. Exit with a message where it fails."""
     start, peak = time.perf_counter(), 0
     with tempfile.TemporaryFile() as told:
-        before = _children_seconds()
+        before = _read_children_seconds()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=told)
         while process.poll() is None:
-            peak = max(peak, _resident(process.pid))
+            peak = max(peak, _read_resident_bytes(process.pid))
             time.sleep(_POLL_SECONDS)
         if process.returncode:
             told.seek(0)
             sys.exit(f"benchmarks.records: {' '.join(words)[:200]}: {told.read().decode()[-2000:]}")
-    return TreeCost(_children_seconds() - before, time.perf_counter() - start, peak / 1e6)
+    return TreeCost(_read_children_seconds() - before, time.perf_counter() - start, peak / 1e6)
 
 
-def _children_seconds() -> float:
+def _read_children_seconds() -> float:
     found = psutil.Process().cpu_times()
     return found.children_user + found.children_system
 
 
-def _resident(pid: int) -> int:
+def _read_resident_bytes(pid: int) -> int:
     total = 0
     try:
         first = psutil.Process(pid)
@@ -90,15 +90,15 @@ def _resident(pid: int) -> int:
     return total
 
 
-def tokenizers_of(place: Path) -> dict[str, tuple[list[str], Path]]:
+def make_tokenizers(place: Path) -> dict[str, tuple[list[str], Path]]:
     """Our flags and the peer's file for each kind of tokeniser."""
     from tokenizers import BertWordPieceTokenizer
 
-    vocabulary = corpus.vocabulary()
+    vocabulary = corpus.find_vocabulary()
     wordpiece, bpe = place / "wordpiece.json", place / "tokenizer.json"
     BertWordPieceTokenizer(str(vocabulary), lowercase=True).save(str(wordpiece))
     wordpiece.write_text(json.dumps(json.loads(wordpiece.read_text()) | {"post_processor": None}))
-    bpe.write_text(json.dumps(trained()))
+    bpe.write_text(json.dumps(train_tokenizer()))
     return {
         "WordPiece": (["--vocab", str(vocabulary)], wordpiece),
         "byte-level BPE": ([f"--tokenizer={bpe}", *map("--role={}".format, ROLES)], bpe),
@@ -117,11 +117,13 @@ class Source:
         """Cost of our command."""
         words = [sys.executable, "-m", "bertdata", command, str(self.directory), "--output", str(output)]
         own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
-        return run(*words, *own, "--workers", str(WORKERS), *flags)
+        return measure_run(*words, *own, "--workers", str(WORKERS), *flags)
 
     def peer(self, tokenizer: Path, output: Path) -> TreeCost:
         """Cost of the peer's program."""
-        return run(sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS))
+        return measure_run(
+            sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS)
+        )
 
     def line(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
         """A row of the table. ours: the cost that it is compared with."""
@@ -130,7 +132,7 @@ class Source:
         return f"  {self.label:<22} {name:<26} {rates} {cost.megabytes:8.0f}  {ratios}"
 
 
-def sources(place: Path, sizes: list[int]) -> list[Source]:
+def make_sources(place: Path, sizes: list[int]) -> list[Source]:
     """One file of each size, and of the last ten of the same records."""
     found = []
     for size in sizes:
@@ -142,13 +144,13 @@ def sources(place: Path, sizes: list[int]) -> list[Source]:
     return found
 
 
-def report(source: Source, place: Path, *, with_peer: bool) -> None:
+def print_report(source: Source, place: Path, *, with_peer: bool) -> None:
     """Print the figures of a source."""
     output = place / "output"
     print(source.line("segment", source.ours([], output, "segment")), flush=True)
     rmtree(output)
     blocks = ["--objective=mlm", "--no-masks", "--blocks=none", "--dupe-factor=1", f"--max-seq-length={IDS}"]
-    for name, (flags, file) in tokenizers_of(place).items():
+    for name, (flags, file) in make_tokenizers(place).items():
         ours = source.ours([*flags, *blocks], output)
         print(source.line(f"create, {name}", ours), flush=True)
         rmtree(output)
@@ -172,8 +174,8 @@ def main() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
     print(f"{'':<50} {'MB/s':>7} {'/CPU s':>7} {'MB held':>8}  {'times: wall, CPU':>13}")
     with tempfile.TemporaryDirectory() as folder:
-        for source in sources(Path(folder), args.megabytes):
-            report(source, Path(folder), with_peer=source.megabytes < args.peer_megabytes + 1)
+        for source in make_sources(Path(folder), args.megabytes):
+            print_report(source, Path(folder), with_peer=source.megabytes < args.peer_megabytes + 1)
     print("  (wanted: 5 times with WordPiece, 3 times with BPE; memory as at the smaller size)")
 
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.corpus import long_text, vocabulary
+from benchmarks.corpus import find_vocabulary, make_long_text
 
 PART_BYTES = 5_000_000
 PARTS = (4, 8, 16, 32)
@@ -31,14 +31,14 @@ class Growth:
     worker: float
 
 
-def run(words: list[str]) -> Growth:
+def measure_growth(words: list[str]) -> Growth:
     """The cost of the command, with the peak memory of each process on its own."""
     start, before = time.perf_counter(), os.times()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     peaks: dict[int, float] = {}
     while process.poll() is None:
-        for pid in members(process.pid):
-            peaks[pid] = max(peaks.get(pid, 0.0), peak_megabytes(pid))
+        for pid in list_session_processes(process.pid):
+            peaks[pid] = max(peaks.get(pid, 0.0), read_peak_megabytes(pid))
         time.sleep(POLL_SECONDS)
     if process.returncode:
         sys.exit(f"{' '.join(words)}: exit status {process.returncode}")
@@ -48,7 +48,7 @@ def run(words: list[str]) -> Growth:
     return Growth(cpu, time.perf_counter() - start, peaks[process.pid], max(workers))
 
 
-def members(session: int) -> list[int]:
+def list_session_processes(session: int) -> list[int]:
     """The processes of a session."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -61,7 +61,7 @@ def members(session: int) -> list[int]:
     return found
 
 
-def peak_megabytes(pid: int) -> float:
+def read_peak_megabytes(pid: int) -> float:
     """The process' peak resident memory so far."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -70,16 +70,16 @@ def peak_megabytes(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
-def prepare(parts: list[Path], output: Path, *flags: str) -> list[str]:
+def make_command(parts: list[Path], output: Path, *flags: str) -> list[str]:
     """The command line of a run in two processes."""
     processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
     words = [sys.executable, "-m", "beam_pipelines.prepare", "--input", *map(str, parts)]
-    return [*words, "--output", str(output), "--vocab", str(vocabulary()), *processes, *flags]
+    return [*words, "--output", str(output), "--vocab", str(find_vocabulary()), *processes, *flags]
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
-        text = long_text(PART_BYTES)
+        text = make_long_text(PART_BYTES)
         parts = [Path(place, f"part-{number:05}") for number in range(max(PARTS))]
         for part in parts:
             part.write_bytes(text)
@@ -87,7 +87,7 @@ def main() -> None:
             for count in PARTS:
                 shards = ("--num-shards", str(count)) if flags else ()
                 output = Path(place, f"{shuffle}-{count}")
-                cost = run(prepare(parts[:count], output, *flags, *shards))
+                cost = measure_growth(make_command(parts[:count], output, *flags, *shards))
                 print(
                     f"--shuffle {shuffle:6} {count:3} parts of 5 MB: {cost.cpu:6.1f} CPU s, "
                     f"{cost.cpu / count:.2f} a part; {cost.wall:5.1f} s; peak of the launcher "

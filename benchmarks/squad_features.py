@@ -28,7 +28,7 @@ class SquadEntry:
     answer: tuple[int, int]
 
 
-def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
+def make_our_counter(path: Path, vocabulary: Path) -> Callable[[], int]:
     """A function that makes features with this project and returns their number of ids."""
     from bertdata.tokens.load import load_tokenizer
     from trainer.tasks.data_file import read_file
@@ -47,7 +47,7 @@ def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
     return run
 
 
-def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
+def make_transformers_counter(path: Path, vocabulary: Path) -> Callable[[], int]:
     """The same with transformers' tokeniser, whose offsets give the answers' positions. Counts real ids."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from transformers import BertTokenizerFast
@@ -67,7 +67,7 @@ def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
         )
         for number, example in enumerate(found["overflow_to_sample_mapping"]):
             offsets, segments = found["offset_mapping"][number], found.sequence_ids(number)
-            answer_positions(offsets, segments, *entries[example].answer)
+            find_answer_positions(offsets, segments, *entries[example].answer)
         return sum(map(len, found["input_ids"]))
 
     return run
@@ -80,7 +80,7 @@ def read_entries(path: Path) -> list[SquadEntry]:
             id=entry["id"],
             question=entry["question"],
             context=paragraph["context"],
-            answer=_characters(entry["answers"][0]),
+            answer=_find_characters(entry["answers"][0]),
         )
         for article in json.loads(path.read_text(encoding="utf-8"))["data"]
         for paragraph in article["paragraphs"]
@@ -88,12 +88,12 @@ def read_entries(path: Path) -> list[SquadEntry]:
     ]
 
 
-def _characters(answer: dict[str, Any]) -> tuple[int, int]:
+def _find_characters(answer: dict[str, Any]) -> tuple[int, int]:
     start = int(answer["answer_start"])
     return start, start + len(answer["text"])
 
 
-def answer_positions(
+def find_answer_positions(
     offsets: list[tuple[int, int]], segments: list[int | None], start: int, end: int
 ) -> tuple[int, int]:
     """First and last token of the answer in the second segment, or 0 and 0 where it is not all there."""
@@ -108,14 +108,17 @@ def answer_positions(
 
 
 def main() -> None:
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     assert kit is not None, "needs the reference kit"
     path, vocabulary = kit / "squad" / "xquad.en.json", kit / "vocab" / "bert-base-uncased.txt"
-    passes = {"bertdata": ours(path, vocabulary), "transformers": transformers(path, vocabulary)}
+    passes = {
+        "bertdata": make_our_counter(path, vocabulary),
+        "transformers": make_transformers_counter(path, vocabulary),
+    }
     seconds = dict.fromkeys(passes, float("inf"))
     for _ in range(ROUNDS):  # in turns, so that what else the machine does falls on both
         for name, run in passes.items():
-            seconds[name] = min(seconds[name], measure.best_cpu(run, repeats=1))
+            seconds[name] = min(seconds[name], measure.measure_best_cpu(run, repeats=1))
     print("features of 1,190 questions of SQuAD at 384/128 for training, CPU seconds:")
     for name, spent in seconds.items():
         print(f"  {name:<14} {spent:6.3f} ({spent / seconds['bertdata']:.1f} times)")

@@ -18,8 +18,8 @@ PART_BYTES = 10_000_000
 
 def main() -> None:
     settings, dialect = BertSettings(), find_dialect("mlperf")
-    text = corpus.long_text(PART_BYTES)
-    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    text = corpus.make_long_text(PART_BYTES)
+    vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True)
     seconds: dict[str, float] = dict.fromkeys(
         ("tokenise", "draw and mask", "gather", "encode", "write", "md5"), 0.0

@@ -21,28 +21,28 @@ Tokenize = Callable[[], int]
 """A pass over the text; the number of token ids."""
 
 
-def ours(text: bytes) -> Tokenize:
+def make_our_tokenizer(text: bytes) -> Tokenize:
     """A new tokeniser of ours."""
     from bertdata.config.dialects import find_dialect
     from bertdata.tokens.vocabulary import parse_vocabulary
     from bertdata.tokens.wordpiece import WordPieceTokenizer
 
     dialect = find_dialect("google")
-    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True, engine="native")
     return lambda: len(tokenizer.encode([text], ["text"]).ids)
 
 
-def nanotoken(path: Path) -> Tokenize:
+def make_nanotoken(path: Path) -> Tokenize:
     """A new nanotoken tokeniser. It reads the file itself, which is its fastest way."""
     import nanotoken
 
-    tokenizer = nanotoken.Tokenizer.from_vocab(corpus.vocabulary(), lowercase=True)
+    tokenizer = nanotoken.Tokenizer.from_vocab(corpus.find_vocabulary(), lowercase=True)
     lines = nanotoken.TextFileSource(path, separator="\n")
     return lambda: tokenizer.encode_files(lines, add_special_tokens=False, parallel=False).num_tokens
 
 
-def tensorflow_text(text: bytes) -> float:
+def time_tensorflow_text(text: bytes) -> float:
     """CPU seconds of a pass."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
@@ -50,23 +50,25 @@ def tensorflow_text(text: bytes) -> float:
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    words = corpus.vocabulary().read_text(encoding="utf-8").splitlines()
+    words = corpus.find_vocabulary().read_text(encoding="utf-8").splitlines()
     tokenizer = tft.FastBertTokenizer(vocab=words, token_out_type=tf.int32, lower_case_nfd_strip_accents=True)
     lines = tf.constant(text.split(b"\n"))
-    return measure.best_cpu(lambda: tokenizer.tokenize(lines))
+    return measure.measure_best_cpu(lambda: tokenizer.tokenize(lines))
 
 
-def tokenizers_library(text: bytes) -> float:
+def time_tokenizers_library(text: bytes) -> float:
     """CPU seconds of a pass."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import BertWordPieceTokenizer
 
-    tokenizer = BertWordPieceTokenizer(str(corpus.vocabulary()), lowercase=True)
+    tokenizer = BertWordPieceTokenizer(str(corpus.find_vocabulary()), lowercase=True)
     lines = text.decode().split("\n")
-    return measure.best_cpu(lambda: tokenizer.encode_batch(lines, add_special_tokens=False), repeats=2)
+    return measure.measure_best_cpu(
+        lambda: tokenizer.encode_batch(lines, add_special_tokens=False), repeats=2
+    )
 
 
-def cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
+def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
     """CPU seconds of the first and of the second pass of a new tokeniser, the least of all rounds.
 
     The programs take turns, so that what else the machine does falls on both. A program that makes another
@@ -91,14 +93,16 @@ def cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[flo
 
 
 def main() -> None:
-    text = corpus.long_text(TEXT_BYTES)
+    text = corpus.make_long_text(TEXT_BYTES)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "text")
         path.write_bytes(text)
-        seconds = cold_and_warm({"bertdata": lambda: ours(text), "nanotoken": lambda: nanotoken(path)})
+        seconds = time_cold_and_warm(
+            {"bertdata": lambda: make_our_tokenizer(text), "nanotoken": lambda: make_nanotoken(path)}
+        )
     for name, function in {
-        "TensorFlow Text FastBertTokenizer": tensorflow_text,
-        "tokenizers": tokenizers_library,
+        "TensorFlow Text FastBertTokenizer": time_tensorflow_text,
+        "tokenizers": time_tokenizers_library,
     }.items():
         spent = function(text)
         seconds[name] = spent, spent

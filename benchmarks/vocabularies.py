@@ -28,16 +28,16 @@ def write_text(path: Path, megabytes: int) -> None:
     """Write a text of that size, and beside it the same without blank lines."""
     rest = megabytes * MEGABYTE
     with path.open("wb") as documents, path.with_suffix(".one").open("wb") as one:
-        for copy in corpus.growing_text(rest):
+        for copy in corpus.make_growing_text(rest):
             copy = copy[:rest]
             documents.write(copy)
             one.write(re.sub(rb"\n\n+", b"\n", copy))
             rest -= len(copy)
 
 
-def other_text() -> str:
+def read_other_text() -> str:
     """Return a text that is not learned from: articles held out, and the news sentences of MRPC."""
-    place = corpus.kit()
+    place = corpus.find_kit()
     if place:
         articles = (place / "results" / "eval.txt").read_text(encoding="utf-8")
         rows = (place / "mrpc" / "msr_paraphrase_train.txt").read_text(encoding="utf-8-sig").splitlines()
@@ -46,7 +46,7 @@ def other_text() -> str:
     return "".join(path.read_text(encoding="utf-8") for path in paths if path.is_file())
 
 
-def tokens_of(path: Path, text: str) -> int:
+def count_tokens(path: Path, text: str) -> int:
     """Return how many tokens a tokenizer.json makes of a text."""
     from tokenizers import Tokenizer
 
@@ -55,13 +55,13 @@ def tokens_of(path: Path, text: str) -> int:
     return sum(len(one.ids) for one in encoded)
 
 
-def train(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
+def measure_training(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
     """Return the cost of a training by the code of a checkout."""
     start = (
         f"import sys; sys.path.insert(0, {str(tree)!r}); from bertdata.cli.main import main; sys.exit(main())"
     )
     words = ("train-vocab", str(text), "--output", str(output), "--size", str(SIZE), "--kind", kind)
-    return measure.command(sys.executable, "-c", start, *words)
+    return measure.measure_command(sys.executable, "-c", start, *words)
 
 
 def main() -> None:
@@ -76,7 +76,7 @@ def main() -> None:
         write_text(args.write, args.megabytes[0])
         return
     trees = ([args.before.resolve()] if args.before else []) + [corpus.ROOT]
-    other = other_text()
+    other = read_other_text()
     with TemporaryDirectory() as place:
         for megabytes in args.megabytes:
             text = Path(place) / "text.txt"
@@ -85,16 +85,16 @@ def main() -> None:
             subprocess.run([sys.executable, *words], check=True)
             for kind in args.kinds:
                 for form in args.forms:
-                    show(trees, text.with_suffix(FORMS[form]), kind, megabytes, other)
+                    print_row(trees, text.with_suffix(FORMS[form]), kind, megabytes, other)
 
 
-def show(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
+def print_row(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
     """Print a row: the trees' figures, one behind another."""
     costs, tokens = [], []
     for tree in trees:
         output = text.with_name("vocabulary.json")
-        costs.append(train(tree, text, kind, output))
-        tokens.append(tokens_of(output, other))
+        costs.append(measure_training(tree, text, kind, output))
+        tokens.append(count_tokens(output, other))
     form = "one document" if text.suffix == FORMS["one"] else "documents"
     memory = ", ".join(f"{cost.megabytes:.0f}" for cost in costs)
     seconds = ", ".join(f"{cost.cpu:.0f}" for cost in costs)

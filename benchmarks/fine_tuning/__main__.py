@@ -48,7 +48,7 @@ def find_data(given: argparse.Namespace, name: str) -> TaskData:
 
 
 def main() -> None:
-    kit = corpus.kit() or Path()
+    kit = corpus.find_kit() or Path()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")
     parser.add_argument("--mrpc", type=Path, default=kit / "mrpc", help="directory of MRPC's two tables")
@@ -66,9 +66,9 @@ def main() -> None:
     for name in given.tasks:
         task, data = TASKS[name], find_data(given, name)
         if not given.no_steps:
-            steps.compare(task, data)
+            steps.compare_steps(task, data)
         if given.seeds:
-            runs.compare(task, data, range(1, given.seeds + 1), given.output_dir)
+            runs.compare_runs(task, data, range(1, given.seeds + 1), given.output_dir)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 
-from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
+from benchmarks.fine_tuning.peer_answers import find_answer_texts, read_squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
 from trainer.tasks.classification.presets import TASKS as TABLES
 from trainer.tasks.classification.reading import label_ids, read_pairs
@@ -23,7 +23,7 @@ from trainer.tasks.data_file import read_file
 EVALUATED = 32  # examples of a batch
 
 
-def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
+def read_pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
     """Features of a table of pairs with their labels, not padded."""
     table = TABLES[task.name]
     pairs = read_pairs(read_file(str(path)), table).pairs
@@ -88,16 +88,16 @@ def fine_tune(task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) 
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     model = make_model(task, data.weights, seed)
     if task.is_squad:
-        features, _ = squad_features(data.train, tokenizer, task)
-        evaluated, spans = squad_features(data.evaluation, tokenizer, task)
+        features, _ = read_squad_features(data.train, tokenizer, task)
+        evaluated, spans = read_squad_features(data.evaluation, tokenizer, task)
     else:
-        features = pair_features(data.train, tokenizer, task)
-        evaluated = pair_features(data.evaluation, tokenizer, task)
+        features = read_pair_features(data.train, tokenizer, task)
+        evaluated = read_pair_features(data.evaluation, tokenizer, task)
     trainer = make_trainer(task, model, tokenizer, features, output_dir, seed=seed)
     trainer.train()
     logits = trainer.predict(evaluated).predictions
     if task.is_squad:
-        texts = answer_texts(data.evaluation, spans, *logits[:2])
+        texts = find_answer_texts(data.evaluation, spans, *logits[:2])
         (output_dir / "predictions.json").write_text(json.dumps(texts), encoding="utf-8")
     else:
         labels = "".join(f"{number}\n" for number in logits.argmax(1).tolist())

@@ -44,7 +44,7 @@ class Seconds:
     cpu: list[float] = field(default_factory=list)
 
     def add(self, since: tuple[float, float]) -> None:
-        wall, cpu = clocks()
+        wall, cpu = read_clocks()
         self.wall.append(wall - since[0])
         self.cpu.append(cpu - since[1])
 
@@ -52,7 +52,7 @@ class Seconds:
         return statistics.median(self.wall[WARM:]), statistics.median(self.cpu[WARM:])
 
 
-def clocks() -> tuple[float, float]:
+def read_clocks() -> tuple[float, float]:
     """Wall and CPU seconds since some point."""
     return time.perf_counter(), time.process_time()
 
@@ -63,19 +63,19 @@ class InTurns(transformers.TrainerCallback):
     def __init__(self, step: Step, batches: Sequence[Batch]) -> None:
         self.ours, self.peer = Seconds(), Seconds()
         self._step, self._batches = step, iter(batches)
-        self._since = clocks()
+        self._since = read_clocks()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        since = clocks()
+        since = read_clocks()
         self._step(next(self._batches))
         self.ours.add(since)
-        self._since = clocks()
+        self._since = read_clocks()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         self.peer.add(self._since)
 
 
-def ends_updates(config: Config, data: TaskData) -> Step:
+def make_our_step(config: Config, data: TaskData) -> Step:
     """An update of our trainer, from the weights."""
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
@@ -85,7 +85,7 @@ def ends_updates(config: Config, data: TaskData) -> Step:
     return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 
-def own_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
+def make_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
     """Our configuration of the task's settings."""
     return Config.of(
         task=task.name,
@@ -100,7 +100,7 @@ def own_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
     )
 
 
-def peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
+def make_peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
     """The examples of the batches as the peer takes them, not padded."""
     features = []
     for batch in batches:
@@ -118,7 +118,7 @@ LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_end
 """The peer's names of our targets."""
 
 
-def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
+def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
     """The first batches of the order: the same examples as rows and flat."""
     size = task.batch_size
     form = RowForm() if rows else make_form(Rows(dataset), batch_size=size)
@@ -128,16 +128,19 @@ def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any
     return found
 
 
-def compare(task: BenchmarkTask, data: TaskData) -> None:
+def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
     """Print the medians of both programs' steps. The peer runs with both ways of padding."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     with tempfile.TemporaryDirectory() as place:
-        config = own_config(task, data, place)
+        config = make_config(task, data, place)
         made = make_features(config, str(data.train), training=True, labelled=True, tell=lambda line: None)
         dataset = open_dataset(made.directory)
-        batches, features = load(dataset, task, rows=False), peer_features(load(dataset, task, rows=True))
+        batches, features = (
+            load_batches(dataset, task, rows=False),
+            make_peer_features(load_batches(dataset, task, rows=True)),
+        )
         for padded in (True, False):
-            turns = InTurns(ends_updates(config, data), batches)
+            turns = InTurns(make_our_step(config, data), batches)
             trainer = make_trainer(
                 *(task, make_model(task, data.weights, 1), tokenizer, features, Path(place)),
                 padded=padded,
@@ -146,10 +149,10 @@ def compare(task: BenchmarkTask, data: TaskData) -> None:
             )
             trainer.args.num_train_epochs = 1
             trainer.train()
-            report(task, turns, "to the longest length" if padded else "to the longest of a batch")
+            print_medians(task, turns, "to the longest length" if padded else "to the longest of a batch")
 
 
-def report(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
+def print_medians(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
     """Print the medians."""
     (wall, cpu), (peer_wall, peer_cpu) = turns.ours.medians(), turns.peer.medians()
     print(f"{task.name}, a step of {task.batch_size} examples at {task.length}, medians of {STEPS}: "

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.corpus import ROOT
 from benchmarks.gpu.figures import file_size, read_figures
 from benchmarks.gpu.runner import end_with_children, run_stage
-from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, step_names
+from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, list_step_names
 from benchmarks.gpu.summary import summarise
 
 CONTEXT_SECONDS = 120.0
@@ -56,7 +56,7 @@ def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str |
     for name in stages:
         if name not in STAGES:
             return f"there is no stage {name!r}; the stages are {', '.join(STAGES)}"
-    known = [step for name in stages for step in step_names(name, plan)]
+    known = [step for name in stages for step in list_step_names(name, plan)]
     for name in only:
         if name not in known:
             return f"--only: {', '.join(stages)} has no step {name!r}; the steps are {'; '.join(known)}"

@@ -8,32 +8,32 @@ import torch
 from benchmarks.gpu.figures import NOT_HERE, Figures
 
 
-def wait(device: str) -> None:
+def wait_for_device(device: str) -> None:
     """Wait until the GPU has done all that it was given."""
     if device == "cuda":
         torch.cuda.synchronize()
 
 
-def seconds_of(function: Callable[[], object], device: str) -> float:
+def time_call(function: Callable[[], object], device: str) -> float:
     """Seconds of one call, with what it starts on the GPU."""
-    wait(device)
+    wait_for_device(device)
     start = time.perf_counter()
     function()
-    wait(device)
+    wait_for_device(device)
     return time.perf_counter() - start
 
 
-def seconds_each(function: Callable[[], object], device: str, seconds: float) -> float:
+def time_repeated_calls(function: Callable[[], object], device: str, seconds: float) -> float:
     """Seconds of a call on average, over about so many seconds of calls. The first three do not count."""
     for _ in range(3):
-        once = seconds_of(function, device)
+        once = time_call(function, device)
     count = max(3, round(seconds / max(once, 1e-6)))
 
     def repeat() -> None:
         for _ in range(count):
             function()
 
-    return seconds_of(repeat, device) / count
+    return time_call(repeat, device) / count
 
 
 def add_peak_memory(figures: Figures, device: str) -> None:

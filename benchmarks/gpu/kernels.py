@@ -22,15 +22,15 @@ _PATTERNS = (
 """Patterns in lower-case names; the first that is found tells the kind."""
 
 
-def kind_of(kernel: str) -> str:
+def classify_kernel(kernel: str) -> str:
     """The kind of the kernel of that name."""
     name = kernel.lower()
     return next((kind for pattern, kind in _PATTERNS if re.search(pattern, name)), OTHER)
 
 
-def times_by_kind(kernels: Iterable[tuple[str, float]]) -> dict[str, float]:
+def sum_times_by_type(kernels: Iterable[tuple[str, float]]) -> dict[str, float]:
     """The sum of the times of (name, time) by kind, all kinds in a fixed order."""
     sums = dict.fromkeys(KINDS, 0.0)
     for name, time in kernels:
-        sums[kind_of(name)] += time
+        sums[classify_kernel(name)] += time
     return sums

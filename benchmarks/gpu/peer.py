@@ -13,11 +13,11 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.gpu.clock import add_peak_memory, wait
+from benchmarks.gpu.clock import add_peak_memory, wait_for_device
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_data, time_updates
+from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw_updates, make_phase_data, time_updates
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.loader import Update
@@ -33,7 +33,7 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
     """Speed and memory of the peer's updates. divide: as in ``updates``, more where memory runs out."""
     while True:
         try:
-            return measure(figures, sizes, phase, masked_only, divide)
+            return measure_peer(figures, sizes, phase, masked_only, divide)
         except torch.OutOfMemoryError:
             if divide == MOST_DIVISION:
                 raise
@@ -43,21 +43,21 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
         torch.cuda.reset_peak_memory_stats()
 
 
-def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
+def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
     """Speed and memory with micro-batches that are so many times smaller."""
     config = sizes.config(phase, rows=True)
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
-    data = phase_data(config, sizes.phases[phase].fill)
+    data = make_phase_data(config, sizes.phases[phase].fill)
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(runtime.config, data)
-    drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates)
-    make = Peer(runtime, peer_model(shape, masked_only), masked_only)
-    wait(sizes.device)
+    drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates)
+    make = Peer(runtime, make_peer_model(shape, masked_only), masked_only)
+    wait_for_device(sizes.device)
     start = time.perf_counter()
     make(Update(drawn[0].batches[:1], drawn[0].position))
-    wait(sizes.device)
+    wait_for_device(sizes.device)
     figures.add("first micro-batch of a shape", time.perf_counter() - start, "s", batch_size=size)
     timed = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
@@ -73,7 +73,7 @@ class Peer:
         self._device, self._config = runtime.device, runtime.config
         self._model = model.to(runtime.device.torch_device).train()
         has_pairs = isinstance(model, transformers.BertForPreTraining)
-        loss = masked_loss if masked_only and has_pairs else published_loss
+        loss = compute_masked_loss if masked_only and has_pairs else compute_published_loss
         self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
         self._step = make_end(self._config, self._device, self._model, fused=True)
         self._made = 0
@@ -91,7 +91,7 @@ class Peer:
             weight.grad = None
 
 
-def peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
+def make_peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
     """transformers' model of the shape. masked_only: only ModernBERT has a setting for it."""
     torch.manual_seed(1)
     if isinstance(shape, ModernBertConfig):
@@ -103,14 +103,14 @@ def peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
     return transformers.BertForPreTraining(transformers.BertConfig(**given, attn_implementation="sdpa"))
 
 
-def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
+def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     """The peer's own loss, with labels at every position."""
     size, length = batch.input_ids.shape
     labels = torch.full((size, length + 1), -100, device=batch.input_ids.device)
     unused = batch.masked_lm_weights == 0
     places = batch.masked_lm_positions.long().masked_fill(unused, length)  # a column that is cut off
     labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
-    given = inputs(batch)
+    given = make_inputs(batch)
     if batch.next_sentence_labels is None:
         del given["token_type_ids"]
     else:
@@ -119,9 +119,9 @@ def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     return loss
 
 
-def masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
+def compute_masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     """The same loss with the head on masked positions only."""
-    hidden, pooled = model.bert(**inputs(batch))[:2]
+    hidden, pooled = model.bert(**make_inputs(batch))[:2]
     places = batch.masked_lm_positions.long()[:, :, None].expand(-1, -1, hidden.shape[-1])
     words, pairs = model.cls(hidden.gather(1, places), pooled)
     losses = F.cross_entropy(
@@ -132,7 +132,7 @@ def masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     return (losses * weights).sum() / weights.sum() + following
 
 
-def inputs(batch: RowBatch) -> dict[str, Tensor]:
+def make_inputs(batch: RowBatch) -> dict[str, Tensor]:
     """The model's inputs by transformers' names."""
     names: Sequence[str] = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}

@@ -18,23 +18,25 @@ def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
     report = figures.folder / "tests.xml"
     report.unlink(missing_ok=True)
     chosen = (
-        ["-m", "gpu", *gpu_modules()] if sizes.device == "cuda" else ["-m", "not thorough", *ON_A_PROCESSOR]
+        ["-m", "gpu", *find_gpu_modules()]
+        if sizes.device == "cuda"
+        else ["-m", "not thorough", *ON_A_PROCESSOR]
     )
     words = ["-n", str(processes), "--dist=worksteal", "-v", f"--junitxml={report}", *chosen]
     done = subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False)
-    for name, count in outcomes(report).items():
+    for name, count in count_outcomes(report).items():
         figures.add(name, count, "tests")
     if done.returncode:
         raise SystemExit(f"pytest ended with exit status {done.returncode}; see the .out file of this step")
 
 
-def gpu_modules() -> list[str]:
+def find_gpu_modules() -> list[str]:
     """The modules that have tests marked gpu: to collect the others takes a minute."""
     found = sorted((ROOT / "tests").rglob("test_*.py"))
     return [str(path) for path in found if "pytest.mark.gpu" in path.read_text(encoding="utf-8")]
 
 
-def outcomes(report: Path) -> dict[str, int]:
+def count_outcomes(report: Path) -> dict[str, int]:
     """Passed, failed and skipped tests of the report."""
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
     all_of = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "skipped")}

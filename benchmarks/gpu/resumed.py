@@ -35,14 +35,14 @@ def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
     place = figures.folder / "killed"
     shutil.rmtree(place, ignore_errors=True)
     make_shards(place / "shards")
-    commands = {name: command(place, name, sizes.device) for name in ("whole", "killed")}
+    commands = {name: make_command(place, name, sizes.device) for name in ("whole", "killed")}
     start = time.perf_counter()
     subprocess.run(commands["whole"], check=True)
     figures.add("never stopped", time.perf_counter() - start, "s")
     reached = kill_after_checkpoint(commands["killed"], place / "killed", 2 * EVERY)
     figures.add("killed after update", reached, "updates")
     subprocess.run([*commands["killed"], "--resume"], check=True)
-    whole, resumed = (tensors(place / name, STEPS) for name in ("whole", "killed"))
+    whole, resumed = (read_tensors(place / name, STEPS) for name in ("whole", "killed"))
     different = sorted(name for name in whole if whole[name] != resumed.get(name))
     if different or whole.keys() != resumed.keys():
         raise SystemExit(f"the resumed run's tensors differ: {', '.join(different) or 'other files'}")
@@ -57,7 +57,7 @@ def make_shards(output: Path) -> None:
     subprocess.run([sys.executable, "-m", "bertdata", *words, *sizes], check=True)
 
 
-def command(place: Path, name: str, device: str) -> list[str]:
+def make_command(place: Path, name: str, device: str) -> list[str]:
     """The preset's run with a small model on the shards."""
     words = [
         "pretrain",
@@ -76,7 +76,7 @@ def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
     process = subprocess.Popen(words, start_new_session=True)
     try:
         deadline = time.monotonic() + WAIT_SECONDS
-        while number not in checkpoints(run):
+        while number not in list_checkpoints(run):
             if process.poll() is not None:
                 raise SystemExit(f"the run ended before it was killed, with exit status {process.returncode}")
             if time.monotonic() > deadline:
@@ -86,15 +86,15 @@ def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return max(checkpoints(run))
+    return max(list_checkpoints(run))
 
 
-def checkpoints(run: Path) -> list[int]:
+def list_checkpoints(run: Path) -> list[int]:
     """The updates of the run's checkpoints."""
     return [int(path.name.rpartition("-")[2]) for path in run.glob("checkpoints/step-????????")]
 
 
-def tensors(run: Path, number: int) -> dict[str, bytes]:
+def read_tensors(run: Path, number: int) -> dict[str, bytes]:
     """The bytes of a checkpoint's files of tensors."""
     folder = run / "checkpoints" / f"step-{number:08d}"
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.gpu.figures import Figures
-from benchmarks.processes import descendants
+from benchmarks.processes import list_descendants
 
 AT_ONCE = 4
 """Processes of steps that run together."""
@@ -80,7 +80,7 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     """Run the step, write its outcome and print it in one line. left: the seconds that the stage has."""
     title = f"{figures.stage}: {step.name}"
     if left < step.needs:
-        _say(f"{title}: left out")
+        _print_line(f"{title}: left out")
         why = f"needs {step.needs:.0f} s, the stage has {max(left, 0):.0f} s left"
         figures.ended("left out", 0.0, error=why)
         return False
@@ -90,12 +90,12 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     limit, start = min(step.seconds, left), time.monotonic()
     status, code = run_process(step, log, limit)
     seconds = time.monotonic() - start
-    _say(f"{title}: {status} in {seconds:.0f} s")
+    _print_line(f"{title}: {status} in {seconds:.0f} s")
     if status == "done":
         figures.ended(status, seconds, log=log.name)
         return True
     limits = f" (limit {limit:.0f} s)" if status == "timed out" else ""
-    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_tail(log)}{limits}")
+    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_find_tail(log)}{limits}")
     return False
 
 
@@ -126,7 +126,7 @@ def end_with_children() -> None:
     """Let SIGTERM, as timeout sends it, end the steps too: one left running would spoil later figures."""
 
     def end(*_: object) -> None:
-        for child in list(descendants(os.getpid())):
+        for child in list(list_descendants(os.getpid())):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         os._exit(128 + signal.SIGTERM)
@@ -136,7 +136,7 @@ def end_with_children() -> None:
 
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     """Kill the process, if it runs, with its group and with children that have groups of their own."""
-    children = list(descendants(process.pid))
+    children = list(list_descendants(process.pid))
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     for child in children:
@@ -145,7 +145,7 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _tail(log: Path) -> str:
+def _find_tail(log: Path) -> str:
     """The last lines of the error output, after the one that names the error, else of the other output."""
     for kind in ("err", "out"):
         text = Path(f"{log}.{kind}").read_text(encoding="utf-8", errors="replace")
@@ -155,5 +155,5 @@ def _tail(log: Path) -> str:
     return "no output"
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(f"benchmarks.gpu: {line}", file=sys.stderr, flush=True)

@@ -52,7 +52,7 @@ class Sizes:
         return Config.of(**{name: given[name] for name in given if name not in found.without} | keys)
 
 
-def modernbert(length: int, masks: int, batch_size: int, **keys: Any) -> Phase:
+def make_modernbert_phase(length: int, masks: int, batch_size: int, **keys: Any) -> Phase:
     """ModernBERT base on full sequences, with as many masked tokens as its recipe draws."""
     sizes = {"max_seq_length": length, "max_predictions_per_seq": masks, "batch_size": batch_size}
     return Phase(
@@ -68,8 +68,8 @@ FULL = Sizes(
     phases={
         "phase1": Phase(config="bert_large_phase1_h100", fill=0.9),
         "phase2": Phase(config="bert_large_phase2_h100", fill=0.5),
-        "modernbert 1024": modernbert(1024, 307, 32),
-        "modernbert 8192": modernbert(8192, 2457, 4),
+        "modernbert 1024": make_modernbert_phase(1024, 307, 32),
+        "modernbert 8192": make_modernbert_phase(8192, 2457, 4),
     },
     accumulation=8,
     updates=12,
@@ -110,8 +110,8 @@ SMALL = Sizes(
     phases={
         "phase1": Phase(config="bert_large_phase1_h100", fill=0.9, keys=_TINY),
         "phase2": Phase(config="bert_large_phase2_h100", fill=0.5, keys=_TINY),
-        "modernbert 1024": modernbert(32, 9, 8, **_TINY_MODERNBERT),
-        "modernbert 8192": modernbert(128, 38, 2, **_TINY_MODERNBERT),
+        "modernbert 1024": make_modernbert_phase(32, 9, 8, **_TINY_MODERNBERT),
+        "modernbert 8192": make_modernbert_phase(128, 38, 2, **_TINY_MODERNBERT),
     },
     accumulation=8,
     updates=2,

@@ -97,7 +97,7 @@ def phase1(plan: StageSettings) -> BenchmarkStage:
     def optimiser(step: str, seconds: float, fused: bool) -> BenchmarkStep:
         return plan.call("phase1", step, "optimiser.optimiser", seconds, 20, phase="phase1", fused=fused)
 
-    *most, last = _phase(plan, "phase1", smaller=1)
+    *most, last = _make_phase_steps(plan, "phase1", smaller=1)
     steps = [*most, optimiser("LAMB fused", 45, True), last, optimiser("LAMB compiled", 200, False)]
     return BenchmarkStage(name="phase1", seconds=420, steps=steps)
 
@@ -105,11 +105,11 @@ def phase1(plan: StageSettings) -> BenchmarkStage:
 def phase2(plan: StageSettings) -> BenchmarkStage:
     """BERT-Large as the preset of phase 2 trains it. Rows and the peer need smaller micro-batches."""
     return BenchmarkStage(
-        name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2)
+        name="phase2", seconds=420, steps=_make_phase_steps(plan, "phase2", smaller=1 if plan.small else 2)
     )
 
 
-def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
+def _make_phase_steps(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
     def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> BenchmarkStep:
         return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
 
@@ -201,7 +201,7 @@ def find_stage(name: str, plan: StageSettings, only: Sequence[str] = ()) -> Benc
     )
 
 
-def step_names(name: str, plan: StageSettings) -> list[str]:
+def list_step_names(name: str, plan: StageSettings) -> list[str]:
     """The names of all steps of the stage, those that the device cannot run included."""
     stage = STAGES[name](plan)
     return [*(step.name for step in stage.steps), *(step for step, _ in stage.absent)]

@@ -12,9 +12,9 @@ def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
     for (stage, step), found in groupby(ordered, key=lambda line: (line["stage"], line["step"])):
         about = list(found)
         ends = [line for line in about if "status" in line]
-        shown.append(f"{stage}: {step}{''.join(f', {_end(line)}' for line in ends)}")
+        shown.append(f"{stage}: {step}{''.join(f', {_describe_end(line)}' for line in ends)}")
         shown += [
-            f"    {line['name']}: {_number(line['value'])} {line['unit']}"
+            f"    {line['name']}: {_format_number(line['value'])} {line['unit']}"
             for line in about
             if "value" in line
         ]
@@ -25,11 +25,11 @@ def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
     return shown
 
 
-def _end(line: dict[str, Any]) -> str:
+def _describe_end(line: dict[str, Any]) -> str:
     return f"{line['status']} in {line['seconds']:.0f} s"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if value >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.4g}"

@@ -14,7 +14,7 @@ COMPARED = 5
 
 def three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
     """The loss after three updates with the flags."""
-    rows = train(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
+    rows = train_tiny(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
     figures.add("loss of update 3", rows[-1], "nats")
 
 
@@ -25,17 +25,17 @@ def processor_beside(figures: Figures, sizes: Sizes) -> None:
     """
     place = figures.folder / "runs"
     flags = [f"--device={sizes.device}", *["--rows"] * (sizes.device == "cpu")]
-    there = train(
+    there = train_tiny(
         place / "losses on the processor", COMPARED, ["--device=cpu"]
     )  # first: CUDA changes how it multiplies
-    here = train(place / "losses there", COMPARED, flags)
+    here = train_tiny(place / "losses there", COMPARED, flags)
     pairs = list(zip(there, here, strict=True))
     for number, (processor, device) in enumerate(pairs, start=1):
         figures.add(f"loss of update {number}", device, "nats", on_the_processor=processor)
     figures.add("largest difference", max(abs(one - other) for one, other in pairs), "nats")
 
 
-def train(place: Path, steps: int, flags: list[str]) -> list[float]:
+def train_tiny(place: Path, steps: int, flags: list[str]) -> list[float]:
     """Train ``tiny`` on generated data, in this process, not compiled. Returns the loss of each update."""
     words = [
         "--config=tiny",

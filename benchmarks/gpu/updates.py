@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.gpu.clock import add_peak_memory, seconds_of
+from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
-from benchmarks.gpu.kernels import KINDS, times_by_kind
+from benchmarks.gpu.kernels import KINDS, sum_times_by_type
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
@@ -67,11 +67,11 @@ def updates(
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
-    data = phase_data(config, sizes.phases[phase].fill)
+    data = make_phase_data(config, sizes.phases[phase].fill)
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), new_state(config, shape, data.digest))
-    drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
+    drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
     def make(update: Update) -> None:
         training.update([update])
@@ -79,7 +79,7 @@ def updates(
 
     first = {batch.input_ids.shape: batch for update in drawn for batch in update.batches}
     for batch in first.values():
-        seconds = seconds_of(lambda: make(Update([batch], drawn[0].position)), sizes.device)  # noqa: B023
+        seconds = time_call(lambda: make(Update([batch], drawn[0].position)), sizes.device)  # noqa: B023
         figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
     *timed, last = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
@@ -91,7 +91,7 @@ def updates(
         add_kernels(figures, sizes.device, lambda: make(last))
 
 
-def phase_data(config: Config, fill: float) -> OpenedDataset:
+def make_phase_data(config: Config, fill: float) -> OpenedDataset:
     """Generated examples in the configuration's layout."""
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     assert length is not None
@@ -101,7 +101,9 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
     return generated_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
 
 
-def draw(data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int) -> list[Update]:
+def draw_updates(
+    data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int
+) -> list[Update]:
     """So many updates of the data, ready for the device."""
     rows, device = find_rows(runtime.config, data), runtime.device
     form = make_form(
@@ -138,8 +140,8 @@ def time_updates(
         for update in several:
             make(update)
 
-    seconds_of(lambda: all_of(before), device)
-    return seconds_of(lambda: all_of(timed), device)
+    time_call(lambda: all_of(before), device)
+    return time_call(lambda: all_of(timed), device)
 
 
 def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, count: int) -> None:
@@ -169,16 +171,16 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
         update()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
-    found = kernel_times(profile.key_averages())
+    found = list_kernel_times(profile.key_averages())
     total = sum(milliseconds for _, milliseconds in found)
-    for kind, milliseconds in times_by_kind(found).items():
+    for kind, milliseconds in sum_times_by_type(found).items():
         figures.add(f"kernels: {kind}", milliseconds, "ms an update", share=milliseconds / total)
     figures.add("kernels: all", total, "ms an update", of_seconds=seconds)
     longest = sorted(found, key=lambda one: -one[1])[:12]
     print("\n".join(f"{milliseconds:9.3f} ms  {name[:150]}" for name, milliseconds in longest))
 
 
-def kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
+def list_kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
     """Name and milliseconds of what ran on the GPU, of a profile's averages, without ranges."""
     return [
         (event.key, event.self_device_time_total / 1e3)

@@ -23,7 +23,7 @@ BOUND_UPDATES = 100
 
 
 def main() -> None:
-    given = _parse()
+    given = _parse_arguments()
     directory = given.runs / "runs" if (given.runs / "runs").is_dir() else given.runs
     runs = sorted(directory.glob("*.json"))
     if not runs:
@@ -38,24 +38,24 @@ def main() -> None:
         run = read_run(path, root)
         begun = time.monotonic()
         losses = train_again(run, root)
-        fell += _tell(run, losses)
+        fell += _print_run(run, losses)
         print(f"{run.name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
     if fell:
         sys.exit(f"{fell} of the runs differ by {BOUND:g} or more within {BOUND_UPDATES} updates")
 
 
-def _tell(run: RecordedRun, losses: Losses) -> bool:
+def _print_run(run: RecordedRun, losses: Losses) -> bool:
     """Print the run's line of the table. True where its bound fell."""
     early = losses.largest(min(BOUND_UPDATES, run.updates))
     falls = not early < BOUND  # a loss that is no number falls too
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
     end = losses.largest(run.updates)
-    cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _differences(run, losses))
+    cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _describe_differences(run, losses))
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return falls
 
 
-def _differences(run: RecordedRun, losses: Losses) -> str:
+def _describe_differences(run: RecordedRun, losses: Losses) -> str:
     """The known differences from the door's settings, which the training here followed."""
     found = []
     if losses.late:
@@ -65,11 +65,11 @@ def _differences(run: RecordedRun, losses: Losses) -> str:
     return "; ".join(found)
 
 
-def _parse() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Compare the losses of recorded trainings with the product's."
     )
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     usual = None if kit is None else Path(kit, "trajectories", "runs")
     parser.add_argument("--runs", type=Path, default=usual, help="directory of runs (default: the kit's)")
     parser.add_argument("--only", help="runs whose name has this in it")

@@ -89,8 +89,8 @@ def read_run(path: Path, root: Path) -> RecordedRun:
     values = json.loads(path.read_text())
     return RecordedRun(
         name=path.stem,
-        original=_spelt_out(path, "original"),
-        settings=_spelt_out(path, "settings"),
+        original=_resolve_text(path, "original"),
+        settings=_resolve_text(path, "settings"),
         examples=root / values["examples"],
         micro_batches=values["micro_batches"],
         in_update=values["micro_batches_an_update"],
@@ -99,10 +99,10 @@ def read_run(path: Path, root: Path) -> RecordedRun:
     )
 
 
-def _spelt_out(path: Path, key: str) -> str:
+def _resolve_text(path: Path, key: str) -> str:
     """Return a text of a run, and behind it that of the run which it, or its program, takes after."""
     values = json.loads(path.read_text())
     text = str(values[key])
     named = _SAME.match(str(values["original"])) or _SAME.match(str(values["settings"]))
     model = path.parent / f"{named[1]}.json" if named else path
-    return text if model == path or not model.exists() else f"{text}; {_spelt_out(model, key)}"
+    return text if model == path or not model.exists() else f"{text}; {_resolve_text(model, key)}"

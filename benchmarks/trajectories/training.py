@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.trajectories.recorded import RecordedRun
-from benchmarks.trajectories.settings import configured
+from benchmarks.trajectories.settings import make_config
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.classification.batch import LabelledBatch
@@ -70,8 +70,8 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
     made = run.updates if updates is None else min(updates, run.updates)
     with tempfile.TemporaryDirectory() as place:
         start = write_start(run, root, Path(place, "start"))
-        layout = layout_of(run)
-        config = configured(run, start, Path(place, "run"))
+        layout = make_layout(run)
+        config = make_config(run, start, Path(place, "run"))
         if run.is_packed:  # a ModernBERT has no table of positions
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
@@ -80,15 +80,15 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
             runtime = runtime.changed(config, data)
             shape = find_continued_shape(runtime, data)
         else:
-            shape = _tuned_shape(config, start)
+            shape = _read_tuned_shape(config, start)
         training = Training(runtime, make_model(runtime, shape), new_state(config, shape, "", ""))
         load_from("weights", str(start), training, config.update.examples(1))
-        training.schedule, late = _in_order(training.schedule, run)
-        ours = _losses(training, run, layout, made)
+        training.schedule, late = _match_recorded_order(training.schedule, run)
+        ours = _make_updates(training, run, layout, made)
     return Losses(ours, run.update_losses[:made], late)
 
 
-def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
+def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
     """Return the schedule in the order in which the original read its counter, and the number of late reads.
 
     Some programs in TensorFlow give no order to reading the counter and raising it. Their recorded rates are
@@ -100,16 +100,16 @@ def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
     late = {
         number
         for number, rate in enumerate(rates[: run.updates])
-        if _same(rate, schedule(number + 1)) and not _same(rate, schedule(number))
+        if _is_same_rate(rate, schedule(number + 1)) and not _is_same_rate(rate, schedule(number))
     }
     return lambda step: schedule(step + 1 if step in late else step), len(late)
 
 
-def _same(rate: float, other: float) -> bool:
+def _is_same_rate(rate: float, other: float) -> bool:
     return math.isclose(rate, other, rel_tol=1e-5, abs_tol=1e-12)
 
 
-def _tuned_shape(config: Config, start: Path) -> ModelConfig:
+def _read_tuned_shape(config: Config, start: Path) -> ModelConfig:
     stored = open_checkpoint(str(start), with_moments=False).expect_config()
     return read_model_config(override_stored(config, stored.as_json()))
 
@@ -126,7 +126,7 @@ def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
     return directory
 
 
-def layout_of(run: RecordedRun) -> ShardLayout:
+def make_layout(run: RecordedRun) -> ShardLayout:
     """The layout of the run's rows: an example each, or ModernBERT's packed ones."""
     if run.is_packed:
         most = max(map(len, run.micro_batches))
@@ -144,7 +144,7 @@ class Feeder:
         """padded: micro-batches are padded rows; else they are flat."""
         self._padded = padded
         self._layout, self._is_packed = layout, run.is_packed
-        self._examples = CompactExamples([_held(run, layout.objective)], layout)
+        self._examples = CompactExamples([_make_columns(run, layout.objective)], layout)
         rows = 1 if self._is_packed else max(map(len, run.micro_batches))
         sizes = ExampleSizes.of(np.full(8, layout.max_seq_length), np.zeros(8))
         self._budgets = Budgets([], sizes, layout, rows)
@@ -158,7 +158,7 @@ class Feeder:
         return pad_rows(gathered, count) if self._padded else flatten(gathered, self._budgets)
 
 
-def _held(run: RecordedRun, objective: str) -> Any:
+def _make_columns(run: RecordedRun, objective: str) -> Any:
     """The run's examples as the product's columns."""
     given = run.columns
     found = {"ids": given["ids"], "ends": given["ends"].astype(np.uint32)}
@@ -178,7 +178,7 @@ def _held(run: RecordedRun, objective: str) -> Any:
     return SquadBatch(**found, **answers, impossible=np.zeros(len(given["ends"]), np.uint8))
 
 
-def _losses(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
+def _make_updates(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
     """Make the run's first updates. Returns the mean loss of each one's micro-batches."""
     feeder = Feeder(run, layout, padded=training.runtime.has_rows)
     position, found = Position(0, 0), list[Tensor]()

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser, add_workers
-from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import summary
 from bertdata.io.terminal import say, say_text
@@ -49,18 +49,18 @@ def run(arguments: list[str]) -> int:
     """Run ``bertdata pack`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
-        made = pack_rows(request_of(PackRequest, args, progress=progress))
+        made = pack_rows(make_request(PackRequest, args, progress=progress))
     if args.json:
         say_text(json.dumps(made.forecast.as_json(), indent=1))
     else:
         say(f"{made.forecast.path}: packed in the layout {made.forecast.layout}")
-        say(*(f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in _rows(made.forecast)))
+        say(*(f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in _describe_plan(made.forecast)))
     if made.directory is not None and made.manifest is not None and not args.json:
         say(summary(made.directory, made.manifest.as_json()))
     return 0
 
 
-def _rows(plan: "PackForecast") -> Iterator[tuple[str, str]]:
+def _describe_plan(plan: "PackForecast") -> Iterator[tuple[str, str]]:
     """Yield the lines of the plan that is printed, as pairs of label and value."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"

@@ -2,7 +2,7 @@
 
 from typing import BinaryIO
 
-from bertdata.cli.common.parser import Parser, add_engine, add_overwrite, positive
+from bertdata.cli.common.parser import Parser, add_engine, add_overwrite, parse_positive
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.outputs import TFRECORD, check_output
@@ -30,7 +30,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--num-examples",
         "--num_examples_to_pick",
-        type=positive,
+        type=parse_positive,
         default=10_000,
         metavar="N",
         help="number of records to pick (default: 10000)",
@@ -38,7 +38,7 @@ def make_parser() -> Parser:
     for name, what in (("max_seq_length", "ids"), ("max_predictions_per_seq", "masked positions")):
         parser.add_argument(
             f"--{name}",
-            type=positive,
+            type=parse_positive,
             metavar="INT",
             help=f"refuse the file unless its records have room for this many {what}",
         )

@@ -17,7 +17,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.report.sample import DatasetSample, read_sample
-from bertdata.report.shard_counts import merged
+from bertdata.report.shard_counts import sum_counters
 from bertdata.report.summary import Statistics
 
 
@@ -92,14 +92,14 @@ def collect_numbers(
     """Verify the dataset if wanted, read about ``most`` examples, and return its numbers."""
     verification, not_verified = None, "it was not asked for"
     if with_verification:
-        verification, not_verified = _verified(dataset)
+        verification, not_verified = _verify_dataset(dataset)
     vocabulary = known_vocabulary(vocab, dataset)
     sample = read_sample(dataset, most, vocab, vocabulary)
     statistics = None
     if sample.examples:
         statistics = Statistics(dataset, sample.counts, vocabulary.mask if vocabulary else None)
-    lengths = _stored_lengths(dataset)
-    sampled = merged(shard.lengths for shard in sample.counts)
+    lengths = _read_stored_lengths(dataset)
+    sampled = sum_counters(shard.lengths for shard in sample.counts)
     return DatasetNumbers(
         name=name,
         dataset=dataset,
@@ -113,7 +113,7 @@ def collect_numbers(
     )
 
 
-def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
+def _verify_dataset(dataset: FoundDataset) -> tuple[Report | None, str]:
     """Check the files.
 
     Return the result and an empty text, or None and the reason why there is nothing to check against.
@@ -128,7 +128,7 @@ def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
         return None, "it has neither manifest.json nor MD5SUMS"
 
 
-def _stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
+def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
     """Return the lengths of all examples, as stored next to the shards.
 
     None if a shard has no stored lengths or they do not match the manifest.

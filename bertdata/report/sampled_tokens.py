@@ -42,7 +42,9 @@ class SampledTokens:
         """Count the words of a batch. ids: its original token ids."""
         import numpy as np
 
-        is_special, continues, characters = self._tables = self._tables or _tables(self._vocabulary)
+        is_special, continues, characters = self._tables = self._tables or _make_token_tables(
+            self._vocabulary
+        )
         ids = np.minimum(ids, len(is_special) - 1)  # a wrong vocabulary may lack an id
         special = is_special[ids]
         if (starts := get_word_starts(batch)) is not None:
@@ -87,7 +89,7 @@ def find_special_ids(vocabulary: Vocabulary) -> set[int]:
     return {one for one in found if one is not None}
 
 
-def _tables(vocabulary: Any) -> tuple[Any, Any, Any]:
+def _make_token_tables(vocabulary: Any) -> tuple[Any, Any, Any]:
     """Return three arrays by token id.
 
     They say whether the token is special, whether it continues a word (None if unknown), and its number of

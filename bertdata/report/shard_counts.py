@@ -84,7 +84,7 @@ def count_shard(
     return counts
 
 
-def merged(counters: Iterable[Counter[int]]) -> Counter[int]:
+def sum_counters(counters: Iterable[Counter[int]]) -> Counter[int]:
     """Return the sum of the counters."""
     total: Counter[int] = Counter()
     for counter in counters:

@@ -17,7 +17,7 @@ from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
-from bertdata.report.shard_counts import ShardCounts, count_shard, merged
+from bertdata.report.shard_counts import ShardCounts, count_shard, sum_counters
 from bertdata.shards.measured_sizes import with_largest_sizes
 
 _BINS = 64
@@ -43,14 +43,14 @@ class Statistics:
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
         self.path, self.title = dataset.path, dataset.title
         self.shards = sorted(counts, key=lambda shard: shard.name)
-        self.layout = _common_layout(self.shards, dataset.path)
-        self.lengths = merged(shard.lengths for shard in self.shards)
-        self.packs = merged(shard.packs for shard in self.shards)
+        self.layout = _find_common_layout(self.shards, dataset.path)
+        self.lengths = sum_counters(shard.lengths for shard in self.shards)
+        self.packs = sum_counters(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
         settings = dataset.manifest.plan.settings.by_name if dataset.manifest else {}
         self.findings = self._own_findings(settings, mask_id)
-        self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
+        self.input_tokens, self.unknown_tokens = _count_input_tokens(dataset)
         self.lost_tokens = dataset.manifest.lost_tokens if dataset.manifest else None
 
     def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
@@ -182,7 +182,7 @@ def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) ->
     return LengthHistogram(bin_tokens=width, examples=tuple(counts))
 
 
-def count(shard: FoundShard) -> ShardCounts:
+def count_checked_shard(shard: FoundShard) -> ShardCounts:
     """Count a shard of a dataset.
 
     ShardError if a record is damaged or the counts differ from the manifest's.
@@ -203,13 +203,13 @@ def count(shard: FoundShard) -> ShardCounts:
     return counts
 
 
-def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
+def _count_input_tokens(dataset: FoundDataset) -> tuple[int | None, int | None]:
     """Return the number of input tokens and of [UNK] among them, from the manifest. None: it does not say."""
     inputs = dataset.manifest.inputs if dataset.manifest else ()
     return sum(entry.tokens for entry in inputs) if inputs else None, unknown_tokens(inputs)
 
 
-def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
+def _find_common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
     """Return the layout of all shards. UsageError if the shards differ, ShardError if there is no example."""
     layouts = with_largest_sizes(
         (shard.name, shard.layout, shard.is_measured)

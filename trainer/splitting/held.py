@@ -86,7 +86,7 @@ class HeldWeights:
             rows, start, writes = weight.detach(), 0, number % division.copies == division.copy
             if self.is_sharded:
                 rows, start, writes = rows.to_local(), find_first_row(weight), True
-            writes = writes and not is_second(name, division)
+            writes = writes and not is_second_copy(name, division)
             parts.append(WeightPart(name, tuple(weight.shape), start, rows, writes))
         return parts
 
@@ -107,7 +107,7 @@ def find_first_row(weight: Any) -> int:
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
-def is_second(name: str, division: Division) -> bool:
+def is_second_copy(name: str, division: Division) -> bool:
     """Return True for the last stage's copy of the tied word embeddings."""
     return name == TIED and division.stage > 0
 

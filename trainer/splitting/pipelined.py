@@ -10,7 +10,7 @@ from bertdata.errors import BertDataError
 from trainer.config.schedules.form import Preset
 from trainer.data.batches import Batch
 from trainer.model.headed import HeadedBert
-from trainer.splitting.held import TIED, is_second
+from trainer.splitting.held import TIED, is_second_copy
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pad_to_same_length
 from trainer.splitting.subgroups import StageGroups, Subgroup
@@ -142,12 +142,12 @@ class StageNorms(Norms):
         preset = configured_preset(worker.config)
         with torch.device("meta"):
             whole = worker.task.new_model(worker.model.config)
-        order, names = (_names_by_group(preset, model) for model in (whole, worker.model))
+        order, names = (_list_weight_names(preset, model) for model in (whole, worker.model))
         self._size, self._own = len(order), len(names)
         # The tied weight counts only once, on the first stage. order.index gives each weight its place in the
         # whole model: every stage fills its places of a vector of zeros, and the sum over the stages
         # completes it.
-        own = [number for number, name in enumerate(names) if not is_second(name, worker.division)]
+        own = [number for number, name in enumerate(names) if not is_second_copy(name, worker.division)]
         self._counted, self._places = own, [order.index(names[number]) for number in own]
 
     def size(self, weight: Tensor) -> int:
@@ -166,7 +166,7 @@ class StageNorms(Norms):
         return norm
 
 
-def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
+def _list_weight_names(preset: Preset, model: HeadedBert) -> list[str]:
     """Return the names of the trained weights in the order of the optimiser's groups."""
     names = {weight: name for name, weight in model.named_parameters()}
     return [

@@ -60,7 +60,7 @@ class SplitTensors:
 
     def read_weights(self, path: str) -> None:
         """Fill all workers' weights from a checkpoint of any origin."""
-        together(self._runtime, path, lambda: self._read_foreign(path))
+        run_on_all_workers(self._runtime, path, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
         """Fill this worker's weights from a checkpoint of any origin.
@@ -75,7 +75,7 @@ class SplitTensors:
             moments = match_moments(own, self._shape, checkpoint)
             if not moments:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
-            _fill(self._strategy.moment_parts(), moments)
+            _fill_stored_parts(self._strategy.moment_parts(), moments)
             self._strategy.set_applied(self._runtime.config.start.updates_of_moments(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
@@ -94,8 +94,8 @@ class SplitTensors:
                 for file in mine:
                     check_file(path, saved, file)
 
-        together(self._runtime, path, check)
-        together(self._runtime, path, lambda: self._read_parts(path, files, every))
+        run_on_all_workers(self._runtime, path, check)
+        run_on_all_workers(self._runtime, path, lambda: self._read_parts(path, files, every))
         self._strategy.set_applied(applied)
 
     def broadcast(self) -> None:
@@ -123,7 +123,7 @@ class SplitTensors:
         files = {name: self._divide(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
-        every_worker = partial(together, runtime, path)
+        every_worker = partial(run_on_all_workers, runtime, path)
         with ExitStack() as stack:
             # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
             folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
@@ -240,7 +240,7 @@ def read_split_weights(
         runtime.task.check_head(missing, path)
         return True
 
-    return None not in together(runtime, path, partial(read, fill))
+    return None not in run_on_all_workers(runtime, path, partial(read, fill))
 
 
 def fill_parts(
@@ -248,11 +248,11 @@ def fill_parts(
 ) -> list[str]:
     """Fill a worker's weights from any checkpoint. Return the names of weights that the checkpoint lacks."""
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
-    _fill(parts, weights)
+    _fill_stored_parts(parts, weights)
     return missing
 
 
-def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
+def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
     """Do work on a checkpoint on every worker. Return the results by rank. An error on one worker ends all.
 
     path: the checkpoint. It is named if the system's error names no file.
@@ -284,7 +284,7 @@ def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
     return list(groups)
 
 
-def _fill(parts: Sequence[WeightPart], stored: Stored) -> None:
+def _fill_stored_parts(parts: Sequence[WeightPart], stored: Stored) -> None:
     """Copy the rows of stored tensors into the parts for which there is a tensor."""
     for part in parts:
         if part.name in stored and part.rows.numel():

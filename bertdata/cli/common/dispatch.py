@@ -30,7 +30,7 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
     return words[0]
 
 
-def end(
+def run_to_exit_status(
     program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
 ) -> int:
     """Do the work and return its exit status. Print an error as a single line.
@@ -44,10 +44,12 @@ def end(
     """
 
     with lasting_output("stderr"):
-        return _end(program, work, interrupted, place, has_parser)
+        return _run_to_exit_status(program, work, interrupted, place, has_parser)
 
 
-def _end(program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool) -> int:
+def _run_to_exit_status(
+    program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool
+) -> int:
     def report(message: str, status: int) -> int:
         say_error(f"{program}: {message}")
         return status
@@ -70,15 +72,15 @@ def _end(program: str, work: Callable[[], int], interrupted: str, place: str, ha
     except MemoryError:
         return report(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
     except BrokenPipeError:
-        _forget_output()  # the reader has closed the pipe, so nobody would read an error
+        _discard_output()  # the reader has closed the pipe, so nobody would read an error
         return 1
     except OSError as error:
         if error.filename is None:
-            _forget_output()
+            _discard_output()
         return report(f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1)
 
 
-def _forget_output() -> None:
+def _discard_output() -> None:
     """Point standard output at /dev/null, so that Python's flush at exit cannot fail."""
     with suppress(OSError, ValueError):  # stdout may be an object without a file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

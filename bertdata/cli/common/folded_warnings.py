@@ -28,12 +28,12 @@ class FoldedWarnings:
 
     def rest(self) -> list[str]:
         """Return a line for each group of warnings that were not first, then clear all groups."""
-        lines = [_folded(first, others) for first, *others in self._kinds.values() if others]
+        lines = [_fold_warnings(first, others) for first, *others in self._kinds.values() if others]
         self._kinds.clear()
         return lines
 
 
-def _folded(first: str, others: list[str]) -> str:
+def _fold_warnings(first: str, others: list[str]) -> str:
     """Return one line for the later warnings of a group.
 
     A single warning stays as it is. For several, the line names their files and repeats the first warning.

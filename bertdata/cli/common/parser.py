@@ -121,7 +121,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_line_width())
+        super().__init__(prog, width=_find_line_width())
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         import textwrap  # slow to import, and used only for help
@@ -130,7 +130,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 @cache
-def _line_width() -> int:
+def _find_line_width() -> int:
     """Return the width of help lines: that of COLUMNS or of the terminal, less a margin of 2 characters."""
     try:
         columns = int(os.environ["COLUMNS"])
@@ -144,17 +144,17 @@ def _line_width() -> int:
     return (columns or 80) - 2
 
 
-def positive(text: str) -> int:
+def parse_positive(text: str) -> int:
     """Return an integer from 1 to MOST_WHOLE, for argparse."""
-    return _within(integer(text), text, 1)
+    return _check_range(parse_integer(text), text, 1)
 
 
-def not_negative(text: str) -> int:
+def parse_not_negative(text: str) -> int:
     """Return an integer from 0 to MOST_WHOLE, for argparse."""
-    return _within(integer(text), text, 0)
+    return _check_range(parse_integer(text), text, 0)
 
 
-def _within(number: int, text: str, least: int) -> int:
+def _check_range(number: int, text: str, least: int) -> int:
     """Return the number if it is from ``least`` to MOST_WHOLE. ArgumentTypeError otherwise."""
     if not least <= number <= MAX_INTEGER:
         words = f"{least} or more" if number < least else f"at most {MAX_INTEGER}"
@@ -162,7 +162,7 @@ def _within(number: int, text: str, least: int) -> int:
     return number
 
 
-def integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Return an integer of at most MOST_DIGITS digits, for argparse."""
     try:
         if len(text) <= MOST_DIGITS:
@@ -172,7 +172,7 @@ def integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r:.80} is not an integer of at most {MOST_DIGITS} digits")
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     """Return a number, for argparse. Infinity is allowed, NaN is not."""
     try:
         found = float(text)
@@ -183,7 +183,7 @@ def number(text: str) -> float:
     return found
 
 
-NUMBERS: dict[Any, Callable[[str], Any]] = {int: integer, float: number}
+NUMBERS: dict[Any, Callable[[str], Any]] = {int: parse_integer, float: parse_number}
 """Converters for flags, by the type of the setting. The setting checks its own bounds."""
 
 
@@ -200,7 +200,7 @@ def add_workers(parser: argparse._ActionsContainer) -> None:
     """Add --workers."""
     parser.add_argument(
         "--workers",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="number of processes (default: one per core); the result is the same for any number",
     )

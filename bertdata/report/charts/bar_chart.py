@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata.io.terminal import printable
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands
+from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes
 from bertdata.report.charts.colours import LIGHT, series_colour
-from bertdata.report.charts.values import DataTable, Value, shown
+from bertdata.report.charts.values import DataTable, Value, format_value
 
 _OUTLIER, _ROOM = 4, 1.25
 """A bar more than _OUTLIER times as high as the next is cut at _ROOM times the height of the next."""
@@ -84,7 +84,7 @@ class BarChart(Chart):
     def hovers(self) -> Hovers:
         """Return the tooltip of each bar, by the identifier of its transparent bar."""
         return {
-            f"hit-{number}-{index}": f"{self.names[index]}: {shown(height)} ({self._head(series)})"
+            f"hit-{number}-{index}": f"{self.names[index]}: {format_value(height)} ({self._head(series)})"
             for number, (series, heights) in enumerate(self.heights.items())
             for index, height in enumerate(heights)
         }
@@ -119,7 +119,7 @@ class BarChart(Chart):
             )
         right = place > len(self.names) / 2
         panel.annotate(
-            self.outlier or f"{100 * share:.0f} % {_short(self.names[place])}",
+            self.outlier or f"{100 * share:.0f} % {_shorten(self.names[place])}",
             (place + (0.5 if right else -0.5), limit * 1.01),
             ha="right" if right else "left",
             va="bottom",
@@ -139,22 +139,22 @@ class BarChart(Chart):
             ha="right" if turned else "center",
         )
         panel.set_xlim(-0.6, len(self.names) - 0.4)
-        panel.yaxis.set_major_formatter(thousands)
+        panel.yaxis.set_major_formatter(format_thousands)
         if len(self.heights) > 1:
             panel.legend(fontsize="small", frameon=False)
 
     def _tick(self, name: str) -> str:
         """Return the label on the axis. For a range it is the range's start."""
-        return _short(name.partition(" to ")[0] if self.numeric else name)
+        return _shorten(name.partition(" to ")[0] if self.numeric else name)
 
 
-def _short(name: str, most: int = 22) -> str:
+def _shorten(name: str, most: int = 22) -> str:
     """Return the name, shortened to ``most`` characters."""
     name = printable(name)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
+def name_ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
     """Return the names of ranges of whole numbers: "1", "2" (width 1) or "1 to 8", "9 to 16"."""
     starts = range(first, first + width * count, width)
     return [str(start) if width == 1 else f"{start} to {min(start + width - 1, last)}" for start in starts]

@@ -10,7 +10,7 @@ Facts = Mapping[str, Value]
 """Values by label. The label includes the unit."""
 
 
-def facts_table(
+def make_facts_table(
     caption: str, datasets: Sequence[DatasetNumbers], facts_of: Callable[[DatasetNumbers], Facts]
 ) -> DataTable:
     """Return a table with a row per fact and a column per dataset.
@@ -24,7 +24,7 @@ def facts_table(
     return DataTable(caption, ("quantity", *names), rows)
 
 
-def beside(
+def place_side_by_side(
     datasets: Sequence[DatasetNumbers], blocks_of: Callable[[DatasetNumbers], Sequence[PageContent]]
 ) -> tuple[PageContent, ...]:
     """Return the blocks of all datasets. For several datasets they are placed in columns."""

@@ -4,16 +4,25 @@ from collections.abc import Iterator, Sequence
 
 from bertdata.examples.counting import QUANTILES, quantile, weighted_sum
 from bertdata.report.charts.bar_chart import BarChart
-from bertdata.report.lengths_chart import lengths_chart
+from bertdata.report.lengths_chart import make_lengths_chart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 
 
-def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section: charts for each dataset and a table."""
-    blocks = (*beside(datasets, lambda one: list(_charts(one))), facts_table("Lengths", datasets, _facts))
+    blocks = (
+        *place_side_by_side(datasets, lambda one: list(_make_charts(one))),
+        make_facts_table("Lengths", datasets, _collect_facts),
+    )
     return ReportSection("Lengths", blocks, describe_scopes(datasets, DatasetNumbers.scope_of_lengths))
 
 
@@ -29,7 +38,7 @@ def count_rows(one: DatasetNumbers) -> tuple[int, int]:
     return one.statistics.rows, one.statistics.tokens
 
 
-def _facts(one: DatasetNumbers) -> Facts:
+def _collect_facts(one: DatasetNumbers) -> Facts:
     """Return the numbers for the table."""
     assert one.statistics is not None
     found, limit = one.lengths, one.statistics.layout.max_seq_length
@@ -53,10 +62,12 @@ def _facts(one: DatasetNumbers) -> Facts:
     }
 
 
-def _charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
+def _make_charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
     """Yield the chart of lengths, and for packed rows a chart of examples per row."""
     assert one.statistics is not None
-    yield ChartBlock(lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length"))
+    yield ChartBlock(
+        make_lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length")
+    )
     if packs := one.statistics.packs:
         names = tuple(map(str, sorted(packs)))
         yield ChartBlock(

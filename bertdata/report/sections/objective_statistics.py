@@ -8,39 +8,45 @@ from bertdata.report.charts.values import Value
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 
 _ELSEWHERE = ("lengths", "masks")
 
 
 def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
     """Yield a section for each of the objectives' statistics that has no section of its own elsewhere."""
-    names = dict.fromkeys(name for one in datasets for name in _sections(one))
+    names = dict.fromkeys(name for one in datasets for name in _find_statistics(one))
     for name in names:
-        yield _own_section(name, [one for one in datasets if name in _sections(one)])
+        yield _make_section(name, [one for one in datasets if name in _find_statistics(one)])
 
 
-def _sections(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
+def _find_statistics(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
     """Return the statistics of a dataset's objective, by name, without lengths and masks."""
     found = one.statistics.findings.sections if one.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
 
-def _own_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
+def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
     """Return the section for the statistics of this name."""
     title = name.replace("_", " ").capitalize()
 
     def facts(one: DatasetNumbers) -> Facts:
-        return dict(_flat("", _sections(one)[name]))
+        return dict(_flatten("", _find_statistics(one)[name]))
 
     def charts(one: DatasetNumbers) -> Sequence[PageContent]:
-        return [ChartBlock(chart) for chart in _halves(title, _sections(one)[name])]
+        return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(one)[name])]
 
-    blocks = (*beside(datasets, charts), facts_table(title, datasets, facts))
+    blocks = (*place_side_by_side(datasets, charts), make_facts_table(title, datasets, facts))
     return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.scope))
 
 
-def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
+def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
     """Yield a chart if the statistics are about two labels, such as random and real pairs."""
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
@@ -57,7 +63,7 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
     )
 
 
-def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
     """Yield label and value of each number, with the labels of nested statistics joined.
 
     before: the outer label.
@@ -67,7 +73,7 @@ def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]
         if name == "quantiles":
             yield from ((f"{before}, {part} % have at most", value[part]) for part in value)
         elif isinstance(value, Mapping):
-            yield from _flat(label, value)
+            yield from _flatten(label, value)
         elif name.endswith("share"):
             yield f"{label} (%)", to_percent(value)
         else:

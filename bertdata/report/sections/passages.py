@@ -20,7 +20,7 @@ from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, Passag
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
 from bertdata.report.sampled_tokens import find_special_ids
-from bertdata.report.sections.comparison import beside
+from bertdata.report.sections.comparison import place_side_by_side
 from bertdata.tokens.readable import make_words_readable
 
 _PAGE, _MOST_WORDS = 20, 40_000
@@ -34,17 +34,17 @@ _LEGEND = {
 _KNOWN_GROUPS = (IDS, SEGMENT, MASKS, PAIR_LABEL, WORD_STARTS)
 
 
-def passages(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section, with 20 examples per page."""
     most_words = _MOST_WORDS // len(datasets)
     return ReportSection(
         "Examples",
-        beside(datasets, lambda one: [_block(one, most_words)]),
+        place_side_by_side(datasets, lambda one: [_make_block(one, most_words)]),
         "From the start of shards that lie evenly among all. Search and pages are over the examples here.",
     )
 
 
-def _block(one: DatasetNumbers, most_words: int) -> PageContent:
+def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
     """Return the examples of a dataset, up to about ``most_words`` tokens but at least one page."""
     reading = _Reading(one.vocabulary)
     made: list[Passage] = []
@@ -79,8 +79,8 @@ class _Reading:
             masks = dict(zip(places, originals, strict=True))
         words = [self._word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
         described = objective.describe(example, self._words, self._mask_id, kept.layout)
-        facts = (described.partition("\n")[0], *_other_columns(kept))
-        return Passage(kept.title, tuple(_parts(kept, words)), facts)
+        facts = (described.partition("\n")[0], *_describe_other_columns(kept))
+        return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
     def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
         """Return the word at a position. original: the id before masking.
@@ -111,19 +111,21 @@ class _Reading:
         return word, False
 
 
-def _parts(kept: KeptExample, words: list[MarkedWord]) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
+def _divide_segments(
+    kept: KeptExample, words: list[MarkedWord]
+) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
     """Yield the segments A and B, or all words as one part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
         first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
     if first < len(words):
-        yield "A", _merged(words[:first])
-        yield "B", _merged(words[first:])
+        yield "A", _merge_words(words[:first])
+        yield "B", _merge_words(words[first:])
     else:
-        yield "", _merged(words)
+        yield "", _merge_words(words)
 
 
-def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
+def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
     """Return the words with neighbouring unmarked words joined, which makes the page much smaller."""
     found: list[MarkedWord] = []
     for word in words:
@@ -135,7 +137,7 @@ def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
     return tuple(found)
 
 
-def _other_columns(kept: KeptExample) -> Iterator[str]:
+def _describe_other_columns(kept: KeptExample) -> Iterator[str]:
     """Yield the values of columns that only this objective has."""
     ends = kept.batch_type.ragged()
     for column in kept.batch_type.columns():

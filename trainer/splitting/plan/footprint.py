@@ -19,7 +19,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.devices.device import HALVES
 from trainer.model.modernbert import RotaryAttention
-from trainer.splitting.plan.parts import ModelPart, Shape, make_part, part_names
+from trainer.splitting.plan.parts import ModelPart, Shape, list_part_names, make_part
 
 
 class PassWork(NamedTuple):
@@ -59,7 +59,7 @@ def measure_footprints(
     if shape.attention == "fused":  # the host's fused kernel has no dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:
-        parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
+        parts = {name: make_part(name, config, shape, head) for name in list_part_names(config)}
         if shape.attention == "fused":
             for module in (one for part in parts.values() for one in part.modules()):
                 if isinstance(

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
-from trainer.splitting.plan.costs import Costs, analytic_costs, find_optimiser_costs
-from trainer.splitting.plan.parts import head_of
+from trainer.splitting.plan.costs import Costs, compute_analytic_costs, find_optimiser_costs
+from trainer.splitting.plan.parts import find_head
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.splitting.plan.rates import ShardingRate
 from trainer.splitting.plan.request import Mesh, PlanRequest, list_meshes
@@ -49,7 +49,7 @@ def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
         planner = Planner(request, planner.costs)
         plan = planner.fastest_plan()
     if plan is None:
-        raise SettingsError(_why_none_fits(planner))
+        raise SettingsError(_explain_no_fit(planner))
     return plan
 
 
@@ -59,7 +59,7 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = list_meshes(request)
-        self.costs = costs or analytic_costs(request)
+        self.costs = costs or compute_analytic_costs(request)
         # Search with whole numbers of nanoseconds: floats could round differently on two workers, which
         # would then disagree about the plan. Longer units keep the sums of slow models below 2^63.
         seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
@@ -104,7 +104,7 @@ class Planner:
             copies=mesh.copies,
             batch_size=mesh.rows,
             micro_batches=mesh.micro_batches,
-            head=head_of(request.head),
+            head=find_head(request.head),
             stages=tuple(
                 self._stage(mesh, choice, mesh.stages - number)
                 for number, choice in enumerate(division.choices)
@@ -173,22 +173,23 @@ class Planner:
         return np.rint(seconds / self._unit).astype(np.int64)
 
 
-def _why_none_fits(planner: Planner) -> str:
+def _explain_no_fit(planner: Planner) -> str:
     """Return the error: how much memory is missing for the smallest plan, and what would be enough."""
     request, margin = planner.request, planner.request.split.memory_margin
     needed, mesh = planner.find_least_memory()
     usable = request.usable_memory
     enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # rounded up to 0.01 GB, as printed
-    more = _devices_that_fit(planner)
+    more = _find_enough_devices(planner)
     return (
-        f"plan: a device needs at least {_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
-        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), {_gb(needed - usable)} more "
-        f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
-        f"fit into {_gb(enough)} a device" + (f", or on {more} devices of this memory" if more else "")
+        f"plan: a device needs at least {_format_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
+        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), "
+        f"{_format_gb(needed - usable)} more than the {_format_gb(usable)} that memory_margin {margin:g} "
+        f"leaves of {_format_gb(request.memory)}; it would fit into {_format_gb(enough)} a device"
+        + (f", or on {more} devices of this memory" if more else "")
     )
 
 
-def _devices_that_fit(planner: Planner) -> int | None:
+def _find_enough_devices(planner: Planner) -> int | None:
     """Return the smallest of 2, 4, ..., 64 times the number of devices with which a plan fits.
 
     None: none of them.
@@ -205,6 +206,6 @@ def _devices_that_fit(planner: Planner) -> int | None:
     return None
 
 
-def _gb(size: float) -> str:
+def _format_gb(size: float) -> str:
     """Return bytes in GB, with two decimals."""
     return f"{size / 1e9:,.2f} GB"

@@ -142,7 +142,7 @@ class Search:
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
         keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
-        least, best = _least_from(keys, np.add)
+        least, best = _solve_tables(keys, np.add)
         if best[-1][0] >= FAR:
             return None
         choices = self._choices(keys, least, best)
@@ -168,11 +168,11 @@ def find_least_maximum(values: Sequence[Whole]) -> int | None:
 
     values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
     """
-    _, best = _least_from(values, np.maximum)
+    _, best = _solve_tables(values, np.maximum)
     return None if best[-1][0] >= FAR else int(best[-1][0])
 
 
-def _least_from(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
+def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
     """Run the dynamic programme. Return its two tables, as lists by the number of stages that follow.
 
     values: as for ``find_least_maximum``. join: np.add for the least sum, np.maximum for the least maximum.

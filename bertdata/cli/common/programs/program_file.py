@@ -238,7 +238,7 @@ class _ProgramFile:
         values = default if isinstance(default, list) else [default]
         place = (*place, "default")
         expected = _DEFAULTS.get(kind, "true or false")
-        fits = all(_fits(value, kind) for value in values)
+        fits = all(_has_type(value, kind) for value in values)
         self._refuse_unless(fits, place, f"default is {default!r}, expected {expected}")
         if isinstance(default, list) or count == 2:
             wanted = {None: "one value", "?": "one value", 2: "two values"}.get(count)
@@ -298,7 +298,7 @@ class _ProgramFile:
             raise SettingsFileError(f"{where}: {error}") from None
 
 
-def _fits(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     """Return True if a default has the type of the flag's values. A text's default may be False, for none."""
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
