@@ -1,4 +1,4 @@
-"""Arrow on disk: CPU seconds of writing and reading blocks beside ``datasets``, and fairseq's lines alone."""
+"""CPU time of writing and reading Arrow datasets, compared with ``datasets``, and fairseq's binary format."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ LAYOUT = ShardLayout(objective="mlm", max_seq_length=LONGEST, max_predictions_pe
 
 
 def make_blocks() -> MlmBatch:
-    """Blocks of 128 to 512 random ids."""
+    """Return blocks (examples without padding) of 128 to 512 random token ids."""
     draw = np.random.Generator(np.random.PCG64(1))
     ends = np.cumsum(draw.integers(LONGEST // 4, LONGEST + 1, BLOCKS)).astype(np.uint32)
     ids = draw.integers(5, 30_000, int(ends[-1])).astype(np.uint16)
@@ -35,6 +35,7 @@ def make_blocks() -> MlmBatch:
 
 
 def write_ours(blocks: MlmBatch, folder: Path) -> None:
+    """Write the blocks as an Arrow dataset with this project's writer."""
     folder.mkdir(exist_ok=True)
     with (folder / "data-00000-of-00001.arrow").open("wb") as file:
         writer = ArrowWriter(file, LAYOUT, has_masks=False)
@@ -46,7 +47,7 @@ def write_ours(blocks: MlmBatch, folder: Path) -> None:
 
 
 def write_theirs(blocks: MlmBatch, folder: Path) -> None:
-    """As users write it: rows of arrays from a generator, with the features named."""
+    """Write the blocks as users of ``datasets`` do: rows of arrays from a generator, with named features."""
     features = datasets.Features(
         {
             "input_ids": datasets.List(datasets.Value("int32")),
@@ -61,16 +62,19 @@ def write_theirs(blocks: MlmBatch, folder: Path) -> None:
 
 
 def rows(ids: Array, ends: Array) -> Iterator[dict[str, Array]]:
+    """Yield each block as a dictionary with the array of its ids."""
     for row in np.split(ids, ends[:-1]):
         yield {"input_ids": row, "attention_mask": np.ones(len(row), bool)}
 
 
 def read_ours(folder: Path) -> int:
+    """Read the dataset with this project's reader and return its number of ids."""
     data = open_dataset(str(folder), unverified=True, objective="mlm")
     return sum(len(batch.ids) for shard in data.shards for batch in data.batches(shard))
 
 
 def read_theirs(folder: Path, form: str | None) -> int:
+    """Read the dataset with ``datasets`` and return its number of ids. form: format for ``with_format``."""
     data: Any = datasets.load_from_disk(str(folder))
     if form is None:
         return sum(len(row["input_ids"]) for row in data)
@@ -81,7 +85,7 @@ def read_theirs(folder: Path, form: str | None) -> int:
 
 
 def time_fairseq(blocks: MlmBatch, folder: Path) -> None:
-    """Megabytes a second of writing and reading a .bin and its .idx."""
+    """Print the MB per CPU second of writing and reading fairseq's ``.bin`` and ``.idx`` files."""
     path, megabytes = folder / "train.bin", 2 * len(blocks.ids) / 1e6
 
     def write() -> None:
@@ -104,6 +108,7 @@ def time_fairseq(blocks: MlmBatch, folder: Path) -> None:
 
 
 def main() -> None:
+    """Print the CPU seconds of this project and of ``datasets``."""
     datasets.disable_progress_bars()
     blocks = make_blocks()
     tokens = len(blocks.ids)

@@ -1,8 +1,9 @@
-"""Beam's overhead on one local worker: wall seconds of the pipeline beside those of ``bertdata create``.
+"""Wall time of the Beam pipeline with one local worker, compared with ``bertdata create``.
 
-Run as ``python -m benchmarks.beam_overhead``. Eight parts of 5 MB; the two take turns, and the least time
-of each counts, because other work on the machine only adds to it. Beam's cost (its import) is the same
-every time, so its share depends on the recipe: TFRecord (mlperf) is the fastest, HDF5 (nvidia) slow.
+Run it as ``python -m benchmarks.beam_overhead``. The input is eight parts of 5 MB. Both programs run
+alternately, and the least time of each counts, because other work on the machine only adds to it. Beam's
+import takes the same time in every run, so its share depends on the recipe: TFRecord (mlperf) is the fastest
+format, HDF5 (nvidia) a slow one.
 """
 
 import shutil
@@ -19,7 +20,7 @@ ROUNDS = {"mlperf": 3, "nvidia": 1}
 
 
 def measure(directory: Path, recipe: str) -> tuple[float, float]:
-    """Least wall seconds of ``bertdata create --workers 1`` and of the pipeline."""
+    """Return the least wall seconds of ``bertdata create --workers 1`` and of the pipeline."""
     text = make_long_text(PART_BYTES)
     inputs = [directory / f"part-{number:05d}" for number in range(PARTS)]
     for path in inputs:
@@ -38,6 +39,7 @@ def measure(directory: Path, recipe: str) -> tuple[float, float]:
 
 
 def main() -> None:
+    """Print a line per recipe."""
     for recipe in ROUNDS:
         with tempfile.TemporaryDirectory() as directory:
             plain, beam = measure(Path(directory), recipe)

@@ -1,9 +1,8 @@
-"""Documents to token ids by byte-level BPE, one thread: ours, tiktoken, tokenizers, all with the same merges.
+"""Speed of byte-level BPE in one thread: this project, tiktoken and tokenizers, all with the same merges.
 
-Then ``create --objective mlm`` as a whole, with BPE and with WordPiece.
-
-Ours keeps a cache of words. Cold: the first pass of a new tokeniser, with an empty cache. Warm: its second
-pass over the same text. tiktoken and tokenizers are given the documents as Python strings, ours the lines.
+It also measures ``create --objective mlm`` with BPE and with WordPiece. This project's tokenizer caches
+words. "Cold" is the first pass of a new tokenizer, whose cache is empty. "Warm" is its second pass over the
+same text. tiktoken and tokenizers receive the documents as Python strings, this project receives the lines.
 """
 
 import json
@@ -17,12 +16,12 @@ from benchmarks import corpus, measure
 
 MERGES = 32_000
 ROLES = ("cls=!", "sep=.", "mask=?", "pad=~")
-"""Any tokens: only time is measured."""
+"""Flags that name special tokens. Any tokens will do, because only time is measured."""
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 def train_tokenizer() -> dict[str, Any]:
-    """A tokenizer.json of MERGES merges, trained on the benchmarks' text."""
+    """Return the content of a tokenizer.json with MERGES merges, trained on the benchmarks' text."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -37,7 +36,7 @@ def train_tokenizer() -> dict[str, Any]:
 
 
 def make_our_tokenizer(parsed: dict[str, Any]) -> Any:
-    """A new tokeniser of ours."""
+    """Return a new tokenizer of this project."""
     from bertdata.records import Vocabulary
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 
@@ -49,7 +48,9 @@ def make_our_tokenizer(parsed: dict[str, Any]) -> Any:
 
 
 def make_tiktoken(parsed: dict[str, Any]) -> Any:
-    """tiktoken with the same merges. Its ids are ranks, so only their number is compared."""
+    """Return a tiktoken encoding with the same merges. Its ids are ranks, so only their number can be
+    compared.
+    """
     from tiktoken import Encoding
 
     from bertdata.tokens.bpe.settings import byte_alphabet
@@ -62,7 +63,7 @@ def make_tiktoken(parsed: dict[str, Any]) -> Any:
 
 
 def report(text: bytes) -> None:
-    """Print the figures for a text of sentences, one a line."""
+    """Print the speeds for a text with one sentence per line."""
     from tokenizers import Tokenizer
 
     from benchmarks.tokenizing import time_cold_and_warm
@@ -103,7 +104,7 @@ def report(text: bytes) -> None:
 
 
 def report_create(text: bytes) -> None:
-    """Print the CPU seconds of ``bertdata create`` with each tokeniser, for a part of sentences."""
+    """Print the CPU seconds of ``bertdata create`` on this text with each tokenizer."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "part").write_bytes(text)
@@ -129,6 +130,7 @@ def report_create(text: bytes) -> None:
 
 
 def main() -> None:
+    """Print all speeds."""
     text = corpus.make_long_text(10_000_000)
     report(text)
     report_create(text)

@@ -1,10 +1,11 @@
-"""Decompression of bzip2 dumps: the kernel, Python's bz2, and both block by block as a dump is read.
+"""Speed of decompressing bzip2 dumps with the C++ kernel and with Python's bz2.
 
     python -m benchmarks.bzip2 [FILE...]
 
-Each round times all of them one after another, so that other work on the machine affects all of them;
-figures are MB of text a CPU second, from the least time of all rounds. FILE: dumps of the reference kit
-where none is given.
+It also measures bz2 block by block, which is how a dump is read without the kernel. Each round times all
+three one after another, so that other work on the machine affects all of them. The result is MB of text per
+CPU second, from the least time over all rounds. FILE: dumps to decompress. By default they are the dumps of
+the reference kit.
 """
 
 import bz2
@@ -24,13 +25,13 @@ ROUNDS = 5
 
 
 def read_dump(data: bytes, engine: Engine) -> int:
-    """Bytes of the text, read in this thread."""
+    """Decompress a dump in this thread and return the size of its text in bytes."""
     with ThreadPool(1) as pool:
         return sum(len(text) for text, _ in read_bzip2(BytesIO(data), "dump", pool, engine))
 
 
 def measure_rates(data: bytes) -> tuple[float, float, float]:
-    """MB of text a CPU second: the kernel's, of Python's bz2 block by block, of Python's bz2 as it is."""
+    """Return MB of text per CPU second: of the kernel, of bz2 block by block, and of bz2 on whole files."""
     megabytes = len(bz2.decompress(data)) / 1e6
     ways: list[Callable[[], object]] = [
         lambda: read_dump(data, "native"),
@@ -43,7 +44,7 @@ def measure_rates(data: bytes) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the speeds."""
     files = [Path(name) for name in sys.argv[1:]]
     if not files:
         place = find_kit()

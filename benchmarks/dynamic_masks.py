@@ -1,8 +1,9 @@
-"""Masks drawn at load, 128 ids: our loader beside a DataLoader with Hugging Face's collator for masks.
+"""Speed of drawing masks while loading: this project's loader and a DataLoader with Hugging Face's collator.
 
-Theirs: transformers' DataCollatorForLanguageModeling on examples that lie in memory as lists of ids, shuffled
-and padded by a DataLoader. Ours reads unmasked shards from their files, opening and decoding included. One
-epoch each; examples per CPU second of all threads, so per core. The kernel alone: masks a CPU second.
+Hugging Face's DataCollatorForLanguageModeling gets examples of 128 ids as lists in memory, which a DataLoader
+shuffles and pads. This project's loader reads unmasked shards, and opening and decoding the files counts too.
+Each loader makes one epoch. The figure is examples per CPU second of all threads, which is a rate per core.
+The masking kernel alone is measured in masks per CPU second.
 """
 
 import sys
@@ -34,6 +35,7 @@ BATCH, LENGTH, PREDICTIONS = 64, 128, 20
 
 
 def load_theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
+    """Load one epoch with the DataLoader and return the number of examples."""
     loader: Any = DataLoader(
         examples,  # type: ignore[arg-type] # a list is a dataset
         sampler=RandomSampler(examples),
@@ -45,7 +47,10 @@ def load_theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
 
 
 def load_ours(directory: str, masking: str, rows: bool) -> int:
-    """The examples of one epoch, in padded rows or in flat batches."""
+    """Load one epoch with this project's loader and return the number of examples.
+
+    rows: padded rows instead of flat batches (sequences one after the other without padding).
+    """
     config = Config.of(train_data=directory, masking=masking)
     data = for_training(config, open_configured(config, directory))
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
@@ -57,13 +62,13 @@ def load_ours(directory: str, masking: str, rows: bool) -> int:
 
 
 def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
-    """Mask a copy of the examples. Returns the number of masks."""
+    """Mask a copy of the examples. Return the number of masks."""
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     return int(masker.mask(ids.copy(), starts, lengths, draws).counts.sum())
 
 
 def measure_kernel_rate(directory: str, settings: MaskingSettings) -> float:
-    """Masks a CPU second."""
+    """Return the number of masks that the kernel draws per CPU second."""
     data = open_dataset(directory)
     batches = list(data.run(range(data.examples)))
     ids = np.concatenate([np.asarray(batch.ids, np.int32) for batch in batches])
@@ -81,6 +86,7 @@ def measure_kernel_rate(directory: str, settings: MaskingSettings) -> float:
 
 
 def main() -> None:
+    """Print all speeds."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     rates = {}

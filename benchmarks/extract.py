@@ -1,13 +1,15 @@
-"""Extraction of a dump: both extractors beside wikiextractor's own command, two workers, memory.
+"""Speed of extraction from a dump: both extractors and wikiextractor's own command.
 
     python -m benchmarks.extract [COPIES]
 
-First whole commands with one worker on two bz2 dumps, start of Python included: a small Wikipedia with its
-templates, and a piece of English Wikipedia without template pages. A round is three commands one after
-another, so that other work on the machine affects all of them; figures are the least CPU seconds of all
-rounds. Rates leave out what a dump of one page costs, the start of Python. Then the small Wikipedia's pages
-repeated COPIES times (50): two workers beside one, the median of commands in pairs, and the peak memory of
-a process; no rates, since the kernel of 3.1.0 keeps the values of calls that recur, and there all recur.
+The first table compares whole commands with one worker on two bz2 dumps: a small Wikipedia with its
+templates, and a piece of English Wikipedia without template pages. A round runs the three commands one after
+another, so that other work on the machine affects all of them. The figures are the least CPU seconds over all
+rounds. For speeds, the cost of a dump with a single page is subtracted, which is the start of Python.
+
+The second table repeats the pages of the small Wikipedia COPIES times (default 50). It compares two workers
+with one (the median over pairs of commands) and gives the peak memory of a process. It has no speeds, because
+the kernel of extractor 3.1.0 caches the values of template calls, and here every call is repeated.
 """
 
 import bz2
@@ -26,13 +28,13 @@ WITHOUT_TEMPLATES = "enwiki-p10-p30302-shortened.xml.bz2"
 WITH_TEMPLATES = "ltgwiki-smallwiki.xml.bz2"
 ROUNDS = 7
 PAIRS = 40
-"""So many, because the machine changes its speed by up to a half between the commands of a pair."""
+"""Number of pairs of commands. It is high because the machine's speed can change by half within a pair."""
 EXTRACTORS = ("3.1.0", "mlperf")
 _DAY = "2020-01-01"
 
 
 def write_repeated(once: Path, dump: Path, copies: int) -> int:
-    """Write the dump, each page ``copies`` times, as one bzip2 stream or plain. Returns its bytes of XML."""
+    """Write each page of the dump ``copies`` times, plain or as one bzip2 stream. Return the bytes of XML."""
     xml = bz2.decompress(once.read_bytes())
     start, stop = xml.index(b"  <page>"), xml.rindex(b"</page>") + len(b"</page>\n")
     with bz2.open(dump, "wb") if dump.suffix == ".bz2" else dump.open("wb") as file:
@@ -42,28 +44,31 @@ def write_repeated(once: Path, dump: Path, copies: int) -> int:
 
 
 def run_ours(dump: Path, extractor: str, workers: int = 1) -> Cost:
-    """The cost of our command."""
+    """Run ``bertdata extract`` and return its cost."""
     with tempfile.TemporaryDirectory() as directory:
         flags = ["--extractor", extractor, "--workers", str(workers), "--date", _DAY, "--output", directory]
         return measure_command(sys.executable, "-m", "bertdata", "extract", str(dump), *flags)
 
 
 def run_theirs(dump: Path) -> Cost:
-    """The cost of wikiextractor's command with one process for the articles."""
+    """Run wikiextractor's command with one process for the articles, and return its cost."""
     with tempfile.TemporaryDirectory() as directory:
         words = ["-m", "wikiextractor.WikiExtractor", str(dump), "-o", directory, "--processes", "1", "-q"]
         return measure_command(sys.executable, *words)
 
 
 def write_one_page(dump: Path, page: Path) -> None:
-    """Write the dump with its first page only, plain."""
+    """Write the first page of the dump, uncompressed."""
     xml = bz2.decompress(dump.read_bytes())
     start, stop = xml.index(b"</page>\n") + len(b"</page>\n"), xml.rindex(b"</page>\n") + len(b"</page>\n")
     page.write_bytes(xml[:start] + xml[stop:])
 
 
 def measure_extraction_rate(dump: Path, extractor: str = "3.1.0", *, packed: bool = True) -> float:
-    """MB of XML a CPU second of our command, less what a dump of one page costs."""
+    """Return MB of XML per CPU second of ``bertdata extract``, without the cost of a dump with one page.
+
+    packed: read the dump as bzip2 instead of plain XML.
+    """
     with tempfile.TemporaryDirectory() as directory:
         page, whole = Path(directory) / "page.xml", Path(directory) / f"dump.xml{'.bz2' if packed else ''}"
         write_one_page(dump, page)
@@ -74,12 +79,12 @@ def measure_extraction_rate(dump: Path, extractor: str = "3.1.0", *, packed: boo
 
 
 def measure_wikiextractor_rate(dump: Path) -> float:
-    """MB of XML a CPU second of wikiextractor's whole command."""
+    """Return MB of XML per CPU second of wikiextractor's whole command."""
     return len(bz2.decompress(dump.read_bytes())) / 1e6 / run_theirs(dump).cpu
 
 
 def print_commands(dump: Path) -> None:
-    """Whole commands with one worker, in turn."""
+    """Print the comparison of whole commands with one worker."""
     rounds = [(run_theirs(dump), *(run_ours(dump, name) for name in EXTRACTORS)) for _ in range(ROUNDS)]
     peer, *costs = (min(cost.cpu for cost in runs) for runs in zip(*rounds, strict=True))
     print(f"{dump.name}, one worker, CPU seconds of the whole command")
@@ -91,7 +96,7 @@ def print_commands(dump: Path) -> None:
 
 
 def print_repeated(dump: Path, copies: int, directory: Path) -> None:
-    """Two workers and memory on the repeated dump."""
+    """Print the figures for two workers, and the memory, on a dump of repeated pages."""
     packed = directory / "dump.xml.bz2"
     megabytes = write_repeated(dump, packed, copies) / 1e6
     print(f"{dump.name}, pages repeated {copies} times: {megabytes:.0f} MB of XML; {os.cpu_count()} cores")
@@ -103,8 +108,10 @@ def print_repeated(dump: Path, copies: int, directory: Path) -> None:
 
 
 def main() -> None:
-    """Print the figures."""
-    compileall.compile_dir(str(Path(bertdata.__file__).parent), quiet=2)  # as an installed package is
+    """Print both tables."""
+    compileall.compile_dir(
+        str(Path(bertdata.__file__).parent), quiet=2
+    )  # installed packages are compiled too
     place = find_kit()
     if place is None:
         sys.exit("benchmarks.extract: no reference kit; set BERTDATA_REFERENCE_KIT")

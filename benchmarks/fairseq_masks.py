@@ -1,12 +1,14 @@
-"""fairseq's masks, blocks of 512 ids, RoBERTa's vocabulary: our kernel beside the original's steps in NumPy.
+"""Speed of fairseq's masking on blocks of 512 ids: this project's kernel and fairseq's own steps in NumPy.
 
-Theirs: the calls of NumPy that fairseq makes for an example, in its order, on blocks that lie in memory,
-and twice, as fairseq makes source and target. Ours: the masker that open_dataset and the trainer call. Ids
-per CPU second of one thread. NumPy does not promise a Generator's stream, so theirs is a peer for speed only;
-of MT19937's, which it does, the numbers of masks are compared.
+fairseq's steps are the NumPy calls that it makes for an example, in the same order, on blocks in memory. They
+run twice per example, because fairseq draws the masks for the source and again for the target. This project's
+masker is the one that open_dataset and the trainer call. The figure is ids per CPU second of one thread.
+NumPy does not promise that a Generator gives the same numbers in every version, so for masks from a Generator
+only the speed is compared. For masks from MT19937, whose numbers are fixed, the number of masks must be equal
+too.
 
-python -m benchmarks.fairseq_masks [--peer-python PYTHON]: also fairseq 0.12.2 itself, in the environment of
-that Python, whose sources and targets must be ours, id for id.
+With ``--peer-python PYTHON``, fairseq 0.12.2 itself also runs in the environment of that Python. Its sources
+and targets must equal this project's, id for id.
 """
 
 import argparse
@@ -33,7 +35,7 @@ SEED, EPOCH = 1, 1
 
 
 def make_vocabulary() -> Vocabulary:
-    """RoBERTa's layout, where two of three pieces begin a word."""
+    """Return a vocabulary with RoBERTa's special ids, in which two of three tokens begin a word."""
     words = ["\u0120piece" if token % 3 else "piece" for token in range(TOKENS)]
     return Vocabulary(
         name="roberta",
@@ -51,14 +53,14 @@ def make_vocabulary() -> Vocabulary:
 
 
 def make_blocks() -> Array:
-    """Blocks of random ids between <s> and </s>."""
+    """Return blocks of random ids between <s> and </s>."""
     ids = np.random.RandomState(7).randint(4, MASK, (BLOCKS, LENGTH)).astype(np.int32)
     ids[:, 0], ids[:, -1] = 0, 2
     return ids
 
 
 def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
-    """The masks of all blocks, each drawn for its target and again for its source."""
+    """Mask all blocks by fairseq's steps, for target and source. Return the number of masks."""
     count = 0
     for number, block in enumerate(ids):
         seed = int(hash((SEED, EPOCH, number)) % 1e6)
@@ -72,7 +74,7 @@ def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) 
 
 
 def mask_block(block: Array, stream: object, weights: Array, begins: Array | None, is_target: bool) -> Array:
-    """A block's target or source."""
+    """Return the target or the source of a block."""
     draw, choose = stream.random, stream.choice  # type: ignore[attr-defined]
     size, lengths = len(block), None
     if begins is not None:
@@ -97,7 +99,7 @@ def mask_block(block: Array, stream: object, weights: Array, begins: Array | Non
 
 
 def mask_ours(ids: Array, masker: FairseqMasker) -> int:
-    """The masks of all blocks."""
+    """Mask all blocks with this project's masker. Return the number of masks."""
     lengths = np.full(BLOCKS, LENGTH, np.int32)
     starts = np.arange(BLOCKS, dtype=np.int64) * LENGTH
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
@@ -106,7 +108,7 @@ def mask_ours(ids: Array, masker: FairseqMasker) -> int:
 
 
 def compute_digest(ids: Array, masker: FairseqMasker) -> str:
-    """The md5 of all sources and targets, as fairseq_original makes it."""
+    """Return the md5 of all sources and targets, computed as in fairseq_original.py."""
     made, lengths = ids.copy(), np.full(BLOCKS, LENGTH, np.int32)
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
     draws = Draws(keys=keys, numbers=numbers, rates=np.full(BLOCKS, SHARE))
@@ -122,7 +124,7 @@ def compute_digest(ids: Array, masker: FairseqMasker) -> str:
 
 
 def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: dict[str, float]) -> None:
-    """fairseq itself beside ours. It must give the same ids."""
+    """Run fairseq itself and print its speed. Exit with an error if its ids differ from this project's."""
     command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     for name, found in json.loads(done.stdout.splitlines()[-1]).items():
@@ -136,6 +138,7 @@ def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: 
 
 
 def main() -> None:
+    """Print all speeds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer-python")
     python = parser.parse_args().peer_python

@@ -1,8 +1,9 @@
-"""Training step on flat batches beside padded rows, in phase 1 and 2, compiled and not, on one core.
+"""CPU time of training steps on flat batches and on padded rows, on one core.
 
-The steps are the trainer's own, in fp32 with dropout, on the same generated examples, whose fill (tokens
-over those of full sequences) is that of real data. Rows compute their padding. All take turns, and the least
-CPU time of each batch counts, because other work only adds to it.
+A flat batch has its sequences one after the other without padding. The steps are the trainer's, in fp32 with
+dropout, for both phases of BERT, with and without torch.compile. All forms get the same generated examples,
+whose share of padding is that of real data. They run alternately, and the least CPU time of each batch
+counts, because other work only adds to it.
 """
 
 from collections import Counter
@@ -21,14 +22,14 @@ from trainer.data.loader import Loader
 from trainer.data.padded_rows import RowForm
 
 PHASES = {"128/20": (32, 0.9), "512/80": (16, 0.5)}
-"""Batch size and fill, by the layout."""
+"""Batch size and fill (share of positions that hold a token) by layout (ids/masks per example)."""
 
 BATCHES, ROUNDS = 2, 3
 _DRAWN = 24
 
 
 def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str, list[Batch]]:
-    """The same examples as flat batches, all of one token budget, and as rows."""
+    """Return the same examples as padded rows and as flat batches, all flat batches with one token budget."""
     data = generated_data(layout, vocabulary_size=30522, seed=1, fill=fill)
     forms = {"flat": make_form(Rows(data), batch_size=batch_size), "rows": RowForm()}
     drawn: dict[str, list[Batch]] = {}
@@ -43,7 +44,7 @@ def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str,
 
 
 def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool) -> dict[str, float]:
-    """CPU seconds of a step, by the form of its batch."""
+    """Return the CPU seconds of a step for each form of batches."""
     steps = {name: make_our_step(batch_size, compiled=compiled) for name in batches}
     for name, step in steps.items():
         step(batches[name][0])
@@ -57,11 +58,12 @@ def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool)
 
 
 def compute_mean_tokens(batches: Sequence[Batch]) -> float:
-    """Tokens of a flat batch on average, without the budget's padding."""
+    """Return the mean number of tokens per flat batch, without the padding up to the token budget."""
     return sum(batch.tokens for batch in batches if isinstance(batch, FlatBatch)) / len(batches)
 
 
 def main() -> None:
+    """Print the times."""
     torch.set_num_threads(1)
     print("training steps, hidden 256, 4 layers, vocabulary 30522, dropout 0.1, one thread, fp32:")
     for name, (batch_size, fill) in PHASES.items():

@@ -1,8 +1,10 @@
-"""Shards to batches of tensors at 128/20, rows and flat: our loader beside the pattern of NVIDIA's trainer.
+"""Speed from shards to batches of tensors: this project's loader, and a DataLoader in the style of NVIDIA's
+trainer.
 
-NVIDIA's pattern (rewritten here): h5py reads the whole HDF5 file, Python indexes one example at a time
-and turns it field by field into tensors, which a DataLoader stacks. One epoch each, opening and reading
-included; examples per CPU second of all threads, so per core.
+In NVIDIA's style (rewritten here), h5py reads a whole HDF5 file. Python then takes one example at a time and
+makes a tensor of each field, and a DataLoader stacks the tensors. Examples have 128 ids and 20 masks. Each
+loader makes one epoch, opening and reading included. The figure is examples per CPU second of all threads,
+which is a rate per core.
 """
 
 import sys
@@ -32,7 +34,7 @@ FIELDS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "mask
 
 
 class OneByOne(Dataset[list[torch.Tensor]]):
-    """The examples of one file, converted to tensors one by one."""
+    """The examples of a file, converted to tensors one at a time."""
 
     def __init__(self, path: str, predictions: int) -> None:
         with h5py.File(path) as file:
@@ -54,13 +56,17 @@ class OneByOne(Dataset[list[torch.Tensor]]):
 
 
 def load_theirs(path: str) -> int:
+    """Load one epoch in NVIDIA's style and return the number of examples."""
     data = OneByOne(path, 20)
     loader: Any = DataLoader(data, sampler=RandomSampler(data), batch_size=BATCH, drop_last=True)
     return sum(len(batch[0]) for batch in loader)
 
 
 def load_ours(directory: str, rows: bool) -> int:
-    """The examples of one epoch, in padded rows or in flat batches."""
+    """Load one epoch with this project's loader and return the number of examples.
+
+    rows: padded rows instead of flat batches (sequences one after the other without padding).
+    """
     data = open_dataset(directory)
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
     loader, count = Loader(Rows(data), form=form, batch_size=BATCH), 0
@@ -71,7 +77,9 @@ def load_ours(directory: str, rows: bool) -> int:
 
 
 def measure_waiting(directory: str) -> float:
-    """Seconds that all steps waited for their flat batches, at 5 ms a step (12,800 examples a second)."""
+    """Return the seconds that steps of 5 ms (12,800 examples per second) wait for their flat batches, in
+    total.
+    """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
     for _ in range(STEPS):
@@ -82,6 +90,7 @@ def measure_waiting(directory: str) -> float:
 
 
 def main() -> None:
+    """Print all speeds."""
     torch.set_num_threads(1)
     rates = {}
     with tempfile.TemporaryDirectory() as place:

@@ -1,7 +1,7 @@
-"""MDS written and read beside mosaicml-streaming, CPU seconds of one thread in one run.
+"""CPU time of writing and reading MDS shards in one thread, compared with mosaicml-streaming.
 
-The peer is optional: without it, ours alone is measured. ``--peer-python`` names the Python of an environment
-that has it; both sides then run there, on the same samples.
+mosaicml-streaming is optional. ``--peer-python`` names the Python of an environment that has it. Both
+libraries then run there on the same samples. Without it, only this project is measured.
 """
 
 import argparse
@@ -29,12 +29,13 @@ REPEATS = 5
 
 
 def make_rows(length: int) -> list[np.ndarray[Any, Any]]:
+    """Return rows of random ids of this length."""
     generator = np.random.Generator(np.random.PCG64(1))
     return [generator.integers(0, 50_000, length, dtype=np.uint16) for _ in range(IDS // length)]
 
 
 def make_batches(rows: list[Any]) -> list[MlmBatch]:
-    """The rows as the examples' columns."""
+    """Return the rows as batches of this project."""
     found, none = [], np.zeros(0, np.uint16)
     for start in range(0, len(rows), BATCH):
         some = rows[start : start + BATCH]
@@ -45,7 +46,7 @@ def make_batches(rows: list[Any]) -> list[MlmBatch]:
 
 
 def write_ours(batches: list[MlmBatch], length: int, path: str) -> None:
-    """One shard, through the container's writer, with its checks."""
+    """Write one shard with this project's writer, including its checks."""
     with open(path, "wb") as sink:
         writer = MdsWriter(sink, ShardLayout(objective="mlm", max_seq_length=length), "shard.00000.mds")
         for batch in batches:
@@ -77,7 +78,7 @@ def read_theirs(directory: str) -> int:
 
 
 def measure_seconds(function: Callable[[], object]) -> float:
-    """The least CPU seconds of some repeats."""
+    """Return the least CPU seconds of several calls."""
     found = []
     for _ in range(REPEATS):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Cost of a command or a function: CPU and wall seconds, memory."""
+"""Cost of a command or a function: CPU seconds, wall seconds, memory."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU and wall seconds and peak resident megabytes."""
+    """CPU and wall seconds, and peak resident memory in MB."""
 
     cpu: float
     wall: float
@@ -18,7 +18,7 @@ class Cost:
 
 
 def measure_command(*words: str) -> Cost:
-    """Run the command and return its cost with all its children. Exit with a message where it fails."""
+    """Run a command and return its cost, including all its children. Exit with a message if it fails."""
     start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -29,7 +29,7 @@ def measure_command(*words: str) -> Cost:
 
 
 def measure_best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
-    """Least CPU seconds of this process over the repeats: other work on the machine only adds to them."""
+    """Return the least CPU seconds of this process over several calls. Other work only adds to them."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()

@@ -1,12 +1,12 @@
-"""Training step of ModernBERT at 1,024 ids on one core: ours beside transformers' model.
+"""CPU time of a training step of ModernBERT with 1,024 ids on one core, compared with transformers' model.
 
-A step is forward, backward, clipping and AdamW update, in fp32; ours draws the original's dropout behind the
-attention, which transformers' model does not have. The examples are blocks of documents with 30 % masked.
-transformers' model computes the vocabulary's logits for every position; with its sparse_prediction for masked
-ones only. Its model without padding needs flash attention, which no processor has: in its place each
-sequence goes through alone. All take turns on the same batches, and the least CPU time of each counts,
-because other work only adds to it. The operations are PyTorch's count of ours beside those of the tokens
-alone.
+A step is forward, backward, clipping and an AdamW update, in fp32. This trainer also draws the original's
+dropout after the attention, which transformers' model does not have. The examples are blocks of documents
+with 30 % of the tokens masked. transformers' model computes the vocabulary's logits at every position, or
+with sparse_prediction at masked positions only. To run without padding it needs flash attention, which
+processors lack, so here each sequence goes through it alone instead. All run alternately on the same batches,
+and the least CPU time of each counts, because other work only adds to it. The last table compares the
+operations that PyTorch counts with those needed for the tokens alone.
 """
 
 import sys
@@ -57,7 +57,7 @@ SHAPE = ModernBertConfig(
     intermediate_size=384,
     max_position_embeddings=LENGTH,
 )
-"""The smallest of Ettin's shapes."""
+"""The smallest of Ettin's models (ModernBERT in several sizes)."""
 
 WIDTHS = {
     "this model": SHAPE,
@@ -71,7 +71,7 @@ Loss = Callable[[transformers.ModernBertForMaskedLM, RowBatch], Tensor]
 
 
 def make_our_step(data: OpenedDataset) -> Callable[[Batch], object]:
-    """An update of the trainer."""
+    """Return a function that makes an update with this trainer."""
     config = Config.of(optimiser=OPTIMISER, batch_size=BATCH)
     runtime = open_runtime(config).changed(config, data)
     fresh = State(
@@ -82,7 +82,10 @@ def make_our_step(data: OpenedDataset) -> Callable[[Batch], object]:
 
 
 def make_their_step(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
-    """A step of transformers' model with our optimiser. sparse: logits of masked positions only."""
+    """Return a function that makes a step of transformers' model with this trainer's optimiser.
+
+    sparse: compute logits at masked positions only.
+    """
     config = transformers.ModernBertConfig(**SHAPE.for_transformers(), sparse_prediction=sparse)
     model = transformers.ModernBertForMaskedLM(config).train()
     preset = find("optimiser", OPTIMISER)
@@ -98,14 +101,16 @@ def make_their_step(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]
 
 
 def compute_padded_loss(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """The loss on rows with their padding."""
+    """Return the loss of padded rows."""
     mask, labels = batch.attention_mask.long(), make_labels(batch)
     loss: Tensor = model(input_ids=batch.input_ids.long(), attention_mask=mask, labels=labels).loss
     return loss
 
 
 def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """The loss on the sequences one by one, without padding, each by its masks."""
+    """Return the loss of the sequences, computed one by one without padding. Each counts by its number of
+    masks.
+    """
     losses, labels = [], make_labels(batch)
     for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
         if length:
@@ -116,7 +121,7 @@ def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: Ro
 
 
 def make_labels(batch: RowBatch) -> Tensor:
-    """The labels of all positions, -100 where there is no mask."""
+    """Return the labels of all positions, -100 at positions that are not masked."""
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
@@ -124,10 +129,10 @@ def make_labels(batch: RowBatch) -> Tensor:
 
 
 def compare_operations(batch: Batch, shape: ModernBertConfig) -> tuple[float, float, float]:
-    """Operations as PyTorch counts them over those of the tokens alone.
+    """Return three ratios of the operations that PyTorch counts to those needed for the tokens alone.
 
-    Of the forward pass; of both passes; and of both where the tokens' count, too, has the scores that the
-    backward pass of a fused attention computes again.
+    They are for the forward pass, for both passes, and for both passes if the needed operations include the
+    attention scores that a fused backward pass computes again.
     """
     model = BertForMaskedLM(shape)
     model.bert.attention = counting.host_attention
@@ -144,7 +149,7 @@ def compare_operations(batch: Batch, shape: ModernBertConfig) -> tuple[float, fl
 
 
 def count_score_operations(batch: Batch, shape: ModernBertConfig) -> int:
-    """Operations of the products of query and key, once in each layer."""
+    """Return the operations of the products of queries and keys, computed once per layer."""
     lengths = batch.lengths()
     reaches = (None if shape.is_global(layer) else shape.reach for layer in range(shape.num_hidden_layers))
     return (
@@ -155,6 +160,7 @@ def count_score_operations(batch: Batch, shape: ModernBertConfig) -> int:
 
 
 def main() -> None:
+    """Print both tables."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as place:
@@ -196,7 +202,7 @@ def main() -> None:
 
 
 def make_data(place: Path) -> str:
-    """A dataset of blocks of documents."""
+    """Make a dataset of blocks of documents and return its directory."""
     part, shards = place / "part", str(place / "shards")
     part.write_bytes(corpus.make_long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
     words = ["--vocab", str(corpus.find_vocabulary()), "--objective", "mlm", "--blocks", "complete_doc"]

@@ -1,9 +1,9 @@
-"""Packing: speed, memory and efficiency of ``bertdata pack`` (``python -m benchmarks.packing``).
+"""Speed, memory and efficiency of ``bertdata pack``: ``python -m benchmarks.packing``.
 
-Makes TFRecord datasets of two sizes from the sample corpus, plans and packs each in every layout, and prints
-bytes of input shards per CPU second (user and system, of all processes) and the peak memory of the largest
-process. --plans prints the efficiency of each method on histograms of lengths instead: a JSON file of lists
-whose item i counts sequences of i + 1 tokens.
+It makes TFRecord datasets of two sizes from the sample corpus, and plans and packs each in every layout. It
+prints MB of input shards per CPU second (user and system, of all processes), and the peak memory of the
+largest process. --plans instead prints the efficiency of each packing method on histograms of lengths. Its
+file is JSON with lists, whose item i is the number of sequences of i + 1 tokens.
 """
 
 import argparse
@@ -24,7 +24,7 @@ METHODS = (("lpfhp", 3), ("lpfhp", 12), ("lp", 2), ("lp", 3), ("lp", 4))
 
 
 def make_dataset(place: Path, examples: int, length: int) -> Path:
-    """A TFRecord dataset of at least so many examples, by the dupe factor that gives them."""
+    """Make a TFRecord dataset of at least this many examples, by choosing the dupe factor."""
     parts = [str(path) for path in make_parts(place, PARTS, PART_BYTES)]
     output, dupe_factor = place / "shards", 1
     while True:
@@ -39,7 +39,7 @@ def make_dataset(place: Path, examples: int, length: int) -> Path:
 
 
 def measure_layouts(place: Path, examples: int, length: int, layouts: Sequence[str], workers: int) -> None:
-    """A line for each layout."""
+    """Print a line for each layout."""
     source = make_dataset(place, examples, length)
     totals = json.loads((source / "manifest.json").read_text())["totals"]
     megabytes = totals["bytes"] / 1e6
@@ -57,7 +57,7 @@ def measure_layouts(place: Path, examples: int, length: int, layouts: Sequence[s
 
 
 def print_plans(histograms: Path, *, nnls: bool) -> None:
-    """The efficiency of each method on each histogram."""
+    """Print the efficiency of each packing method on each histogram."""
     import numpy as np
 
     from bertdata.packing.linear_program import fewest_rows
@@ -84,6 +84,7 @@ def print_plans(histograms: Path, *, nnls: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.packing", description=__doc__)
     parser.add_argument("--examples", type=int, nargs="+", default=[250_000, 1_000_000])
     parser.add_argument("--length", type=int, default=512, help="positions of a row (default: 512)")

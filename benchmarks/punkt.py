@@ -1,4 +1,4 @@
-"""Sentence boundaries: the kernel beside nltk on the same text, one thread, CPU time.
+"""CPU time of finding sentence boundaries in one thread: the C++ kernel and nltk, on the same text.
 
 python -m benchmarks.punkt
 """
@@ -44,7 +44,10 @@ def read_kit() -> tuple[bytes, PunktTables]:
 
 
 def measure_language_rates() -> dict[str, float]:
-    """MB of the kit's XQuAD contexts a CPU second, by language: Punkt, end marks, lines. They take turns."""
+    """Return MB of the kit's XQuAD contexts per CPU second, by language: with Punkt, by end marks, by lines.
+
+    The three run alternately.
+    """
     segments, texts = {}, {}
     for code in ("en", "de", "zh", "th"):
         data = json.loads((KIT / "squad" / f"xquad.{code}.json").read_text(encoding="utf-8"))["data"]
@@ -59,14 +62,14 @@ def measure_language_rates() -> dict[str, float]:
 
 
 def measure_nltk_rate() -> float:
-    """MB of text a CPU second of nltk."""
+    """Return MB of text per CPU second of nltk."""
     text, tables = read_kit()
     segment = _make_nltk(tables)
     return len(text) / 1e6 / min(_time_segmenting(segment, text) for _ in range(2))
 
 
 def compare_programs(text: bytes, tables: PunktTables) -> dict[str, float]:
-    """MB a CPU second of each program, the best of several rounds. Each turns bytes into bytes."""
+    """Return MB per CPU second of each program, the best of several rounds. Each turns bytes into bytes."""
     programs = {
         "nltk": _make_nltk(tables),
         "python engine (3.10.0)": SentenceSplitter(tables, "3.10.0", engine="python").segment_lines,

@@ -1,9 +1,9 @@
-"""JSON lines, compressed by zstd, to blocks of token ids on disk: ``create`` beside ``datasets``, tokenizers.
+"""Cost from compressed JSON lines to blocks of token ids on disk: ``create``, compared with ``datasets``.
 
-Two processes each, in turns, WordPiece and byte-level BPE. The peer is given its best: one ``map`` that
-tokenises by ``encode_batch_fast`` and makes blocks as NumPy arrays, ids alone. Ours writes its parts, md5s
-and manifests besides. Memory is the largest resident sum of all processes of the command, with shared pages
-counted in each.
+Both use two processes and run alternately, with WordPiece and with byte-level BPE. The other program uses
+tokenizers in the fastest way: one ``map``, which tokenizes by ``encode_batch_fast`` and makes blocks of ids
+as NumPy arrays. ``create`` also writes its parts, md5s and manifests. Memory is the largest sum of resident
+memory over all processes of the command. Shared pages count in each process.
 """
 
 import argparse
@@ -49,7 +49,7 @@ print(len(made) * int(ids))
 
 @dataclass(frozen=True)
 class TreeCost:
-    """Cost of a command with all its processes. megabytes: the largest sum of what they held at once."""
+    """Cost of a command with all its processes. megabytes: the largest sum of their memory at one time."""
 
     cpu: float
     wall: float
@@ -57,7 +57,7 @@ class TreeCost:
 
 
 def measure_run(*words: str) -> TreeCost:
-    """Run the command. Exit with a message where it fails."""
+    """Run a command and return its cost. Exit with a message if it fails."""
     start, peak = time.perf_counter(), 0
     with tempfile.TemporaryFile() as told:
         before = _read_children_seconds()
@@ -91,7 +91,7 @@ def _read_resident_bytes(pid: int) -> int:
 
 
 def make_tokenizers(place: Path) -> dict[str, tuple[list[str], Path]]:
-    """Our flags and the peer's file for each kind of tokeniser."""
+    """Return for each type of tokenizer the flags of ``create`` and the file for the other program."""
     from tokenizers import BertWordPieceTokenizer
 
     vocabulary = corpus.find_vocabulary()
@@ -107,33 +107,33 @@ def make_tokenizers(place: Path) -> dict[str, tuple[list[str], Path]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A directory of files, and the megabytes of their text."""
+    """A directory of record files, and the size of their text in MB."""
 
     directory: Path
     megabytes: float
     label: str
 
     def ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
-        """Cost of our command."""
+        """Return the cost of our command."""
         words = [sys.executable, "-m", "bertdata", command, str(self.directory), "--output", str(output)]
         own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
         return measure_run(*words, *own, "--workers", str(WORKERS), *flags)
 
     def peer(self, tokenizer: Path, output: Path) -> TreeCost:
-        """Cost of the peer's program."""
+        """Return the cost of the other program."""
         return measure_run(
             sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS)
         )
 
     def line(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
-        """A row of the table. ours: the cost that it is compared with."""
+        """Return a row of the table. ours: the cost to compare with."""
         rates = f"{self.megabytes / cost.wall:7.1f} {self.megabytes / cost.cpu:7.1f}"
         ratios = f"{cost.wall / ours.wall:6.1f} {cost.cpu / ours.cpu:6.1f}" if ours else ""
         return f"  {self.label:<22} {name:<26} {rates} {cost.megabytes:8.0f}  {ratios}"
 
 
 def make_sources(place: Path, sizes: list[int]) -> list[Source]:
-    """One file of each size, and of the last ten of the same records."""
+    """Return a source of one file for each size, and a source of ten files with the last size's records."""
     found = []
     for size in sizes:
         directories = {place / f"{size}-{files}": files for files in ((1, 10) if size == sizes[-1] else (1,))}

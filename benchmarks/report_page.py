@@ -1,6 +1,6 @@
-"""``bertdata report`` on 1 GB of shards: seconds and memory, beside ``verify-md5`` and ``stats`` of the same.
+"""Time and memory of ``bertdata report`` on 1 GB of shards, compared with ``verify-md5`` and ``stats``.
 
-The dataset is made of copies of one part, each a file of its own. ``--shards DIR`` takes one that is there.
+The dataset is made of copies of one part. ``--shards DIR`` uses an existing dataset.
 """
 
 import argparse
@@ -16,7 +16,7 @@ PARTS = 100
 
 
 def make_shards(folder: Path) -> Path:
-    """MLPerf's examples of 128 tokens, about 1 GB."""
+    """Make about 1 GB of MLPerf's examples of 128 tokens."""
     text = corpus.read_text()
     copies = PARTS * max(1, 2_600_000 // len(text))
     (folder / "parts").mkdir()
@@ -32,7 +32,7 @@ def make_shards(folder: Path) -> Path:
 
 
 def measure_megabytes(shards: Path) -> float:
-    """The megabytes of the shards."""
+    """Return the size of the shards in MB."""
     return sum(path.stat().st_size for path in shards.glob("*.tfrecord")) / 1e6
 
 

@@ -1,8 +1,8 @@
-"""Growth of a Beam run's time and memory with the corpus: 4, 8, 16, 32 parts of 5 MB, two processes.
+"""Growth of a Beam run's time and memory with the corpus: 4, 8, 16 and 32 parts of 5 MB, two processes.
 
-Run as ``python -m benchmarks.scaling``. There are as many shards as parts, so that the largest shard stays
-the same. CPU seconds should grow in proportion to the corpus, and the memory of the launching process and
-of its workers not at all. Linux only: peaks are read from /proc.
+Run it as ``python -m benchmarks.scaling``. There are as many shards as parts, so that the largest shard stays
+the same. CPU seconds should grow in proportion to the corpus. The memory of the launching process and of its
+workers should not grow. Linux only, because peaks are read from /proc.
 """
 
 import os
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Growth:
-    """CPU and wall seconds of a run, peak megabytes of its launcher and of its largest worker."""
+    """CPU and wall seconds of a run, and peak MB of its launching process and of its largest worker."""
 
     cpu: float
     wall: float
@@ -32,7 +32,7 @@ class Growth:
 
 
 def measure_growth(words: list[str]) -> Growth:
-    """The cost of the command, with the peak memory of each process on its own."""
+    """Run a command and return its cost, with the peak memory of each process."""
     start, before = time.perf_counter(), os.times()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     peaks: dict[int, float] = {}
@@ -49,7 +49,7 @@ def measure_growth(words: list[str]) -> Growth:
 
 
 def list_session_processes(session: int) -> list[int]:
-    """The processes of a session."""
+    """Return the ids of a session's processes."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -62,7 +62,7 @@ def list_session_processes(session: int) -> list[int]:
 
 
 def read_peak_megabytes(pid: int) -> float:
-    """The process' peak resident memory so far."""
+    """Return the peak resident memory of a process so far."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -71,7 +71,7 @@ def read_peak_megabytes(pid: int) -> float:
 
 
 def make_command(parts: list[Path], output: Path, *flags: str) -> list[str]:
-    """The command line of a run in two processes."""
+    """Return the command line of a run with two processes."""
     processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
     words = [sys.executable, "-m", "beam_pipelines.prepare", "--input", *map(str, parts)]
     return [*words, "--output", str(output), "--vocab", str(find_vocabulary()), *processes, *flags]

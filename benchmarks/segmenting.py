@@ -1,4 +1,4 @@
-"""Text stage as a whole (``bertdata segment``), one worker: MB of extracted text a CPU second, memory."""
+"""Speed and memory of the text stage (``bertdata segment``) with one worker."""
 
 import sys
 import tempfile
@@ -10,7 +10,7 @@ COPIES, MORE_COPIES = 4, 40
 
 
 def measure_cost(source: Path, recipe: str) -> tuple[float, measure.Cost]:
-    """Megabytes read, and the least of two runs of the whole command, its start included."""
+    """Return the MB read, and the lesser cost of two runs of the whole command, including its start."""
     size = sum(path.stat().st_size for path in source.rglob("wiki_*"))
     how = ["--recipe", recipe, "--eval-articles", "100", "--training-shards", "16", "--test-shards", "2"]
     words = [sys.executable, "-m", "bertdata", "segment", str(source), *how, "--workers", "1"]
@@ -20,13 +20,13 @@ def measure_cost(source: Path, recipe: str) -> tuple[float, measure.Cost]:
 
 
 def measure_rate(source: Path, recipe: str) -> float:
-    """MB of extracted text a CPU second."""
+    """Return MB of extracted text per CPU second."""
     megabytes, least = measure_cost(source, recipe)
     return megabytes / least.cpu
 
 
 def copy_kit_files(place: Path, copies: int = MORE_COPIES) -> Path:
-    """Copies of the kit's extracted files under one directory."""
+    """Copy the kit's extracted files several times into one directory."""
     kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.segmenting: no reference kit; set BERTDATA_REFERENCE_KIT")

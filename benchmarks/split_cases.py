@@ -1,4 +1,4 @@
-"""Models that are split, whose forecasts are compared with real updates by ``split_forecast``."""
+"""Split models whose forecasts ``split_forecast`` compares with real updates."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,14 +17,14 @@ PRE_NORM = replace(MODEL, megatron_residual_connection=True)
 WIDE = ModelConfig(
     vocab_size=16000, hidden_size=768, num_hidden_layers=8, num_attention_heads=12, intermediate_size=3072
 )
-"""The model of MEMORY, beside whose weights the libraries' own memory is small."""
+"""Model of the cases about memory. Its weights are large compared with the memory of the libraries."""
 ONLY_SHARDED = 950 * 10**6
-"""Memory into which two stages of WIDE with two copies fit only if they are sharded."""
+"""Memory into which WIDE in two stages with two copies fits only if the stages are sharded."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A name, the model, and changes of the request."""
+    """A case: its name, the model, and changes of the request for a plan."""
 
     name: str
     model: ModelConfig = MODEL
@@ -32,7 +32,9 @@ class Case:
 
     @property
     def request(self) -> PlanRequest:
-        """One device with room for everything, unless the changes say otherwise."""
+        """Return the request: one device with enough memory for everything, unless ``changes`` says
+        otherwise.
+        """
         given = {
             "precision": "fp32",
             "optimiser": "lamb-mlperf",

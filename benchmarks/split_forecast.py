@@ -1,12 +1,12 @@
-"""Forecasts of the planner beside real updates: memory of a process, and seconds.
+"""Comparison of the planner's forecasts with real updates: memory of a process, and seconds.
 
-Every case is trained by processes of its own, with one thread each, on generated full sequences, flat. Memory
-is the growth of the resident set to its peak over some updates, with malloc set so that it returns large
-blocks at once; a small model was trained in the same way before, so that the libraries are loaded. Beside it
-stands the peak of the bytes of tensors that operations made, which does not see what FSDP2 frees by its own
-means. Seconds are forecast from costs and bandwidths that the same processes measured just before, as a run
-with --profile-layers does. Forecast and updates take turns, and the median of their ratios counts, because a
-shared machine changes its speed. The exit status is 1 where a forecast of seconds is wrong by more than BAR.
+Each case is trained by separate processes with one thread each, on generated full sequences in flat batches.
+Memory is the growth of the resident set up to its peak during several updates. malloc is set to return large
+blocks at once, and a small model is trained first, so that the libraries are already loaded. The table also
+has the peak of the tensors' bytes, which does not include tensors that FSDP2 frees in its own way. Seconds
+are forecast from costs and bandwidths that the same processes measured just before, as with --profile-layers.
+Forecasts and updates alternate, and the median of their ratios counts, because the speed of a shared machine
+changes. The exit status is 1 if a forecast of seconds is wrong by more than BAR.
 """
 
 import gc
@@ -47,16 +47,16 @@ from trainer.update.worker import Runtime
 
 ROUNDS = 3
 UPDATES = 2
-"""Updates in each round, of which the mean counts."""
+"""Number of updates per round. Their mean counts."""
 
 BAR = 0.2
-"""The largest error of a forecast of seconds, as a share of them, that is good enough."""
+"""Largest accepted error of a forecast of seconds, as a share."""
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status: 1 where a forecast of time misses BAR."""
+    """Run the cases. Return 1 if a forecast of seconds is wrong by more than BAR, otherwise 0."""
     if arguments[:1] == ["--worker"]:
         _, kind, number, folder = arguments
         run_process(kind, int(number), Path(folder))
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def find_worst(errors: Mapping[str, float]) -> tuple[str, bool]:
-    """The worst row by its error in words, and True if it is within BAR."""
+    """Return a line about the row with the largest error, and whether that error is within BAR."""
     name = max(errors, key=lambda row: abs(errors[row]))
     holds = abs(errors[name]) <= BAR
     words = f"the bar of {BAR:.0%} was {'held' if holds else 'missed'}"
@@ -89,7 +89,7 @@ def find_worst(errors: Mapping[str, float]) -> tuple[str, bool]:
 
 
 def run_case(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
-    """What each process of a case measures."""
+    """Run the processes of a case and return what each has measured."""
     with tempfile.TemporaryDirectory() as folder:
         command = (
             (*TORCHRUN, str(workers), "-m", "benchmarks.split_forecast")
@@ -109,7 +109,7 @@ def run_case(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
 
 
 def run_process(kind: str, number: int, folder: Path) -> None:
-    """One process of a case. Writes its result as RANK.json."""
+    """Work as one process of a case, and write the result as RANK.json."""
     torch.set_num_threads(1)
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request
@@ -123,13 +123,14 @@ def run_process(kind: str, number: int, folder: Path) -> None:
 
 
 def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
+    """Return the forecast and the measured growth of memory in bytes."""
     plan = make_plan(request)
     warm_up(plan, request, runtime)
     before = read_resident_bytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak of the resident memory
     with LiveBytes() as live:
         update = make_updater(plan, request, runtime)
-        for _ in range(2):  # the second one has moments
+        for _ in range(2):  # the second update has moments, so its peak counts
             update()
     stage = plan.stages[runtime.workers.rank // plan.copies]
     return {
@@ -140,7 +141,9 @@ def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
 
 
 def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
-    """Seconds of an update, forecast and measured, and the ratio: medians of some rounds."""
+    """Return the seconds of an update, forecast and measured, and their ratio. Each is a median over several
+    rounds.
+    """
     update = make_updater(make_profiled_plan(request, runtime), request, runtime)
     update()
     forecasts, measured = [], []
@@ -156,7 +159,7 @@ def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
 
 
 def make_profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
-    """The plan by costs and bandwidths that all processes measure together."""
+    """Return the plan from costs and bandwidths that all processes measure together."""
     if runtime.workers.size > 1:
         request = add_bandwidths(request, runtime)
     plan = make_plan(request, measure_costs(request, runtime.device, runtime.workers))
@@ -164,7 +167,7 @@ def make_profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
 
 
 def make_updater(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:
-    """A function that makes an update by the plan."""
+    """Return a function that makes an update by the plan."""
     runtime = replace(runtime, division=find_planned_division(runtime.workers, plan))
     model = make_model(runtime, request.model)
     model.bert.recomputes = plan.stages[runtime.division.stage].recomputes
@@ -175,7 +178,7 @@ def make_updater(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable
 
 
 def make_micro_batches(request: PlanRequest, count: int) -> list[Batch]:
-    """Full sequences, flat."""
+    """Return flat micro-batches of full sequences."""
     assert request.update.batch_size is not None
     layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
     data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
@@ -187,7 +190,9 @@ def make_micro_batches(request: PlanRequest, count: int) -> list[Batch]:
 
 
 def warm_up(plan: Plan, request: PlanRequest, runtime: Runtime) -> None:
-    """Load what an update loads, by updates of a small model that is divided in the same way."""
+    """Make updates of a small model that is split in the same way, so that everything an update loads is
+    loaded.
+    """
     sizes = {"vocab_size": 64, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
     update = make_updater(plan, replace(request, model=replace(request.model, **sizes)), runtime)
     for _ in range(2):
@@ -197,7 +202,7 @@ def warm_up(plan: Plan, request: PlanRequest, runtime: Runtime) -> None:
 
 
 def read_resident_bytes(name: str) -> int:
-    """Bytes of a line of /proc/self/status."""
+    """Return the value of an entry of /proc/self/status in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
 

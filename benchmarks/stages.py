@@ -1,4 +1,4 @@
-"""Microseconds an example of each stage of making a shard, in one process."""
+"""Microseconds per example of each stage of making a shard, in one process."""
 
 import hashlib
 import tempfile
@@ -17,6 +17,7 @@ PART_BYTES = 10_000_000
 
 
 def main() -> None:
+    """Print the time of each stage."""
     settings, dialect = BertSettings(), find_dialect("mlperf")
     text = corpus.make_long_text(PART_BYTES)
     vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)

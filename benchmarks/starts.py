@@ -1,8 +1,9 @@
-"""Start of a command: seconds and memory of help, of one update, of one small shard.
+"""Start-up time and memory of commands: printing help, making one update, making one small shard.
 
 usage: python -m benchmarks.starts [--before FOLDER]
 
-FOLDER: a checkout of another commit, with its kernels built; its commands run in turn with this one's.
+FOLDER: a checkout of another commit, with its kernels built. Its commands run alternately with this
+checkout's.
 """
 
 import argparse
@@ -20,14 +21,15 @@ ROUNDS = 5
 
 
 def measure_start(tree: Path, words: Sequence[str]) -> Cost:
-    """Return the cost of ``python -m`` with these words in the checkout."""
+    """Return the cost of ``python -m`` with these words in a checkout."""
     return measure_command("env", f"--chdir={tree}", sys.executable, "-m", *words)
 
 
 def print_comparison(trees: Mapping[str, Path], title: str, words: Sequence[str], folder: Path) -> None:
-    """Print the least cost of the command in each checkout, measured in turn.
+    """Print the least cost of the command in each checkout. The checkouts run alternately.
 
-    words: OUTPUT stands for a directory that is not there yet, SHARDS for the checkout's own dataset.
+    words: the command. OUTPUT is replaced with a directory that does not exist, SHARDS with the checkout's
+    dataset.
     """
     outputs = (str(folder / f"{len(words)}-{number}") for number in count())
     costs: dict[str, list[Cost]] = {name: [] for name in trees}
@@ -53,7 +55,10 @@ def main() -> None:
     with TemporaryDirectory() as place:
         folder = Path(place)
         sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--workers=1"]
-        for name, tree in trees.items():  # an older checkout does not read a newer one's manifest
+        for (
+            name,
+            tree,
+        ) in trees.items():  # each makes its own shards: an old checkout cannot read a new manifest
             output = f"--output={folder / name}"
             measure_start(tree, ["bertdata", "create", *parts, output, "--vocab", vocab, *sizes])
         plain = ["--config=tiny", "--device=cpu", "--train-data=SHARDS", "--steps=1", "--batch-size=2"]

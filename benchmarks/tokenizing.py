@@ -1,7 +1,7 @@
-"""Lines of text to token ids, one thread: ours, nanotoken, TensorFlow Text's FastBertTokenizer, tokenizers.
+"""Speed of WordPiece in one thread: this project, nanotoken, TensorFlow Text's FastBertTokenizer, tokenizers.
 
-The first two keep a cache of words. Cold: the first pass of a new tokeniser, with an empty cache. Warm: its
-second pass over the same text. The other two keep none, so one figure serves as both.
+The first two cache words. "Cold" is the first pass of a new tokenizer, whose cache is empty. "Warm" is its
+second pass over the same text. The other two have no cache, so they have a single figure.
 """
 
 import gc
@@ -18,11 +18,11 @@ from benchmarks import corpus, measure
 TEXT_BYTES = 10_000_000
 ROUNDS = 5
 Tokenize = Callable[[], int]
-"""A pass over the text; the number of token ids."""
+"""Function that tokenizes the whole text once and returns the number of ids."""
 
 
 def make_our_tokenizer(text: bytes) -> Tokenize:
-    """A new tokeniser of ours."""
+    """Return a new tokenizer of this project."""
     from bertdata.config.dialects import find_dialect
     from bertdata.tokens.vocabulary import parse_vocabulary
     from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -34,7 +34,7 @@ def make_our_tokenizer(text: bytes) -> Tokenize:
 
 
 def make_nanotoken(path: Path) -> Tokenize:
-    """A new nanotoken tokeniser. It reads the file itself, which is its fastest way."""
+    """Return a new nanotoken tokenizer. It reads the file itself, which is its fastest way."""
     import nanotoken
 
     tokenizer = nanotoken.Tokenizer.from_vocab(corpus.find_vocabulary(), lowercase=True)
@@ -43,7 +43,7 @@ def make_nanotoken(path: Path) -> Tokenize:
 
 
 def time_tensorflow_text(text: bytes) -> float:
-    """CPU seconds of a pass."""
+    """Return the CPU seconds of a pass of TensorFlow Text."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
     import tensorflow_text as tft
@@ -57,7 +57,7 @@ def time_tensorflow_text(text: bytes) -> float:
 
 
 def time_tokenizers_library(text: bytes) -> float:
-    """CPU seconds of a pass."""
+    """Return the CPU seconds of a pass of tokenizers."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import BertWordPieceTokenizer
 
@@ -69,10 +69,11 @@ def time_tokenizers_library(text: bytes) -> float:
 
 
 def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
-    """CPU seconds of the first and of the second pass of a new tokeniser, the least of all rounds.
+    """Return the CPU seconds of the first and the second pass of each new tokenizer, the least over all
+    rounds.
 
-    The programs take turns, so that what else the machine does falls on both. A program that makes another
-    number of ids than the first ends the benchmark.
+    The programs run alternately, so that other work on the machine affects both. The benchmark ends with an
+    error if two programs make different numbers of ids.
     """
     seconds = {name: (float("inf"), float("inf")) for name in new}
     ids: dict[str, Any] = {}

@@ -11,7 +11,7 @@ PARTS, PART_BYTES = 8, 5_000_000
 
 
 def make_parts(place: Path) -> list[Path]:
-    """Eight parts of the same text."""
+    """Write eight parts of the same text."""
     text = corpus.make_long_text(PART_BYTES)
     parts = [place / f"part-{number}" for number in range(PARTS)]
     for part in parts:

@@ -1,11 +1,12 @@
-"""Memory and time of ``train-vocab``, and how many tokens its vocabularies make of other text.
+"""Memory and time of ``train-vocab``, and the number of tokens that its vocabularies make of other text.
 
-usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...]
-       [--forms FORM ...]
+usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...] [--forms
+FORM ...]
 
-FORM: documents, or one (document: the same text without blank lines). FOLDER is a checkout of another commit,
-whose figures come first in each row. Text: benchmarks/corpus.py, growing_text. Other text: the articles held
-out in the kit and the sentences of MRPC, or the sample articles.
+FORM: documents, or one (a single document: the same text without blank lines). FOLDER: a checkout of another
+commit, whose figures come first in each row. The text is that of make_growing_text in benchmarks/corpus.py.
+The other text is the articles that the kit holds out and the sentences of MRPC, or without the kit the sample
+articles.
 """
 
 import argparse
@@ -19,13 +20,13 @@ from benchmarks import corpus, measure
 
 KINDS = ("wordpiece", "bpe", "unigram")
 FORMS = {"documents": ".txt", "one": ".one"}
-"""Endings of the files with a text in each form."""
+"""Endings of the text files for each form."""
 SIZE = 30_000
 MEGABYTE = 1_000_000
 
 
 def write_text(path: Path, megabytes: int) -> None:
-    """Write a text of that size, and beside it the same without blank lines."""
+    """Write a text of this size, and next to it the same text without blank lines."""
     rest = megabytes * MEGABYTE
     with path.open("wb") as documents, path.with_suffix(".one").open("wb") as one:
         for copy in corpus.make_growing_text(rest):
@@ -36,7 +37,7 @@ def write_text(path: Path, megabytes: int) -> None:
 
 
 def read_other_text() -> str:
-    """Return a text that is not learned from: articles held out, and the news sentences of MRPC."""
+    """Return a text that no vocabulary is trained on: held-out articles, and the news sentences of MRPC."""
     place = corpus.find_kit()
     if place:
         articles = (place / "results" / "eval.txt").read_text(encoding="utf-8")
@@ -47,7 +48,7 @@ def read_other_text() -> str:
 
 
 def count_tokens(path: Path, text: str) -> int:
-    """Return how many tokens a tokenizer.json makes of a text."""
+    """Return the number of tokens that a tokenizer.json makes of a text."""
     from tokenizers import Tokenizer
 
     documents = text.split("\n\n")
@@ -56,7 +57,7 @@ def count_tokens(path: Path, text: str) -> int:
 
 
 def measure_training(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
-    """Return the cost of a training by the code of a checkout."""
+    """Train a vocabulary with the code of a checkout and return the cost."""
     start = (
         f"import sys; sys.path.insert(0, {str(tree)!r}); from bertdata.cli.main import main; sys.exit(main())"
     )
@@ -80,7 +81,7 @@ def main() -> None:
     with TemporaryDirectory() as place:
         for megabytes in args.megabytes:
             text = Path(place) / "text.txt"
-            # In a process of its own: the peak memory of a child includes that of the parent at the fork.
+            # Run in a new process, because a child's peak memory includes the parent's memory at the fork.
             words = ["-m", "benchmarks.vocabularies", "--write", str(text), "--megabytes", str(megabytes)]
             subprocess.run([sys.executable, *words], check=True)
             for kind in args.kinds:
@@ -89,7 +90,7 @@ def main() -> None:
 
 
 def print_row(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
-    """Print a row: the trees' figures, one behind another."""
+    """Print a row: the figures of each checkout in turn."""
     costs, tokens = [], []
     for tree in trees:
         output = text.with_name("vocabulary.json")

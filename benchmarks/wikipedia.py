@@ -1,9 +1,9 @@
-"""Hours of a 16-core machine for English Wikipedia, stage by stage, from rates measured now.
+"""Estimate of hours for English Wikipedia on a 16-core machine, stage by stage, from speeds measured now.
 
-The rates of wikiextractor and nltk are measured in the same run; that of MLPerf's script is the one on
-record, 171 CPU seconds for a part of 26.4 MB. Perfect scaling over cores is assumed for all alike.
-Extraction has three rows: the rate on a dump without template pages, and on a whole small Wikipedia with
-its templates, which English Wikipedia has too, by either extractor. Ours leave out the start of Python.
+The speeds of wikiextractor and nltk are measured in the same run. The speed of MLPerf's script was recorded
+earlier: 171 CPU seconds for a part of 26.4 MB. Perfect scaling over the cores is assumed for all programs.
+Extraction has three rows: on a dump without template pages, and with each extractor on a small Wikipedia with
+templates, as English Wikipedia has them. This project's figures leave out the start of Python.
 """
 
 import sys
@@ -24,7 +24,7 @@ from benchmarks.segmenting import copy_kit_files, measure_rate
 CORES = 16
 XML_MB, TEXT_MB = 75_163, 13_700
 ORIGINAL_EXAMPLES_MB_S = 26.4 / 171
-PINNED_MB_S = 2.4  # on record: it runs on no Python that this package supports
+PINNED_MB_S = 2.4  # recorded earlier, because it needs an older Python than this package
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ class UnicodeTables(NamedTuple):
     combining: (code point, combining class) pairs.
     """
 
-    find_ranges: dict[str, list[tuple[int, int]]]
+    ranges: dict[str, list[tuple[int, int]]]
     lower: list[tuple[int, list[int]]]
     upper: list[tuple[int, list[int]]]
     decomposition: list[tuple[int, list[int]]]

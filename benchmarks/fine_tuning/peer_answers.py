@@ -1,4 +1,4 @@
-"""SQuAD as transformers' run_qa.py does it: features by a fast tokeniser's offsets, answers by the logits."""
+"""SQuAD as in transformers' run_qa.py: features from a fast tokenizer's offsets, answers from the logits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,16 @@ from benchmarks.squad_features import find_answer_positions, read_entries
 from bertdata.examples.columns import Array
 
 Offsets = Sequence[tuple[int, int] | None]
-"""Of each token its characters in the context, first and last + 1; None for a token of something else."""
+"""For each token, its first character in the context and the character after its last. None for tokens
+outside the context.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerSpan:
-    """What an answer is made from: its question's number, and the offsets of the feature's tokens."""
+    """What the answer of a feature is made from: the question's number, and the offsets of the feature's
+    tokens.
+    """
 
     question: int
     offsets: Offsets
@@ -26,7 +30,9 @@ class PeerSpan:
 def read_squad_features(
     path: Path, tokenizer: Any, task: BenchmarkTask
 ) -> tuple[list[dict[str, Any]], list[PeerSpan]]:
-    """Features with their answers' positions, not padded, and what their predictions need."""
+    """Return the features of a SQuAD file, with the answers' positions and without padding, and a span for
+    each.
+    """
     entries = read_entries(path)
     found = tokenizer(
         [entry.question for entry in entries],
@@ -49,7 +55,10 @@ def read_squad_features(
 
 
 def find_answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Array) -> dict[str, str]:
-    """The best answer to each question of the file, by its id. logits: (features, S)."""
+    """Return the best answer to each question of the file, by the question's id.
+
+    starts, ends: logits of shape (features, S).
+    """
     entries = read_entries(path)
     best: dict[int, tuple[float, str]] = {}
     for span, start_logits, end_logits in zip(spans, starts, ends, strict=True):
@@ -62,7 +71,10 @@ def find_answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends
 
 
 def find_best_answer(offsets: Offsets, starts: Array, ends: Array) -> tuple[float, tuple[int, int]] | None:
-    """Score and characters of the best answer among the best starts and ends, or None where none is valid."""
+    """Return the score and the character range of the best valid answer among the N_BEST starts and ends.
+
+    None if no combination of a start and an end is valid.
+    """
     best: tuple[float, tuple[int, int]] | None = None
     last_places = np.argsort(-ends, kind="stable")[:N_BEST].tolist()
     for start in np.argsort(-starts, kind="stable")[:N_BEST].tolist():

@@ -1,4 +1,6 @@
-"""Whole runs of both programs, scored alike. A finished one is kept, so that a benchmark can be continued."""
+"""Whole fine-tuning runs of both programs, with the same scoring. Finished runs are kept, so a benchmark can
+continue.
+"""
 
 import json
 import os
@@ -18,7 +20,9 @@ PROGRAMS = (OURS, PEER)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """Points of the task's metric on the evaluated file, with CPU and wall seconds of the whole command."""
+    """Result of a run: the task's metric in points on the evaluation file, and the command's CPU and wall
+    seconds.
+    """
 
     points: float
     cpu: float
@@ -26,7 +30,7 @@ class Result:
 
 
 def make_command(program: str, task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> list[str]:
-    """The command that trains and predicts."""
+    """Return the command that trains and predicts with this program."""
     files = ["--train-file", str(data.train), "--eval-file", str(data.evaluation)]
     files += ["--output-dir", str(output_dir), "--seed", str(seed)]
     if program == PEER:
@@ -45,7 +49,7 @@ def make_command(program: str, task: BenchmarkTask, data: TaskData, seed: int, o
 
 
 def compute_score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
-    """Points of the predictions in the directory, by the task's official metrics."""
+    """Return the points of the predictions in the directory, by the task's official metrics."""
     predictions = output_dir / f"predictions.{'json' if task.is_squad else 'tsv'}"
     files = [str(data.evaluation), str(predictions), "--json"]
     command = [sys.executable, "-m", "trainer", "score", "--task", task.name, *files]
@@ -55,7 +59,7 @@ def compute_score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> floa
 
 
 def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Path) -> Result:
-    """The result of a run, made now or found in the place with the same settings."""
+    """Return the result of a run. A result that ``place`` has for the same settings is reused."""
     settings = {**task.as_json(), "threads": os.environ["OMP_NUM_THREADS"]}
     output_dir = place / f"{task.name}-{program}-{seed}"
     kept = output_dir.with_suffix(".json")
@@ -72,7 +76,7 @@ def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: in
 
 
 def compare_runs(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
-    """Make the runs of all seeds, the programs in turn, and print their table."""
+    """Make the runs of all seeds, alternating between the programs, and print a table."""
     place.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Result]] = {program: [] for program in PROGRAMS}
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Time of a step of fine-tuning, ours beside that of transformers' Trainer, on the same examples."""
+"""Time of a fine-tuning step of this trainer and of transformers' Trainer, on the same examples."""
 
 import statistics
 import tempfile
@@ -31,7 +31,7 @@ from trainer.tasks.task_files import make_features
 
 STEPS = 20
 WARM = 2
-"""Steps at the beginning that are not counted."""
+"""Number of first steps that are not counted."""
 
 Step = Callable[[Batch], object]
 
@@ -44,21 +44,25 @@ class Seconds:
     cpu: list[float] = field(default_factory=list)
 
     def add(self, since: tuple[float, float]) -> None:
+        """Add a step that began at these clock readings."""
         wall, cpu = read_clocks()
         self.wall.append(wall - since[0])
         self.cpu.append(cpu - since[1])
 
     def medians(self) -> tuple[float, float]:
+        """Return the medians of the wall and of the CPU seconds."""
         return statistics.median(self.wall[WARM:]), statistics.median(self.cpu[WARM:])
 
 
 def read_clocks() -> tuple[float, float]:
-    """Wall and CPU seconds since some point."""
+    """Return the wall clock and the CPU clock of this process, in seconds."""
     return time.perf_counter(), time.process_time()
 
 
 class InTurns(transformers.TrainerCallback):
-    """Our step before each of the peer's, both timed."""
+    """Callback of transformers' Trainer that makes a step of this trainer before each of its steps, and times
+    both.
+    """
 
     def __init__(self, step: Step, batches: Sequence[Batch]) -> None:
         self.ours, self.peer = Seconds(), Seconds()
@@ -76,7 +80,7 @@ class InTurns(transformers.TrainerCallback):
 
 
 def make_our_step(config: Config, data: TaskData) -> Step:
-    """An update of our trainer, from the weights."""
+    """Return a function that makes an update with this trainer, starting from the encoder's weights."""
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
     fresh = new_state(config, shape, "", "")
@@ -86,7 +90,7 @@ def make_our_step(config: Config, data: TaskData) -> Step:
 
 
 def make_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
-    """Our configuration of the task's settings."""
+    """Return this trainer's configuration with the task's settings."""
     return Config.of(
         task=task.name,
         max_seq_length=task.length,
@@ -101,7 +105,7 @@ def make_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
 
 
 def make_peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
-    """The examples of the batches as the peer takes them, not padded."""
+    """Return the examples of the batches as transformers' features, without padding."""
     features = []
     for batch in batches:
         for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
@@ -115,11 +119,14 @@ def make_peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
 
 
 LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_ends": "end_positions"}
-"""The peer's names of our targets."""
+"""transformers' name for each of this trainer's labels."""
 
 
 def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
-    """The first batches of the order: the same examples as rows and flat."""
+    """Return the first batches of the training order.
+
+    rows: padded rows instead of flat batches. Both have the same examples.
+    """
     size = task.batch_size
     form = RowForm() if rows else make_form(Rows(dataset), batch_size=size)
     loader = Loader(Rows(dataset), form=form, batch_size=size)
@@ -129,7 +136,10 @@ def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> 
 
 
 def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
-    """Print the medians of both programs' steps. The peer runs with both ways of padding."""
+    """Print the median times of both programs.
+
+    transformers' Trainer is measured with both ways of padding.
+    """
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     with tempfile.TemporaryDirectory() as place:
         config = make_config(task, data, place)
@@ -153,7 +163,7 @@ def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
 
 
 def print_medians(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
-    """Print the medians."""
+    """Print the median times of a comparison. padding: how transformers' batches are padded."""
     (wall, cpu), (peer_wall, peer_cpu) = turns.ours.medians(), turns.peer.medians()
     print(f"{task.name}, a step of {task.batch_size} examples at {task.length}, medians of {STEPS}: "
           f"ours {wall:.3f} s, {cpu:.3f} CPU s; transformers, padded {padding}: {peer_wall:.3f} s, "

@@ -1,4 +1,4 @@
-"""The device's own limits: copy bandwidth, and matrix products of the model's shapes in bf16 and fp8."""
+"""Limits of the device: bandwidth of a copy, and speed of the model's matrix products in bf16 and fp8."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from benchmarks.gpu.figures import NOT_HERE, Figures
 from benchmarks.gpu.sizes import Sizes
 
 Product = Callable[[Tensor, Tensor, Tensor], object]
-"""A product of inputs x (T, I), weights w (O, I) and the gradient g (T, O) of its outputs."""
+"""A matrix product of inputs x (T, I), weights w (O, I) and the outputs' gradient g (T, O)."""
 
 FORWARD: Product = lambda x, w, g: x @ w.T  # noqa: E731
 BACKWARD: dict[str, Product] = {"to inputs": lambda x, w, g: g @ w, "to weights": lambda x, w, g: g.T @ x}
 
 
 def bandwidth(figures: Figures, sizes: Sizes) -> None:
-    """Gigabytes a second that a copy within the device's memory reads and writes."""
+    """Measure the GB per second that a copy within the device's memory reads and writes."""
     source = torch.ones(sizes.copy_bytes, dtype=torch.uint8, device=sizes.device)
     target = torch.empty_like(source)
     seconds = time_repeated_calls(lambda: target.copy_(source), sizes.device, sizes.seconds)
@@ -25,7 +25,7 @@ def bandwidth(figures: Figures, sizes: Sizes) -> None:
 
 
 def products(figures: Figures, sizes: Sizes) -> None:
-    """TFLOP/s of each shape of product, forward and backward, and over all that an update makes."""
+    """Measure the TFLOP/s of each shape of product, forward and backward, and of all products together."""
     operations, total = 0.0, 0.0
     for name, shape, times in _list_shapes(sizes):
         x, w, g = _make_operands(shape, sizes.device)
@@ -43,7 +43,7 @@ def products(figures: Figures, sizes: Sizes) -> None:
 
 
 def eight_bits(figures: Figures, sizes: Sizes) -> None:
-    """TFLOP/s of the forward products in fp8 beside bf16, operands converted beforehand."""
+    """Measure the TFLOP/s of the forward products in fp8 and in bf16. Operands are converted beforehand."""
     for name, shape, _ in _list_shapes(sizes)[:-1]:
         if sizes.device == "cpu":
             figures.absent(f"{name} fp8", NOT_HERE)
@@ -65,7 +65,9 @@ def eight_bits(figures: Figures, sizes: Sizes) -> None:
 
 
 def _list_shapes(sizes: Sizes) -> list[tuple[str, tuple[int, int, int], int]]:
-    """Name, (rows, inputs, outputs) and times in a pass of each product. The vocabulary's comes last."""
+    """Return for each product its name, its (rows, inputs, outputs) and its number per pass. The vocabulary
+    is last.
+    """
     layer = [
         (f"{inputs} to {outputs}", (sizes.tokens, inputs, outputs), sizes.layers)
         for inputs, outputs in sizes.products
@@ -74,6 +76,7 @@ def _list_shapes(sizes: Sizes) -> list[tuple[str, tuple[int, int, int], int]]:
 
 
 def _make_operands(shape: tuple[int, int, int], device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return random bf16 operands x, w and g of a product."""
     rows, inputs, outputs = shape
     made = [
         torch.randn(*size, device=device) for size in ((rows, inputs), (outputs, inputs), (rows, outputs))

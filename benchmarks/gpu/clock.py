@@ -1,4 +1,4 @@
-"""Clocks that wait for the GPU, and its peak memory."""
+"""Timing of work on the GPU, which runs asynchronously, and its peak memory."""
 
 import time
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from benchmarks.gpu.figures import NOT_HERE, Figures
 
 
 def wait_for_device(device: str) -> None:
-    """Wait until the GPU has done all that it was given."""
+    """Wait until the GPU has finished all work that was started on it."""
     if device == "cuda":
         torch.cuda.synchronize()
 
 
 def time_call(function: Callable[[], object], device: str) -> float:
-    """Seconds of one call, with what it starts on the GPU."""
+    """Return the seconds of a call, including the work that it starts on the GPU."""
     wait_for_device(device)
     start = time.perf_counter()
     function()
@@ -24,7 +24,10 @@ def time_call(function: Callable[[], object], device: str) -> float:
 
 
 def time_repeated_calls(function: Callable[[], object], device: str, seconds: float) -> float:
-    """Seconds of a call on average, over about so many seconds of calls. The first three do not count."""
+    """Return the mean seconds of a call, from calls repeated for about ``seconds`` seconds.
+
+    The first three calls do not count.
+    """
     for _ in range(3):
         once = time_call(function, device)
     count = max(3, round(seconds / max(once, 1e-6)))
@@ -37,7 +40,7 @@ def time_repeated_calls(function: Callable[[], object], device: str, seconds: fl
 
 
 def add_peak_memory(figures: Figures, device: str) -> None:
-    """Write the most memory that PyTorch has used on the GPU."""
+    """Write the largest amount of memory that PyTorch has used on the GPU to the figures file."""
     if device == "cuda":
         figures.add("peak memory", torch.cuda.max_memory_allocated() / 2**30, "GiB")
     else:

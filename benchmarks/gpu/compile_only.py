@@ -1,4 +1,4 @@
-"""The trainer's ``--compile-only`` with a preset: its time and memory."""
+"""Time and memory of the trainer's ``--compile-only`` with a preset."""
 
 from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import Figures
@@ -13,7 +13,7 @@ from trainer.run.training_state import Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
-    """Seconds and peak memory, on data of the phase's fill."""
+    """Measure seconds and peak memory, on data with the phase's share of padding."""
     config = sizes.config(phase, compile_only=True)
     data = make_phase_data(config, sizes.phases[phase].fill)
     runtime, shape = open_runtime(config), find_model_config(config, data)

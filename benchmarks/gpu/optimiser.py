@@ -16,7 +16,7 @@ from trainer.update.step import OptimiserStep
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
-    """Seconds of the first step, which compiles, and of the following ones."""
+    """Measure the seconds of the first step, which compiles, and of the following steps."""
     config = sizes.config(phase, compile=False)
     runtime = open_runtime(config)
     model = make_model(runtime, find_model_config(config, make_phase_data(config, sizes.phases[phase].fill)))
@@ -38,7 +38,7 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
 
 
 def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> OptimiserStep:
-    """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
+    """Return the trainer's clipping and optimiser step for the model's weights, fused or compiled."""
     device.fused_step = fused
     step = make_optimiser_step(config, device, model.named_parameters())
     if not fused:

@@ -1,8 +1,9 @@
-"""The peer: transformers' BertForPreTraining or ModernBertForMaskedLM, compiled, on padded rows.
+"""Speed of transformers' BertForPreTraining and ModernBertForMaskedLM, compiled, on padded rows.
 
-It has the same examples, scaled-dot-product attention, bf16 autocast, dropout, and this trainer's clipping
-and fused optimiser. As published it computes the vocabulary's logits at every position; ``masked_only``
-computes them at masked positions, to show the rest of the difference.
+The model gets the same examples as this trainer's, with scaled-dot-product attention, bf16 autocast, dropout,
+and this trainer's clipping and fused optimiser. transformers computes the vocabulary's logits at every
+position. With ``masked_only`` they are computed at masked positions only, which shows how much of the
+difference is due to the logits.
 """
 
 import time
@@ -26,11 +27,14 @@ from trainer.run.runtime import find_model_config, open_runtime
 from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
-"""Micro-batches are made so many times smaller at most, until they fit into memory."""
+"""Largest number by which micro-batches are divided to fit into memory."""
 
 
 def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
-    """Speed and memory of the peer's updates. divide: as in ``updates``, more where memory runs out."""
+    """Measure speed and memory of updates of transformers' model.
+
+    divide: number by which micro-batches are divided. It is increased if memory runs out.
+    """
     while True:
         try:
             return measure_peer(figures, sizes, phase, masked_only, divide)
@@ -44,7 +48,7 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
 
 
 def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
-    """Speed and memory with micro-batches that are so many times smaller."""
+    """Measure speed and memory with micro-batches that are ``divide`` times smaller."""
     config = sizes.config(phase, rows=True)
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
@@ -67,7 +71,7 @@ def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, 
 
 
 class Peer:
-    """Updates of the peer's model."""
+    """Function object that makes updates of transformers' model."""
 
     def __init__(self, runtime: Runtime, model: nn.Module, masked_only: bool) -> None:
         self._device, self._config = runtime.device, runtime.config
@@ -92,7 +96,7 @@ class Peer:
 
 
 def make_peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
-    """transformers' model of the shape. masked_only: only ModernBERT has a setting for it."""
+    """Return transformers' model of this shape. masked_only: a setting that only ModernBERT has."""
     torch.manual_seed(1)
     if isinstance(shape, ModernBertConfig):
         config = transformers.ModernBertConfig(**shape.for_transformers(), sparse_prediction=masked_only)
@@ -104,11 +108,13 @@ def make_peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
 
 
 def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
-    """The peer's own loss, with labels at every position."""
+    """Return the loss that transformers computes, with labels at every position."""
     size, length = batch.input_ids.shape
     labels = torch.full((size, length + 1), -100, device=batch.input_ids.device)
     unused = batch.masked_lm_weights == 0
-    places = batch.masked_lm_positions.long().masked_fill(unused, length)  # a column that is cut off
+    places = batch.masked_lm_positions.long().masked_fill(
+        unused, length
+    )  # unused slots go to an extra column, which is cut off
     labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
     given = make_inputs(batch)
     if batch.next_sentence_labels is None:
@@ -120,7 +126,7 @@ def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
 
 
 def compute_masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
-    """The same loss with the head on masked positions only."""
+    """Return the same loss, computed by applying the head to masked positions only."""
     hidden, pooled = model.bert(**make_inputs(batch))[:2]
     places = batch.masked_lm_positions.long()[:, :, None].expand(-1, -1, hidden.shape[-1])
     words, pairs = model.cls(hidden.gather(1, places), pooled)
@@ -133,6 +139,6 @@ def compute_masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
 
 
 def make_inputs(batch: RowBatch) -> dict[str, Tensor]:
-    """The model's inputs by transformers' names."""
+    """Return the model's inputs under transformers' names."""
     names: Sequence[str] = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}

@@ -1,4 +1,4 @@
-"""The project's tests on the GPU, in several processes."""
+"""The project's GPU tests, run in several processes."""
 
 import subprocess
 import sys
@@ -10,11 +10,14 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 
 ON_A_PROCESSOR = ("tests/trainer/devices", "tests/trainer/model/test_model.py")
-"""Tests that a rehearsal runs in place of those marked gpu."""
+"""Tests that a rehearsal on a processor runs instead of the tests marked ``gpu``."""
 
 
 def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
-    """Count tests by outcome. Exit status 1 where one failed. The report is in OUT/tests.xml."""
+    """Run the tests and write the number of each outcome. Exit with status 1 if a test failed.
+
+    The report is OUT/tests.xml.
+    """
     report = figures.folder / "tests.xml"
     report.unlink(missing_ok=True)
     chosen = (
@@ -31,13 +34,13 @@ def tests(figures: Figures, sizes: Sizes, processes: int) -> None:
 
 
 def find_gpu_modules() -> list[str]:
-    """The modules that have tests marked gpu: to collect the others takes a minute."""
+    """Return the test files with tests marked ``gpu``. Collecting all other files would take a minute."""
     found = sorted((ROOT / "tests").rglob("test_*.py"))
     return [str(path) for path in found if "pytest.mark.gpu" in path.read_text(encoding="utf-8")]
 
 
 def count_outcomes(report: Path) -> dict[str, int]:
-    """Passed, failed and skipped tests of the report."""
+    """Return the numbers of passed, failed and skipped tests in a report."""
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
     all_of = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "skipped")}
     failed = sum(int(suite.get(name, 0)) for suite in suites for name in ("failures", "errors"))

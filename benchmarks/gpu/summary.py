@@ -1,4 +1,4 @@
-"""The lines of a run in a few words, for a terminal or the tail of a log."""
+"""Summary of a run's figures, for a terminal or the end of a log."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
-    """A heading for each step, then its figures, those that are absent, and its error if it had one."""
+    """Return for each step a heading, its figures, its absent figures, and its error if it failed."""
     shown = []
     ordered = sorted(lines, key=lambda line: (line["stage"], line["step"]))
     for (stage, step), found in groupby(ordered, key=lambda line: (line["stage"], line["step"])):

@@ -1,4 +1,4 @@
-"""Updates of the trainer itself, timed: as a preset trains, or with other keys."""
+"""Speed of the trainer's updates, with a preset's keys or with other keys."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,12 +28,12 @@ from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
 WARM_UP = 2
-"""Whole updates before the clock starts, after one micro-batch of each shape."""
+"""Number of updates before the clock starts. A micro-batch of each shape runs before them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedWork:
-    """Counts over the timed updates, without padding. fed: tokens with padding."""
+    """Counts over the timed updates, without padding. fed: tokens including padding."""
 
     sequences: int
     tokens: int
@@ -59,9 +59,10 @@ def updates(
     divide: int = 1,
     profile: bool = False,
 ) -> None:
-    """Speed, share of the ceiling and memory of a phase's updates.
+    """Measure a phase's updates: their speed, their share of the device's limits, and their memory.
 
-    divide: micro-batches are so many times smaller, and as many more. profile: a table of kernels too.
+    divide: micro-batches are this many times smaller, and there are as many times more of them. profile: also
+    measure the kernels.
     """
     config = sizes.config(phase, **keys or {})
     size = (config.update.batch_size or 1) // divide
@@ -92,7 +93,7 @@ def updates(
 
 
 def make_phase_data(config: Config, fill: float) -> OpenedDataset:
-    """Generated examples in the configuration's layout."""
+    """Return generated examples in the configuration's layout."""
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     assert length is not None
     assert masks is not None
@@ -104,7 +105,7 @@ def make_phase_data(config: Config, fill: float) -> OpenedDataset:
 def draw_updates(
     data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int
 ) -> list[Update]:
-    """So many updates of the data, ready for the device."""
+    """Return ``count`` updates of the data, on the device."""
     rows, device = find_rows(runtime.config, data), runtime.device
     form = make_form(
         rows,
@@ -134,7 +135,7 @@ def time_updates(
     timed: Sequence[Update],
     device: str,
 ) -> float:
-    """Seconds of the timed updates, after those before."""
+    """Return the seconds of the timed updates. The updates ``before`` are made first, without timing."""
 
     def all_of(several: Sequence[Update]) -> None:
         for update in several:
@@ -145,7 +146,9 @@ def time_updates(
 
 
 def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, count: int) -> None:
-    """Write the speed: sequences, real tokens, operations and their shares of the limits."""
+    """Write the speed: sequences, tokens without padding, operations, and their shares of the device's
+    limits.
+    """
     done = work.operations / seconds / 1e12
     figures.add("sequences", work.sequences / seconds, "a second")
     figures.add("real tokens", work.tokens / seconds, "a second")
@@ -160,7 +163,7 @@ def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, c
 
 
 def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> None:
-    """Write the time of an update's CUDA kernels by kind, and their share of all."""
+    """Write the time of an update's CUDA kernels by type, and the share of each type."""
     if device != "cuda":
         update()
         for kind in KINDS:
@@ -181,7 +184,9 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
 
 
 def list_kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
-    """Name and milliseconds of what ran on the GPU, of a profile's averages, without ranges."""
+    """Return name and milliseconds of each kernel in a profile's averages. Ranges of the profiler are left
+    out.
+    """
     return [
         (event.key, event.self_device_time_total / 1e3)
         for event in events

@@ -1,9 +1,9 @@
-"""Train the recorded runs of original programs again and compare the losses: ``docs/reliability.md``.
+"""Train recorded runs of original programs again and compare the losses (``docs/reliability.md``).
 
     python -m benchmarks.trajectories [--runs DIR] [--only NAME]
 
-DIR holds ``runs/``, ``examples/`` and ``init/``, or is that ``runs/`` itself; by default it is the reference
-kit's. The exit status is 1 where a loss of the first updates differs by the bound or more.
+DIR has the folders ``runs``, ``examples`` and ``init``, or is the folder ``runs`` itself. By default it is
+the reference kit's. The exit status is 1 if a loss within the first updates differs by the bound or more.
 """
 
 import argparse
@@ -19,10 +19,13 @@ from benchmarks.trajectories.training import Losses, train_again
 
 BOUND = 1e-4
 BOUND_UPDATES = 100
-"""Small models are chaotic: behind these updates rounding alone may part two runs by more."""
+"""Number of first updates that are compared. Small models are chaotic, so later rounding alone can separate
+two runs.
+"""
 
 
 def main() -> None:
+    """Train the runs again and print the table."""
     given = _parse_arguments()
     directory = given.runs / "runs" if (given.runs / "runs").is_dir() else given.runs
     runs = sorted(directory.glob("*.json"))
@@ -45,9 +48,9 @@ def main() -> None:
 
 
 def _print_run(run: RecordedRun, losses: Losses) -> bool:
-    """Print the run's line of the table. True where its bound fell."""
+    """Print the run's row of the table. Return True if a loss differs by the bound or more."""
     early = losses.largest(min(BOUND_UPDATES, run.updates))
-    falls = not early < BOUND  # a loss that is no number falls too
+    falls = not early < BOUND  # written so that NaN fails too
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
     end = losses.largest(run.updates)
     cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _describe_differences(run, losses))
@@ -56,7 +59,9 @@ def _print_run(run: RecordedRun, losses: Losses) -> bool:
 
 
 def _describe_differences(run: RecordedRun, losses: Losses) -> str:
-    """The known differences from the door's settings, which the training here followed."""
+    """Return how the settings of this training differ, as known, from those of the trainer's ``like``
+    command.
+    """
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")

@@ -1,4 +1,8 @@
-"""The product's own settings for a recorded training: its door's, else those of a shipped configuration."""
+"""Trainer configurations for recorded runs.
+
+They come from the trainer's ``like`` command if it knows the run's program, otherwise from a configuration
+that comes with the trainer.
+"""
 
 import re
 import shlex
@@ -27,13 +31,13 @@ _OF_PLACE = {
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
     **{"task_train_file": None, "task_eval_file": None, "task_predict_file": None, "task_dir": None},
 }
-"""Keys of the machine and of files: one process on a processor, whose examples come in the recorded order."""
+"""Keys for the machine and for files: one process on a processor, with examples in the recorded order."""
 
 
 def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
-    """Return the configuration that the product trains the run with.
+    """Return the configuration with which the trainer repeats a run.
 
-    start: the directory of the first weights. place: a directory for what a run would write.
+    start: directory of the first weights. place: directory for the run's output.
     """
     keys = _find_program_keys(run, place)
     if keys is None:
@@ -51,14 +55,14 @@ def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
     counted = re.search(r"(\d+) examples", run.settings)
     if keys.get("num_train_epochs") is None:
         return Config.of(**keys)
-    if counted is None:  # the run names its updates alone
+    if counted is None:  # the run's settings only give the number of updates
         return Config.of(**keys | {"num_train_epochs": None, "steps": run.updates})
     config = Config.of(**keys)
     return config.changed(**schedule_of_epochs(config, int(counted[1]), config.update.examples(1)))
 
 
 def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
-    """Return the keys that the door of the run's program gives, or None where it has no door."""
+    """Return the keys that ``like`` makes of the run's command line. None if it does not know the program."""
     for pattern, words in _DOORS.items():
         if re.search(pattern, run.original):
             line = split_like_line(DOOR, words(run))
@@ -69,7 +73,7 @@ def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
 
 
 def _make_command_line(program: str, flags: Mapping[str, str | None]) -> list[str]:
-    """Return a command line of flags with their values, None for a switch."""
+    """Return a command line of flags with their values. None as a value means a switch."""
     found = [program]
     for name, value in flags.items():
         found += [f"--{name}"] if value is None else [f"--{name}={value}"]
@@ -77,7 +81,7 @@ def _make_command_line(program: str, flags: Mapping[str, str | None]) -> list[st
 
 
 def _list_flags(run: RecordedRun) -> dict[str, str | None]:
-    """Return the flags that the run's settings name, without those of its files."""
+    """Return the flags in the run's settings, without flags for files."""
     found: dict[str, str | None] = {}
     words = shlex.split(re.sub(r"\([^)]*\)", "", run.settings))
     for word, following in zip(words, [*words[1:], "--"], strict=True):
@@ -123,14 +127,17 @@ def _make_pytorch_reader(program: str) -> Callable[[RecordedRun], list[str]]:
 
 
 def _make_phase_line(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
-    """Return the flags of a phase of NVIDIA's or Habana's pre-training. more: those of a version."""
+    """Return the command line of a phase of NVIDIA's or Habana's pre-training. more: flags of one version."""
     usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
     files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}
     return _make_command_line("", {**usual, **_list_flags(run), **files, **more})[1:]
 
 
 def _make_habana_tf_line(run: RecordedRun) -> list[str]:
-    """Of fine-tuning the program is started by demo_bert.py, whose flags have other names."""
+    """Return the command line of Habana's TensorFlow program.
+
+    For fine-tuning, demo_bert.py starts the program, and its flags have other names.
+    """
     if run.task == "pretraining":
         return _make_tensorflow_reader("habana-tf/run_pretraining.py")(run)
     given, task = _list_flags(run), "squad" if run.task == "squad" else "mrpc"
@@ -204,13 +211,15 @@ _DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
     r"DeepLearningExamples": _make_pytorch_reader("nvidia/run_pretraining.py"),
     r"transformers .*Trainer": _make_transformers_line,
 }
-"""The command line of a run's program, by a pattern of the program's words. The first that fits counts."""
+"""Functions that make the command line of a run's program, by a pattern of its description. The first match
+counts.
+"""
 
 
 def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
-    """Return the updates of a shipped configuration, with the run's own numbers.
+    """Return the keys of a configuration that comes with the trainer, with the run's own numbers.
 
-    InputError for a program without any.
+    InputError for a program without such a configuration.
     """
     if run.kind == "bert":
         raise InputError(
@@ -238,5 +247,5 @@ def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
 
 
 def _choose_first_phase(value: Any) -> Any:
-    """Return a key's value, of two phases that of the first."""
+    """Return a key's value. Of a value for two phases, return that for the first."""
     return value[0] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""A recorded training made again by the product, on batches in the recorded order."""
+"""A recorded run repeated by this trainer, on batches in the recorded order."""
 
 import math
 import shutil
@@ -47,9 +47,9 @@ _PACKED_ROW = 192
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The mean loss of each update's micro-batches, the product's beside the original's.
+    """Mean loss over each update's micro-batches, of this trainer and of the original program.
 
-    late: updates for which the original read its counter of steps after it was raised.
+    late: number of updates for which the original program read its step counter after increasing it.
     """
 
     ours: Sequence[float]
@@ -57,22 +57,22 @@ class Losses:
     late: int
 
     def largest(self, updates: int) -> float:
-        """The largest difference within the first updates."""
+        """Return the largest difference within this many first updates."""
         pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
         return max(abs(ours - theirs) for ours, theirs in pairs)
 
 
 def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Losses:
-    """Train the run by the product. root: the directory with the first weights.
+    """Repeat a recorded run with this trainer. root: directory with the first weights.
 
-    updates: the first ones that are made; None: all.
+    updates: number of updates to make. None: all.
     """
     made = run.updates if updates is None else min(updates, run.updates)
     with tempfile.TemporaryDirectory() as place:
         start = write_start(run, root, Path(place, "start"))
         layout = make_layout(run)
         config = make_config(run, start, Path(place, "run"))
-        if run.is_packed:  # a ModernBERT has no table of positions
+        if run.is_packed:  # rotary positions allow any length, so set that of the rows
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
         runtime = open_runtime(config)
@@ -89,10 +89,10 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
 
 
 def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
-    """Return the schedule in the order in which the original read its counter, and the number of late reads.
+    """Return the schedule with the recorded order of counter reads, and the number of late reads.
 
-    Some programs in TensorFlow give no order to reading the counter and raising it. Their recorded rates are
-    those of the update or of the next one, and this is told from them.
+    Some TensorFlow programs do not fix whether the step counter is read before or after it is increased. So
+    the recorded rate of an update is either that of the update or that of the next one. The rate shows which.
     """
     if run.rates is None:
         return schedule, 0
@@ -115,7 +115,7 @@ def _read_tuned_shape(config: Config, start: Path) -> ModelConfig:
 
 
 def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
-    """Write the run's first weights, with the head of its task, as a model's directory."""
+    """Write the run's first weights, with its task's head, as a model directory. Return its path."""
     name, head = _FIRST_WEIGHTS[run.kind], _HEADS.get(run.task)
     weights = safetensors.numpy.load_file(root / "init" / f"{name}.safetensors")
     if head is not None:
@@ -127,7 +127,7 @@ def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
 
 
 def make_layout(run: RecordedRun) -> ShardLayout:
-    """The layout of the run's rows: an example each, or ModernBERT's packed ones."""
+    """Return the layout of the run's rows: one example per row, or ModernBERT's packed rows."""
     if run.is_packed:
         most = max(map(len, run.micro_batches))
         sizes: dict[str, Any] = {"max_seq_length": _PACKED_ROW, "max_predictions_per_seq": _PACKED_ROW}
@@ -138,10 +138,10 @@ def make_layout(run: RecordedRun) -> ShardLayout:
 
 
 class Feeder:
-    """Micro-batches of a run's examples, by their numbers."""
+    """Maker of micro-batches from a run's examples, by their numbers."""
 
     def __init__(self, run: RecordedRun, layout: ShardLayout, *, padded: bool) -> None:
-        """padded: micro-batches are padded rows; else they are flat."""
+        """padded: make padded rows instead of flat batches."""
         self._padded = padded
         self._layout, self._is_packed = layout, run.is_packed
         self._examples = CompactExamples([_make_columns(run, layout.objective)], layout)
@@ -150,7 +150,7 @@ class Feeder:
         self._budgets = Budgets([], sizes, layout, rows)
 
     def batch(self, numbers: Sequence[int]) -> Batch:
-        """The micro-batch of these examples."""
+        """Return the micro-batch of these examples."""
         count = len(numbers)
         row_ends = np.array([count]) if self._is_packed else np.arange(count) + 1
         piece = self._examples, np.array(numbers), np.arange(count)
@@ -159,7 +159,7 @@ class Feeder:
 
 
 def _make_columns(run: RecordedRun, objective: str) -> Any:
-    """The run's examples as the product's columns."""
+    """Return the run's examples as this project's columns."""
     given = run.columns
     found = {"ids": given["ids"], "ends": given["ends"].astype(np.uint32)}
     masks = {
@@ -179,7 +179,7 @@ def _make_columns(run: RecordedRun, objective: str) -> Any:
 
 
 def _make_updates(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
-    """Make the run's first updates. Returns the mean loss of each one's micro-batches."""
+    """Make the run's first updates. Return the mean loss over each update's micro-batches."""
     feeder = Feeder(run, layout, padded=training.runtime.has_rows)
     position, found = Position(0, 0), list[Tensor]()
     for number in range(updates):

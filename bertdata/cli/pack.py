@@ -65,10 +65,10 @@ def _describe_plan(plan: "PackForecast") -> Iterator[tuple[str, str]]:
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"
-    bound = "" if plan.bound is None else f"; no packing of at most {most} a row passes {plan.bound:.4%}"
+    bound = "" if plan.bound is None else f"; no packing of at most {most} per row passes {plan.bound:.4%}"
     yield "efficiency", f"{plan.efficiency:.4%} of the positions hold tokens{bound}"
     shares = ", ".join(f"{number}: {rows / plan.rows:.1%}" for number, rows in plan.rows_by_examples.items())
-    yield "examples a row", f"{plan.examples_per_row:.5f} ({shares})"
-    yield "padded", f"{plan.padded_efficiency:.4%} with one example a row"
+    yield "examples per row", f"{plan.examples_per_row:.5f} ({shares})"
+    yield "padded", f"{plan.padded_efficiency:.4%} with one example per row"
     yield "time saved", f"{plan.time_saved:.1%} of an epoch, {plan.examples_per_row:.3f} times the speed"
     yield "shards", f"{plan.shards:,} in {plan.format}"

@@ -88,12 +88,12 @@ def _describe_sizes(one: Statistics) -> Iterator[_Row]:
         yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
     if one.lost is not None:
         yield "in no example", f"{one.lost:.2%} of the {one.input_tokens:,} tokens of the inputs"
-    holder = "an example" if one.layout.packing is None else "a row"
+    holder = "per example" if one.layout.packing is None else "per row"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
     if one.layout.packing is not None:
         yield "packed rows", f"{one.rows:,} of the layout {one.layout.packing}"
         counts = [f"{number}: {one.packs[number] / one.rows:.2%}" for number in sorted(one.packs)]
-        yield "  sequences a row", f"mean {one.examples / one.rows:.3f}; {', '.join(counts)}"
+        yield "  sequences per row", f"mean {one.examples / one.rows:.3f}; {', '.join(counts)}"
         yield "  efficiency", f"{1 - one.padding:.3%} of the positions hold a token"
 
 
@@ -108,7 +108,7 @@ def _describe_lengths(one: Statistics) -> Iterator[_Row]:
 def _describe_balance(one: Statistics) -> Iterator[_Row]:
     """Yield the rows about the balance of the shards."""
     tokens = [shard.tokens for shard in one.shards]
-    yield "tokens a shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
+    yield "tokens per shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
     yield "  imbalance", f"the largest is {one.imbalance:.2%} above the mean"
 
 

@@ -27,7 +27,7 @@ def make_lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChar
     return BarChart(
         title=title,
         description=f"From {min(lengths)} to {max(lengths)} tokens. {full:.1%} of the examples have {limit}.",
-        x_label=f"length (tokens, {width} a bar; at most {limit})",
+        x_label=f"length (tokens, {width} per bar; at most {limit})",
         y_label="examples",
         names=tuple(name_ranges(1, width, len(examples), limit)),
         heights={"examples": examples},

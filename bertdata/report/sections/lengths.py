@@ -47,7 +47,7 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     facts: dict[str, int | float | None] = {
         "examples": total,
         "tokens": weighted_sum(found),
-        "positions of a row (tokens)": limit,
+        "positions per row (tokens)": limit,
         "mean length (tokens)": round(weighted_sum(found) / total, 2),
         "shortest (tokens)": min(found),
         **{f"{share} % of the examples have at most (tokens)": quantile(found, share) for share in QUANTILES},
@@ -55,7 +55,7 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
         "full examples (% of examples)": to_percent(found[limit] / total),
     }
     if one.statistics.layout.packing is not None:
-        facts |= {"packed rows": rows, "examples in a row": round(total / rows, 4)}
+        facts |= {"packed rows": rows, "examples per row": round(total / rows, 4)}
     return facts | {
         "fill (% of positions that hold a token)": to_percent(tokens / (rows * limit)),
         "padding (% of positions)": to_percent(1 - tokens / (rows * limit)),
@@ -74,7 +74,7 @@ def _make_charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
             BarChart(
                 title="Packed rows by their examples",
                 description=f"Rows hold {min(packs)} to {max(packs)} examples.",
-                x_label="examples in a row",
+                x_label="examples per row",
                 y_label="rows",
                 names=names,
                 heights={"rows": tuple(packs[int(name)] for name in names)},

@@ -42,9 +42,9 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
         f"{names[kind]}: {of['share']:.2%}, expected {of['expected_share']:.0%}" for kind, of in kinds.items()
     )
     chart = BarChart(
-        title="Masked positions by what stands there",
-        description=f"{'; '.join(told)}. Dashes mark what the settings let expect.",
-        x_label="what stands there",
+        title="Masked positions by what they hold now",
+        description=f"{'; '.join(told)}. Dashes mark the shares expected from the settings.",
+        x_label="what the position holds",
         y_label="share of the masked positions (%)",
         names=tuple(names.values()),
         heights={"share": tuple(to_percent(of["share"]) for of in kinds.values())},
@@ -59,7 +59,7 @@ def _describe_mask_id(section: dict[str, Any]) -> str:
     if mask is None:
         return "The id of [MASK] is not known: --vocab tells [MASK] and random tokens apart."
     if mask["source"] == "data":
-        return f"[MASK] is taken for id {mask['id']}, which stands at most masked positions."
+        return f"[MASK] is taken for id {mask['id']}, the id at most masked positions."
     return ""
 
 
@@ -70,9 +70,9 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     facts: dict[str, int | float | None] = {
         "masked positions": section["masked_tokens"],
         "masked (% of the tokens)": to_percent(section["token_share"]),
-        "masks an example, mean": each["mean"],
-        "masks an example, least": each["min"],
-        "masks an example, most": each["max"],
+        "masks per example, mean": each["mean"],
+        "masks per example, least": each["min"],
+        "masks per example, most": each["max"],
         "examples with all masks that fit (%)": to_percent(section["filled_share"]),
     }
     if section["masked_tokens"]:

@@ -26,7 +26,7 @@ from bertdata.tokens.readable import make_words_readable
 _PAGE, _MOST_WORDS = 20, 40_000
 _KINDS = {"[MASK]": "masked", "changed": "masked", "random": "random", "kept": "kept"}
 _LEGEND = {
-    "masked": "[MASK], or of an unknown vocabulary a changed token, and the original",
+    "masked": "[MASK] (without a vocabulary: any changed token), and the original",
     "random": "a random token, and the original",
     "kept": "masked, but left as it was",
     "special": "a special token",
@@ -40,7 +40,7 @@ def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     return ReportSection(
         "Examples",
         place_side_by_side(datasets, lambda one: [_make_block(one, most_words)]),
-        "From the start of shards that lie evenly among all. Search and pages are over the examples here.",
+        "The first examples of evenly spaced shards. Search and pages cover only the examples shown here.",
     )
 
 

@@ -26,7 +26,7 @@ def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | 
     if not padded:
         return None
     scope = describe_scopes(padded, DatasetNumbers.scope_of_lengths)
-    note = f"{scope} Saved is the time of an epoch where a position takes its time whatever it holds."
+    note = f"{scope} The saving holds where a position of padding takes as much time as a token."
     return ReportSection("Packing and bins", place_side_by_side(padded, _make_blocks), note)
 
 
@@ -57,13 +57,13 @@ def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
     from bertdata.packing.longest_first import pack_longest_first
 
     width = -(-limit // _BINS)
-    histogram = _make_histogram(lengths, limit)
+    packed = pack_longest_first(_make_histogram(lengths, limit), _MOST_IN_A_PACK)
     return {
-        "Padded, a row each": lengths.total() * limit,
+        "Padded, one example per row": lengths.total() * limit,
         f"{bin_count(limit, width)} bins of {width} tokens": sum(
             -(-length // width) * width * examples for length, examples in lengths.items()
         ),
-        f"Packed, up to {_MOST_IN_A_PACK} a row": pack_longest_first(histogram, _MOST_IN_A_PACK).rows * limit,
+        f"Packed, up to {_MOST_IN_A_PACK} per row": packed.rows * limit,
         "Flat, no padding": weighted_sum(lengths),
     }
 

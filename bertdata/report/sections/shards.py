@@ -46,9 +46,9 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
     return {
         "shards": len(sizes),
         "bytes": sum(shard.bytes for shard in one.dataset.shards),
-        f"{unit} of a shard, least": min(sizes),
-        f"{unit} of a shard, mean": round(mean, 1),
-        f"{unit} of a shard, most": max(sizes),
+        f"{unit} per shard, least": min(sizes),
+        f"{unit} per shard, mean": round(mean, 1),
+        f"{unit} per shard, most": max(sizes),
         "imbalance (% by which the largest exceeds the mean)": to_percent(max(sizes) / mean - 1)
         if mean
         else 0.0,

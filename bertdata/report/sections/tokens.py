@@ -29,7 +29,7 @@ def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     return ReportSection(
         "Frequent and rare tokens",
         blocks,
-        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens count as what they were.",
+        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens are counted by their original ids.",
     )
 
 

@@ -48,9 +48,9 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
         facts["[UNK] in the examples (% of tokens)"] = to_percent(share)
     if total := counts.words_by_tokens.total():
         facts["words of the examples"] = total
-        facts["tokens a word, mean"] = round(weighted_sum(counts.words_by_tokens) / total, 4)
+        facts["tokens per word, mean"] = round(weighted_sum(counts.words_by_tokens) / total, 4)
         facts["words of one token (%)"] = to_percent(counts.words_by_tokens[1] / total)
-        facts["characters a word, mean"] = round(weighted_sum(counts.words_by_characters) / total, 4)
+        facts["characters per word, mean"] = round(weighted_sum(counts.words_by_characters) / total, 4)
     return facts
 
 

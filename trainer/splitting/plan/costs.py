@@ -59,7 +59,7 @@ Costs = Callable[[int], ModelCosts]
 """Function that returns the costs for a number of rows per micro-batch."""
 
 Seconds = Mapping[str, PassTimes]
-"""Times by the names of ``parts.part_names``."""
+"""Times by the names of ``parts.list_part_names``."""
 
 
 def compute_analytic_costs(request: PlanRequest) -> Costs:

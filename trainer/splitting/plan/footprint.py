@@ -55,7 +55,10 @@ class Footprint(NamedTuple):
 def measure_footprints(
     config: ModelConfig, shape: Shape, precision: str, head: str
 ) -> Mapping[str, Footprint]:
-    """Return the footprint of each part, by the names of ``part_names``, for micro-batches of this shape."""
+    """Return the footprint of each part for micro-batches of this shape.
+
+    The keys are the names of ``list_part_names``.
+    """
     if shape.attention == "fused":  # the host's fused kernel has no dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:

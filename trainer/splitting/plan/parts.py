@@ -172,7 +172,10 @@ class HeadsPart(ModelPart):
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
-    """Return the part with this name from ``part_names``, on torch's default device. head: name of a task."""
+    """Return the part with this name from ``list_part_names``, on torch's default device.
+
+    head: name of the task whose head the model has.
+    """
     if name == "embeddings":
         return EmbeddingsPart(config, shape)
     if name in (layers := list_layer_names(config)):

@@ -78,7 +78,7 @@ def _format_numbers(values: Sequence[float]) -> list[str]:
 def _list_summary_rows(
     plan: Plan, memory: int | None, margin: float, source: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each line below the table. Arguments are as for ``plan_lines``."""
+    """Yield label and text of each line below the table. Arguments are as for ``format_plan_lines``."""
     yield "devices", f"{plan.devices} = {len(plan.stages)} (stages) x {plan.copies} (copies)"
     yield (
         "an update",
