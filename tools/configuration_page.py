@@ -164,7 +164,7 @@ def _describe_device(config: Config) -> str:
 
 
 def _make_key_table(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
-    """Return the table of these keys."""
+    """Return the Markdown table of these configuration keys."""
     rows = "".join(
         f"| `{name}`{' *' if 'by_phase' in schemas[name] else ''} | {_describe_default(schemas[name])} | "
         f"{_describe_values(schemas[name])} | {schemas[name]['description'].replace('|', chr(92) + '|')} |\n"
@@ -174,12 +174,12 @@ def _make_key_table(names: Sequence[str], schemas: Mapping[str, dict[str, Any]])
 
 
 def _describe_default(item: Mapping[str, Any]) -> str:
-    """Return the default of a key."""
+    """Return the text of a key's default for the table. item: the key's JSON Schema."""
     return f"`{json.dumps(item['default'])}`" if "default" in item else ""
 
 
 def _describe_values(item: Mapping[str, Any]) -> str:
-    """Return the values that a key takes, in words."""
+    """Return the values that a key accepts, in words. item: the key's JSON Schema."""
     if "enum" in item:
         return ", ".join(f"`{value}`" for value in item["enum"] if value is not None)
     if "examples" in item:

@@ -20,7 +20,7 @@ SYSTEM_NCCL = Path("/usr/include/nccl.h")
 
 
 def find_build_variables(place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """Return the environment variables for a build with CUDA and NCCL.
+    """Return the environment variables for building with CUDA and NCCL.
 
     place: directory for packages and links that the build needs. pip: ``pip("install", ...)`` runs pip.
     MissingExtraError if torch has no CUDA, or if there is no toolkit or NCCL for it.

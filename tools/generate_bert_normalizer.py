@@ -44,7 +44,10 @@ def main() -> None:
 
 
 def split_by_kernel(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Return the words that the kernel makes for a tokenizer.json. It lower-cases characters one by one."""
+    """Return the words into which the kernel splits a text, with the settings of a tokenizer.json.
+
+    It lower-cases each character separately.
+    """
     words = []
     for token in clean(text, drops_unassigned=False).split():
         if lower_case:
@@ -60,7 +63,7 @@ def split_by_kernel(text: str, lower_case: bool, strips_accents: bool) -> list[s
 
 
 def split_by_library(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Return the words that the library makes."""
+    """Return the words into which the tokenizers library splits a text."""
     normalized = NORMALIZERS[lower_case, strips_accents].normalize_str(text)
     return [word for word, _ in SPLITTER.pre_tokenize_str(normalized)]
 

@@ -65,7 +65,7 @@ def find_matches(pattern: str) -> set[int]:
 
 
 def find_digits() -> set[int]:
-    """Return the code points that the library's pre-tokenizer Digits separates."""
+    """Return the code points that the library's pre-tokenizer ``Digits`` separates from other text."""
     apart = pre_tokenizers.Digits(individual_digits=True)
     return {
         points[start // 2]
@@ -76,7 +76,10 @@ def find_digits() -> set[int]:
 
 
 def find_word_characters() -> set[int]:
-    """Return the code points next to which an added token of single words is not recognised."""
+    """Return the code points that count as part of a word next to an added token with ``single_word``.
+
+    The library does not recognise such a token next to them.
+    """
     tokenizer = Tokenizer(models.BPE({"y": 0}, []))
     tokenizer.add_tokens([AddedToken("x", single_word=True)])
     return {
@@ -90,7 +93,7 @@ def find_word_characters() -> set[int]:
 
 
 def find_newer_marks() -> set[int]:
-    """Return the combining marks of Unicode 11.0 that the normaliser does not know as such."""
+    """Return the combining marks of Unicode 11.0 that the library's normaliser does not treat as marks."""
     order = normalizers.NFD().normalize_str
     for point in POINTS:
         character = chr(point)

@@ -56,8 +56,8 @@ def _make_record_schema() -> Schema:
 def _make_objective_schema(objective: Objective, common: Mapping[str, Any]) -> Schema:
     """Return the schema of the settings that only this objective has.
 
-    A setting that manifests leave out if it has its default is not required. A dataset made from another
-    tool's files has only sizes.
+    Settings that manifests omit at their default are not required. A dataset made from another tool's files
+    has only sizes.
     """
     own = _list_additional_schemas(objective, common)
     sizes = [name for name in objective.batch_type.sizes() if name in own]

@@ -160,7 +160,7 @@ def _make_other_commands(program: Program) -> str:
 
 
 def _split_variables(line: str) -> tuple[dict[str, str], str]:
-    """Split a published line into the environment variables at its start and the rest."""
+    """Split a published command line into the environment variables at its start and the other words."""
     words = line.split(" ")
     count = next(
         (place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words)
@@ -182,7 +182,8 @@ def _replace_environment(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def _describe_command(program: Program, line: str) -> str:
-    """Return the meaning of a command: a summary and a table of keys by phase, or its settings.
+    """Return what a published command means, as Markdown: a summary, and a table of keys by phase or of
+    settings.
 
     The keys are in the order of docs/configuration.md, so that the pages of two programs can be compared.
     """

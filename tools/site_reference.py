@@ -113,7 +113,10 @@ def _find_meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str
 
 
 def _find_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
-    """Return the prose before the first meaning, and the sentences on exceptions after the last."""
+    """Return the prose before the first meaning, and the sentences on exceptions after the last meaning.
+
+    start: pattern of the start of a meaning.
+    """
     first = start.search(text)
     assert first is not None
     last = list(start.finditer(text))[-1].end()

@@ -153,7 +153,7 @@ def _find_punkt_tables(language: str) -> list[Asset]:
 
 
 def _list_downloads(args: argparse.Namespace) -> list[Download]:
-    """Return the downloads for dump, squad or mrpc."""
+    """Return the files to download for ``fetch dump``, ``fetch squad`` or ``fetch mrpc``."""
     folder = Path(args.output or ".")
     if args.kind == "dump":
         language, date = args.names

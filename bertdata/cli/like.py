@@ -107,9 +107,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _join_file_words(line: DoorLine) -> dict[str, Any]:
-    """Return the settings, with several words of one file flag joined by commas.
+    """Return the settings, with file names given as several words joined by commas.
 
-    Warn about such words, because the program refuses them.
+    The original program refuses several words, so a warning says that they were accepted.
     """
     keys = line.given.keys()
     for name in _FILES:
@@ -181,12 +181,14 @@ def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
 
 
 def _find_spelling(flags: Mapping[str, Flag], key: str) -> str:
-    """Return the program's name of the flag that sets this key, or the key if no flag does."""
+    """Return how the program spells the flag that sets this key. If no flag does, return the key."""
     return flags[key].spellings[-1] if key in flags else key
 
 
 def _make_casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return advice for errors: first for a vocabulary with capitals, then for a lower-case one."""
+    """Return the advice in warnings about casing: for a vocabulary with capitals, and for a lower-case
+    vocabulary.
+    """
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"
     name = flag.spellings[-1]

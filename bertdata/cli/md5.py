@@ -72,9 +72,8 @@ def _compute_md5(path: str, args: argparse.Namespace) -> str:
 
 
 def _expand_pattern(pattern: str) -> list[str]:
-    """Return the files of a pattern.
-
-    If there are none, return the pattern, so that the error names it in its turn.
+    """Return the files of a pattern. If there are none, return the pattern, which is then reported as
+    missing.
     """
     try:
         return expand([pattern])

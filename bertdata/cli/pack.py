@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _describe_plan(plan: "PackForecast") -> Iterator[tuple[str, str]]:
-    """Yield the lines of the plan that is printed, as pairs of label and value."""
+    """Yield label and value of each line of the packing plan."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"

@@ -124,7 +124,7 @@ def summarise_records(directory: str, counts: SegmentCounts) -> str:
 
 
 def describe_run_counts(counts: SegmentCounts) -> str:
-    """Return the end of a summary: the counts that exist only for a whole run, not per file."""
+    """Return the end of a summary: the counts that exist for a whole run but not for single files."""
     told = ""
     if counts.withheld_in_training is not None:
         told += f", withheld texts in training: {counts.withheld_in_training}"

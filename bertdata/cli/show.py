@@ -90,15 +90,15 @@ def run(arguments: list[str]) -> int:
 
 
 def _list_examples(reader: ShardReader) -> Iterator[list[_Titled]]:
-    """Yield each example as a list with a single titled entry, for use like ``_rows``."""
+    """Yield each example with its title, as a list of length 1, so that it prints like a packed row."""
     for number, example in enumerate(reader):
         yield [(f"example {number}", example, reader.layout)]
 
 
 def _list_packed_rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """Yield for each packed row its sequences, each with a title and a layout of its length.
+    """Yield for each packed row the list of its sequences, each with a title and a layout of its length.
 
-    The layout of a row's last sequence includes all padding of the row, so that the padding is printed once.
+    The layout of a row's last sequence includes all padding of the row, so the padding is printed once.
     """
     for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
         left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)

@@ -140,9 +140,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _find_text(args: argparse.Namespace) -> VocabularyText:
-    """Find the text to train on: records or text files.
+    """Find the text to train on, which is records or text files.
 
-    Errors as from find_training_text and plan_records.
+    An error if there is none, or if the settings do not suit it.
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = read_record_settings(args) | own
@@ -175,7 +175,7 @@ def _train_wordpiece(
 def _train_json(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """Train a tokenizer. Return the bytes of tokenizer.json and the number of tokens."""
+    """Train a vocabulary for a tokenizer.json. Return the file's bytes and the number of tokens."""
     tokenizer = train_tokenizer(
         text,
         kind=args.kind,
@@ -200,7 +200,7 @@ def _list_warnings(
 
 
 def _make_manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
-    """Return the manifest of the new vocabulary, with settings, package versions and facts of the text."""
+    """Return the manifest of the new vocabulary: settings, versions of packages, and counts of the text."""
     settings = {
         "kind": args.kind,
         "size": args.size,

@@ -121,7 +121,7 @@ def _print_report(report: Report, *, every: bool) -> None:
 
 
 def _format_table_findings(report: Report) -> Iterator[str]:
-    """Yield the lines for a table: the files that are here, a count of them, then the missing files."""
+    """Yield the lines about a published table: files that are here, their count, then missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)

@@ -17,7 +17,7 @@ from bertdata.report.sections.words import make_words_section
 
 
 def make_dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
-    """Return the page. The faults of all datasets are at its top."""
+    """Return the report page of these datasets. The faults of all datasets are at its top."""
     return ReportPage(
         title=" and ".join(one.name for one in datasets),
         lead=tuple(_describe_dataset(one) for one in datasets),
@@ -28,7 +28,7 @@ def make_dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
 
 
 def _describe_dataset(one: DatasetNumbers) -> str:
-    """Return the line under the title that describes a dataset."""
+    """Return the line under the page's title that describes a dataset."""
     shards = len(one.dataset.shards)
     told = f"{one.dataset.path}: {one.dataset.title}, {shards:,} shard{'s' * (shards != 1)}"
     if one.examples is not None:
@@ -39,7 +39,7 @@ def _describe_dataset(one: DatasetNumbers) -> str:
 
 
 def _make_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield the sections for which there are data.
+    """Yield the page's sections. A section is left out if the datasets have no data for it.
 
     Datasets that could not be read appear only in the sections about provenance and settings.
     """

@@ -19,7 +19,9 @@ _MOST_KEPT = 200
 
 
 class KeptExample(NamedTuple):
-    """An example to show in full. title: its shard's name and its number there."""
+    """An example that the report shows in full. title: the shard's name and the example's number in the
+    shard.
+    """
 
     title: str
     example: Any
@@ -31,10 +33,10 @@ class KeptExample(NamedTuple):
 class DatasetSample:
     """Counts over the sampled examples, and some of these examples in full.
 
-    shards_read: number of shards that examples were taken from. per_shard: most examples taken from a shard.
-    counts: the counts of each of these shards. tokens: counts of tokens and words.
-    kept: examples to show. faults: errors of shards that could not be read.
-    is_all: True if every example of the dataset was read.
+    shards_read: number of shards that the examples come from. per_shard: most examples read from a shard.
+    counts: counts of each of these shards. tokens: counts of tokens and words. kept: examples to show.
+    faults: error messages about shards that could not be read. is_all: True if every example of the dataset
+    was read.
     """
 
     shards_read: int

@@ -1,8 +1,8 @@
-"""Statistics of a dataset: lengths, padding, balance of the shards, and its objective's statistics.
+"""Statistics of a dataset: lengths, padding, balance of the shards, and what its objective counts.
 
-Everything is counted from the examples. The manifest only lists the shards and must agree with the counts.
-Two numbers are exceptions: [UNK] tokens, and tokens that are in no example. The manifest counts both in the
-input text, each token once.
+All examples are counted. The manifest lists the shards and must agree with the counts. Two numbers come from
+the manifest alone: [UNK] tokens, and tokens that are in no example. Both refer to the input text, in which
+each token counts once.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ class Statistics:
 
     @property
     def unknown(self) -> float | None:
-        """Share of [UNK] in the input tokens. None if the manifest does not say."""
+        """Share of [UNK] in the input tokens. None if the manifest does not have the number."""
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
@@ -135,7 +135,7 @@ class Statistics:
         }
 
     def _packing_json(self) -> dict[str, Any]:
-        """Return the section on packed rows. Empty without packing."""
+        """Return the part of the JSON about packed rows. Empty without packing."""
         if self.layout.packing is None:
             return {}
         packing = {
@@ -149,9 +149,9 @@ class Statistics:
         return {"packing": packing}
 
     def _sections(self) -> dict[str, Any]:
-        """Return the section on lengths and the objective's sections.
+        """Return the parts of the JSON about lengths and about what the objective counts.
 
-        The objective may add facts to the lengths.
+        The objective may add numbers to the lengths.
         """
         own = self.findings.sections
         lengths = {
@@ -163,7 +163,7 @@ class Statistics:
         return {"lengths": lengths, **{name: section for name, section in own.items() if name != "lengths"}}
 
     def _balance_json(self) -> dict[str, Any]:
-        """Return the section on the balance of the shards."""
+        """Return the part of the JSON about the balance of the shards."""
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
@@ -183,9 +183,9 @@ def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) ->
 
 
 def count_checked_shard(shard: FoundShard) -> ShardCounts:
-    """Count a shard of a dataset.
+    """Count a shard of a dataset and compare the counts with the manifest.
 
-    ShardError if a record is damaged or the counts differ from the manifest's.
+    ShardError if a record is damaged or the counts differ.
     """
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:

@@ -1,4 +1,7 @@
-"""The piece of a model that a worker has by a plan: the layers of one stage, named as in the whole model."""
+"""Construction of a worker's piece of a split model: the layers of one stage of the plan.
+
+Weights keep their names in the whole model.
+"""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -83,6 +86,6 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
 
 
 def _remove_modules(module: nn.Module, *names: str) -> None:
-    """Replace these sub-modules with stand-ins without weights."""
+    """Replace the named sub-modules with stand-ins that have no weights."""
     for name in names:
         setattr(module, name, AbsentModule())

@@ -22,17 +22,19 @@ from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
 
 _KEPT_SCHEDULES = 4
-"""Number of schedules kept for batches of other shapes.
+"""Number of PyTorch schedules that are kept, one for each shape of micro-batches.
 
-Each holds memory for the tensors that it receives.
+A schedule holds memory for the tensors that it receives.
 """
 
 
 class PipelinedInference(SplitInference):
-    """Evaluation in a pipeline: the stages of a copy pass each batch on. Only the last stage has results."""
+    """Evaluation in a pipeline. The stages of a copy of the model pass each batch on, and the last has the
+    results.
+    """
 
     def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
-        """strategy: the training's strategy, whose groups are reused. None: there is no training."""
+        """strategy: the training's strategy, whose process groups are reused. None if nothing is trained."""
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
@@ -51,7 +53,7 @@ class PipelinedInference(SplitInference):
         return Outcome(torch.zeros(()), torch.zeros(2 * len(worker.task.metrics)))
 
     def release(self) -> None:
-        """Destroy the groups."""
+        """Destroy the process groups."""
         self._groups.close()
 
 
@@ -137,7 +139,7 @@ class StageNorms(Norms):
     """
 
     def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:
-        """of_weights: norms of this stage's weights."""
+        """of_weights: object that computes the norms of this stage's weights."""
         self._group, self._of_weights = group, of_weights
         preset = configured_preset(worker.config)
         with torch.device("meta"):

@@ -79,7 +79,7 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
 
 
 def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, sequence_length: int) -> None:
-    """Raise SettingsError if a file's plan does not suit this run."""
+    """Raise SettingsError if the plan in a file does not suit this run. path: the file, for the error."""
     asked, update = runtime.config.run.strategy, runtime.config.update
     require(
         asked in ("auto", plan.strategy),
@@ -207,7 +207,7 @@ def fits_as_configured(request: PlanRequest) -> bool:
 
 
 def find_rate(device: Device) -> DeviceRate:
-    """Return the speeds of a device, found by its name."""
+    """Return the speeds of a device, from the data sheet that its name selects."""
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()

@@ -53,19 +53,19 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class SplitTensors:
-    """Weights and moments of a model that no worker has as a whole, with their reading and saving."""
+    """The weights and moments of a split model, which are read from checkpoints and saved to them."""
 
     def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
 
     def read_weights(self, path: str) -> None:
-        """Fill all workers' weights from a checkpoint of any origin."""
+        """Fill the weights of all workers from a checkpoint of this trainer or of another program."""
         run_on_all_workers(self._runtime, path, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
-        """Fill this worker's weights from a checkpoint of any origin.
+        """Fill this worker's weights from a checkpoint of this trainer or of another program.
 
-        Fill the moments too, if the configuration says so.
+        The moments are filled too if the configuration asks for it.
         """
         with_moments = self._runtime.config.start.start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
@@ -81,7 +81,7 @@ class SplitTensors:
     def read(self, path: Path, saved: State, applied: int) -> None:
         """Read weights and moments from a checkpoint of this trainer, after checking its files.
 
-        applied: updates made so far.
+        saved: the checkpoint's state. applied: number of updates made so far.
         """
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = [file for name, some in parts.items() if some for file in tensor_files(saved, name) or [name]]
@@ -253,9 +253,9 @@ def fill_parts(
 
 
 def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Do work on a checkpoint on every worker. Return the results by rank. An error on one worker ends all.
+    """Call a function on every worker and return the results by rank. An error on one worker ends all.
 
-    path: the checkpoint. It is named if the system's error names no file.
+    path: the checkpoint that the function reads or writes. It is named if the system's error names no file.
     """
     result, failure = None, None
     try:
@@ -285,7 +285,7 @@ def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
 
 
 def _fill_stored_parts(parts: Sequence[WeightPart], stored: Stored) -> None:
-    """Copy the rows of stored tensors into the parts for which there is a tensor."""
+    """Copy stored tensors into the parts of the same names. Parts without a tensor are left unchanged."""
     for part in parts:
         if part.name in stored and part.rows.numel():
             part.fill(stored[part.name].read())

@@ -19,7 +19,7 @@ from trainer.update.strategy import UpdateNumber, loss_and_sums, seed_micro_batc
 from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
-"""Names of the tensors that have a value for each token."""
+"""Names of the batch's tensors that have a value for each token."""
 
 
 class ResumedModel:
@@ -54,7 +54,10 @@ class WorkerStage(nn.Module):
         self.values: list[Tensor] = []
 
     def encode(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
-        """Return the tensors for the next stage. There are two if norms come first. batch: on the device."""
+        """Return the tensors to pass to the next stage. A model with norms before its layers passes two.
+
+        batch: a batch on the device.
+        """
         carried = self.model.bert.encode(batch, _make_carried(received))
         return tuple(carried) if self.model.bert.norm_first else (carried.rows,)
 
@@ -119,7 +122,7 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
 
 
 def _extract_loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
-    """Return the last stage's loss as a 0-dimensional tensor."""
+    """Return the last stage's loss as a 0-dimensional tensor, as PyTorch's schedule expects."""
     loss = outputs if isinstance(outputs, Tensor) else outputs[0]
     return loss.sum()
 

@@ -106,7 +106,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
 
 
 def _split_flag(word: str) -> tuple[str, str, str]:
-    """Return name, ``=`` and value of a flag. The name is empty for a word that is not a flag."""
+    """Split a word into the flag's name, ``=`` and the value. The name is empty if the word is not a flag."""
     if not word.startswith("-"):
         return "", "", ""
     return word[2 if word.startswith("--") else 1 :].partition("=")
@@ -216,7 +216,7 @@ def _read_lines(path: str) -> list[str]:
 
 
 def parse_absl_boolean(text: str) -> bool:
-    """Return the truth value in absl's spellings (true, t, 1, false, f, 0), for argparse."""
+    """Convert a flag's text, for argparse, in absl's spellings: true, t, 1, false, f, 0."""
     known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
     if text.lower() not in known:
         raise ArgumentTypeError(f"{text!r} is neither true nor false")
@@ -224,7 +224,7 @@ def parse_absl_boolean(text: str) -> bool:
 
 
 def parse_absl_integer(text: str) -> int:
-    """Return an integer in decimal, hexadecimal (0x) or octal (0o), for argparse."""
+    """Convert a flag's text, for argparse: decimal, hexadecimal (0x) or octal (0o)."""
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
         if len(text) <= MOST_DIGITS:  # Python limits the digits of decimal numbers only

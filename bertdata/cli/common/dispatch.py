@@ -11,11 +11,10 @@ from bertdata.io.terminal import say_error, say_text
 
 
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
-    """Return the command that the first word names.
+    """Return the command that the first word names. Print the help and return None if no command is named.
 
-    Return None after printing the help, if there are no words or they ask for help.
-    usage: the text above the list of commands. commands: what each command does.
-    UsageError for an unknown command. It suggests the most similar one.
+    usage: the text above the list of commands. commands: a description of each command, by name. UsageError
+    for an unknown command, with the most similar known name.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
@@ -33,14 +32,13 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 def run_to_exit_status(
     program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
 ) -> int:
-    """Do the work and return its exit status. Print an error as a single line.
+    """Call the function that does a command's work and return the exit status. Print an error as a single
+    line.
 
-    An error with an empty message has been reported before and prints nothing. If standard error is closed,
-    the work continues, because a command's result is what it writes to standard output and to files.
-    interrupted: what to say after Ctrl-C.
-    place: text before each error message.
-    has_parser: the command uses a Parser, so errors name settings by their flags (``--bin-size``, not
-    ``bin_size``).
+    An error with an empty message was printed earlier, so nothing is printed for it. If standard error is
+    closed, the work continues, because a command's result is what it writes to standard output and to files.
+    interrupted: the message after Ctrl-C. place: text in front of each error message. has_parser: the command
+    uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
     """
 
     with lasting_output("stderr"):
@@ -81,6 +79,6 @@ def _run_to_exit_status(
 
 
 def _discard_output() -> None:
-    """Point standard output at /dev/null, so that Python's flush at exit cannot fail."""
+    """Point standard output at /dev/null, so that Python's flush at exit cannot fail on a closed pipe."""
     with suppress(OSError, ValueError):  # stdout may be an object without a file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

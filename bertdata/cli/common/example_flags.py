@@ -63,7 +63,10 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
 
 
 def _find_only_objective(setting: str) -> str | None:
-    """Return the name of the objective that alone has this setting. None if several have it, or a user's."""
+    """Return the name of the objective that this setting belongs to.
+
+    None if several objectives have the setting, or if only an objective of the user's has it.
+    """
     # By class of settings: an objective and its variant with word starts share a class and count once. The
     # dictionary is filled from the end, so that the first objective of a class gives the name.
     owners = {

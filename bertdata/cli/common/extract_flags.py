@@ -42,7 +42,7 @@ def add_extract_settings(
 
 
 def read_extract_settings(args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0") -> ExtractSettings:
-    """Return the settings on the command line. extractor: used if --extractor is absent."""
+    """Return the extraction settings of a parsed command line. extractor: used if --extractor is absent."""
     return ExtractSettings(
         extractor=args.extractor or extractor,
         date=args.date,
@@ -52,14 +52,14 @@ def read_extract_settings(args: argparse.Namespace, *, extractor: ExtractorName 
 
 
 def _parse_page_id(text: str) -> str:
-    """Return the id of a page, for argparse. It must not be empty."""
+    """Convert a flag's text to the id of a page, for argparse. It must not be empty."""
     if not text:
         raise argparse.ArgumentTypeError("is empty, expected the id of a page")
     return text
 
 
 def parse_day(text: str) -> datetime.date:
-    """Return the date of a flag, for argparse."""
+    """Convert a flag's text to a date, for argparse."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

@@ -49,10 +49,10 @@ class FileNames:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings with the scripts' loose bounds.
+    """Settings of BERT's examples with the loose bounds of the original scripts.
 
-    max_predictions_per_seq may be 0 or exceed the sequence length.
-    pad_position: as in ShardLayout. Graphcore's script has a flag for it.
+    max_predictions_per_seq may be 0 or exceed the sequence length. pad_position: position id of padding, a
+    flag of Graphcore's script.
     """
 
     pad_position: int | None = None
@@ -108,7 +108,7 @@ def make_files(
 
 
 def _report_lost_text(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
-    """Report how much of the text is in no example: as a warning if it is much, otherwise as a line."""
+    """Print what share of the text is in no example: as a warning if it is large, otherwise as a line."""
     if warnings := warn_of_lost(name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"):
         print_warnings(warnings)
     elif lost:

@@ -8,7 +8,8 @@ from bertdata.steps.progress import StepProgress
 
 
 class ShownProgress:
-    """Callback that shows the StepProgress reports of a step, with similar warnings folded.
+    """Progress callback for a step such as ``create``: it shows each StepProgress report, and folds similar
+    warnings.
 
     tenths: without a terminal, also print a line for each tenth of a stage.
     """
@@ -37,7 +38,7 @@ class ShownProgress:
         self._last = now
 
     def _line(self, last: StepProgress, now: StepProgress) -> str:
-        """Return the plain line for this report. Empty: there is nothing to print."""
+        """Return the line to print for this report where there is no bar. Empty: nothing is printed."""
         if not self._tenths or not now.total:
             return now.finished
         is_new_tenth = now.done * 10 // now.total > last.done * 10 // last.total

@@ -53,7 +53,7 @@ class TrainingProgress:
         self._shown(self._learning(finished=line if self._total > _SMALL else ""))
 
     def _learning(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
-        """Return a report for the stage of learning."""
+        """Return a progress report for the second stage, which learns the vocabulary from word counts."""
         stage = f"learning from {len(self.words.counts)} distinct words"
         return StepProgress(
             stage=stage, done=0, total=1, unit="vocabularies", finished=finished, warnings=warnings

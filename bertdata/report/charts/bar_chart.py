@@ -10,7 +10,9 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
 _OUTLIER, _ROOM = 4, 1.25
-"""A bar more than _OUTLIER times as high as the next is cut at _ROOM times the height of the next."""
+"""A bar more than _OUTLIER times as high as the second highest is cut, at _ROOM times the second highest's
+height.
+"""
 _MOST_TICKS = 9
 
 
@@ -35,7 +37,9 @@ class BarChart(Chart):
     numeric: bool = False
 
     def draw(self, panel: Any) -> None:
-        """Draw the bars on matplotlib's Axes, with transparent full-height bars that carry the tooltips."""
+        """Draw the bars on matplotlib's Axes. Transparent bars of full height in front of them have the
+        tooltips.
+        """
         label_axes(panel, self.x_label, self.y_label)
         limit, outlier = self._limit()
         width = (1.0 if self.numeric else 0.8) / len(self.heights)
@@ -90,11 +94,13 @@ class BarChart(Chart):
         }
 
     def _head(self, series: str) -> str:
-        """Return a series' column heading."""
+        """Return the table's column heading for a series."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
     def _limit(self) -> tuple[float, int | None]:
-        """Return the height at which bars are cut, and the index of the bar that is cut. None: no bar is."""
+        """Return the height at which bars are cut, and the index of the bar that is cut, or None if no bar
+        is.
+        """
         expected = [height for height in self.expected if height is not None]
         if len(self.heights) == 1 and len(self.names) > 2:
             [heights] = self.heights.values()
@@ -105,7 +111,7 @@ class BarChart(Chart):
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
     def _break(self, panel: Any, place: int, limit: float) -> None:
-        """Draw a gap across the cut bar, and its label above it."""
+        """Draw a gap across the cut bar, and a label above it. place: the bar's index."""
         [heights] = self.heights.values()
         share = heights[place] / sum(heights)
         edges = (place - 0.62, place + 0.62) if not self.numeric else (place - 0.8, place + 0.8)
@@ -144,7 +150,7 @@ class BarChart(Chart):
             panel.legend(fontsize="small", frameon=False)
 
     def _tick(self, name: str) -> str:
-        """Return the label on the axis. For a range it is the range's start."""
+        """Return the axis label of a name. For a range, such as "9 to 16", it is the range's start."""
         return _shorten(name.partition(" to ")[0] if self.numeric else name)
 
 

@@ -8,7 +8,9 @@ from bertdata.report.charts.colours import LIGHT
 from bertdata.report.charts.values import DataTable, format_value
 
 Hovers = Mapping[str, str | Sequence[str]]
-"""Tooltips by identifier of a part of the drawing. A list of texts is for the markers of a line, in order."""
+"""Tooltips, by the identifier of the part of the drawing. For a line with markers, a list with a text for
+each marker.
+"""
 
 
 class Chart(ABC):

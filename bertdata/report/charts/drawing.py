@@ -33,9 +33,10 @@ _SETTINGS = {
 
 
 def check_picture(path: str, asked_by: str = "--picture") -> None:
-    """Raise UsageError or MissingExtraError if no picture can be written to this file.
+    """Check, before any work, that a picture can be written to this file.
 
-    To be called before the work.
+    UsageError for an unknown file ending, MissingExtraError without matplotlib. asked_by: the flag or command
+    that needs the picture, for the error.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
@@ -71,7 +72,9 @@ def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> An
 
 
 def _draw_picture(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
-    """Return the picture's bytes. kind: svg or png. salt: makes the identifiers in the SVG."""
+    """Return the bytes of a picture of the charts. kind: svg or png. salt: text from which matplotlib makes
+    identifiers.
+    """
     picture = BytesIO()
     with _use_fixed_settings(salt):
         figure = _make_figure(charts, with_titles)
@@ -101,9 +104,9 @@ def _make_figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 @contextmanager
 def _use_fixed_settings(salt: str) -> Iterator[None]:
-    """Context manager in which matplotlib has its defaults and our settings.
+    """Context manager in which matplotlib has its defaults and our settings, not the user's.
 
-    salt: from which matplotlib makes the identifiers in SVG.
+    salt: text from which matplotlib makes the identifiers in SVG.
     """
     matplotlib = load_matplotlib("a picture", "pictures")
     with matplotlib.rc_context(), warnings.catch_warnings():

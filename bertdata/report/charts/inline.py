@@ -35,7 +35,7 @@ def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
 
 
 def _remove_metadata(element: ElementTree.Element) -> None:
-    """Remove metadata, styles and scripts."""
+    """Remove metadata, styles and scripts from an SVG element."""
     for child in list(element):
         if child.tag in _DROPPED:
             element.remove(child)
@@ -59,7 +59,7 @@ def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
 
 
 def _rename_identifiers(root: ElementTree.Element, name: str) -> None:
-    """Remove identifiers that nothing refers to, and add the drawing's name to the others."""
+    """Remove identifiers that nothing refers to, and put the drawing's name in front of the others."""
     used = {
         reference
         for element in root.iter()

@@ -11,7 +11,9 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Most points per line that are drawn, have tooltips, are in the table, and get visible markers."""
+"""Limits on the points per line: that are drawn, that have tooltips, that are in the table, that have visible
+markers.
+"""
 _MOST_INSIDE = 3
 """Largest number of lines whose legend fits inside the axes. For more, it is above the axes."""
 

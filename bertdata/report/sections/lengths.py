@@ -18,7 +18,7 @@ from bertdata.report.sections.comparison import (
 
 
 def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section: charts for each dataset and a table."""
+    """Return the section: charts of each dataset's lengths, and a table of numbers."""
     blocks = (
         *place_side_by_side(datasets, lambda one: list(_make_charts(one))),
         make_facts_table("Lengths", datasets, _collect_facts),
@@ -27,9 +27,9 @@ def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def count_rows(one: DatasetNumbers) -> tuple[int, int]:
-    """Return the number of rows and of tokens in them.
+    """Return the number of rows and the number of tokens in them.
 
-    They count all rows if the manifest has the numbers, and otherwise the sample's rows.
+    These are all rows of the dataset if the manifest has the numbers, otherwise the sample's rows.
     """
     assert one.statistics is not None
     if one.lengths_are_exact and one.entries:
@@ -39,7 +39,7 @@ def count_rows(one: DatasetNumbers) -> tuple[int, int]:
 
 
 def _collect_facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+    """Return a dataset's numbers for the section's table."""
     assert one.statistics is not None
     found, limit = one.lengths, one.statistics.layout.max_seq_length
     rows, tokens = count_rows(one)

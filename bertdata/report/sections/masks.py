@@ -27,7 +27,7 @@ def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | No
 
 
 def _find_mask_statistics(one: DatasetNumbers) -> dict[str, Any]:
-    """Return the objective's statistics of masks. Empty if there are none."""
+    """Return the statistics of masks that the objective counted. Empty if it counts none."""
     return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
 
 
@@ -54,7 +54,7 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _describe_mask_id(section: dict[str, Any]) -> str:
-    """Return a line about the source of the id of [MASK], unless it comes from the vocabulary."""
+    """Return a note if the id of [MASK] is unknown or a guess. Empty if the vocabulary names it."""
     mask = section["mask_id"]
     if mask is None:
         return "The id of [MASK] is not known: --vocab tells [MASK] and random tokens apart."
@@ -64,7 +64,7 @@ def _describe_mask_id(section: dict[str, Any]) -> str:
 
 
 def _collect_facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+    """Return a dataset's numbers for the section's table."""
     section = _find_mask_statistics(one)
     each = section["per_example"]
     facts: dict[str, int | float | None] = {

@@ -20,14 +20,17 @@ _ELSEWHERE = ("lengths", "masks")
 
 
 def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield a section for each of the objectives' statistics that has no section of its own elsewhere."""
+    """Yield a section for each statistic of the datasets' objectives, except lengths and masks.
+
+    Lengths and masks have other sections.
+    """
     names = dict.fromkeys(name for one in datasets for name in _find_statistics(one))
     for name in names:
         yield _make_section(name, [one for one in datasets if name in _find_statistics(one)])
 
 
 def _find_statistics(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
-    """Return the statistics of a dataset's objective, by name, without lengths and masks."""
+    """Return the statistics of a dataset's objective, by name, except lengths and masks."""
     found = one.statistics.findings.sections if one.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
@@ -47,7 +50,7 @@ def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
 
 
 def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
-    """Yield a chart if the statistics are about two labels, such as random and real pairs."""
+    """Yield a chart if the statistics compare two labels of examples, such as random and real pairs."""
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
         return
@@ -64,9 +67,9 @@ def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarCh
 
 
 def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Yield label and value of each number, with the labels of nested statistics joined.
+    """Yield label and value of each number. The label of a nested number follows its outer labels.
 
-    before: the outer label.
+    before: the outer labels.
     """
     for name, value in section.items():
         label = f"{before} {name}".strip().replace("_", " ")

@@ -114,7 +114,7 @@ class _Reading:
 def _divide_segments(
     kept: KeptExample, words: list[MarkedWord]
 ) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
-    """Yield the segments A and B, or all words as one part."""
+    """Yield title and words of segments A and B. An example without segments is a single part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
         first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
@@ -138,7 +138,7 @@ def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
 
 
 def _describe_other_columns(kept: KeptExample) -> Iterator[str]:
-    """Yield the values of columns that only this objective has."""
+    """Yield a line for each column of the example that belongs only to its objective."""
     ends = kept.batch_type.ragged()
     for column in kept.batch_type.columns():
         if column.group not in _KNOWN_GROUPS and column.name not in ends:

@@ -49,9 +49,9 @@ def _make_blocks(one: DatasetNumbers) -> Iterator[PageContent]:
 
 
 def describe_text_counts(dataset: FoundDataset) -> Iterator[str]:
-    """Yield facts about the whole text from the parts' manifest.
+    """Yield lines about the whole text, from the copy of the parts' manifest.
 
-    A damaged copy yields nothing, as verification reports it.
+    A damaged copy yields nothing, because verification reports the damage.
     """
     path = storage.join(dataset.path, PARTS_COPY)
     try:

@@ -21,7 +21,7 @@ _BINS = 4
 
 
 def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. None if all datasets are packed already."""
+    """Return the section on what packing would save. None if all datasets are packed already."""
     padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
     if not padded:
         return None

@@ -49,9 +49,8 @@ def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection |
 
 
 def _find_meaning(name: str) -> str:
-    """Return the meaning of a setting that no objective declares.
-
-    It comes from the setting's own name or from the name of its record.
+    """Return the meaning of a setting that does not belong to an objective, or of the record that contains
+    it.
     """
     return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 

@@ -39,7 +39,7 @@ def _find_sizes(one: DatasetNumbers) -> _Sizes:
 
 
 def _collect_facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+    """Return a dataset's numbers for the section's table."""
     unit, by_name = _find_sizes(one)
     sizes = list(by_name.values())
     mean = sum(sizes) / len(sizes)

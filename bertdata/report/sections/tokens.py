@@ -39,7 +39,7 @@ def read_token_texts(one: DatasetNumbers) -> list[str]:
 
 
 def _collect_facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+    """Return a dataset's numbers for the section's table."""
     ids = one.sample.tokens.ids
     facts: dict[str, int | float | None] = {
         "distinct tokens that occur": len(ids),
@@ -94,5 +94,5 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _find_text(token: int, texts: list[str]) -> str:
-    """Return the token's text, or its id in angle brackets if it has none."""
+    """Return a token's text. For an id outside ``texts``, return the id in angle brackets."""
     return texts[token] if token < len(texts) else f"<{token}>"

@@ -18,7 +18,7 @@ from bertdata.report.sections.comparison import (
 
 
 def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. None if no dataset has any such number."""
+    """Return the section. None if no dataset has numbers for it."""
     known = [one for one in datasets if _collect_facts(one)]
     if not known:
         return None
@@ -32,7 +32,7 @@ def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | No
 
 
 def _collect_facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+    """Return a dataset's numbers for the section's table."""
     facts: dict[str, int | float | None] = {}
     statistics, counts = one.statistics, one.sample.tokens
     if statistics is not None and statistics.unknown is not None:

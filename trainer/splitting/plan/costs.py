@@ -12,7 +12,10 @@ from trainer.splitting.plan.request import PlanRequest, list_meshes
 
 
 class PassTimes(NamedTuple):
-    """Seconds of a part's passes. recompute: added if the part keeps only its input between the two."""
+    """Seconds of a part's forward and backward pass.
+
+    recompute: seconds added if the part keeps only its input between the passes and computes the rest again.
+    """
 
     forward: float
     backward: float

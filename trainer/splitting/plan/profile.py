@@ -95,7 +95,7 @@ def return_memory(device: Device) -> None:
 
 
 def find_attention(device: Device) -> str:
-    """Return the device's type of attention, as in PlanRequest: fused, scores or flat."""
+    """Return how the device computes attention: fused, scores or flat (see PlanRequest)."""
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.loading.rows or device.needs_rows else "flat"
@@ -122,7 +122,7 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
 
 
 def _find_least_times(updates: Sequence[Profile], name: str) -> PassTimes:
-    """Return the least seconds of each pass of a part."""
+    """Return the least seconds of each pass of a part over several updates. name: the part's name."""
     return PassTimes(*map(min, zip(*(one.passes[name] for one in updates), strict=True)))
 
 

@@ -67,7 +67,9 @@ class Intervals:
         return result
 
     def handed(self) -> tuple[Whole, Whole]:
-        """Return the bytes that this stage receives from the one before, and those it hands to the next."""
+        """Return the bytes that each stage receives from the previous stage, and the bytes it passes to the
+        next.
+        """
         handed = np.array([0, *(layer.handed for layer in self.costs.layers)], dtype=np.int64)
         return handed[:, None] * (1 - self.is_first), handed[None, :] * (1 - self.is_last)
 

@@ -96,7 +96,7 @@ def _schedule_passes(plan: Plan) -> list[list[Event]]:
 
 
 def _find_input_pass(stage: int, count: int, kind: str, number: int) -> tuple[int, str, int]:
-    """Return the pass that makes the input of a pass: its stage, kind and micro-batch."""
+    """Return the pass whose output is the input of this pass: its stage, kind and micro-batch."""
     if kind == FORWARD:
         return stage - 1, FORWARD, number
     return (stage + 1, BACKWARD, number) if stage < count - 1 else (stage, FORWARD, number)

@@ -9,9 +9,10 @@ _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def format_plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
-    """Return the lines of text.
+    """Return a plan as lines of text.
 
-    memory: bytes of a device. margin: share of it to keep free. source: where the times come from.
+    memory: bytes of a device. None if unknown. margin: share of the memory to keep free. source: where the
+    forecast times come from.
     """
     rows = list(_list_summary_rows(plan, memory, margin, source))
     width = max(len(label) for label, _ in rows)
@@ -78,7 +79,10 @@ def _format_numbers(values: Sequence[float]) -> list[str]:
 def _list_summary_rows(
     plan: Plan, memory: int | None, margin: float, source: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each line below the table. Arguments are as for ``format_plan_lines``."""
+    """Yield label and text of each line below the table.
+
+    memory: bytes of a device. margin: share of the memory to keep free. source: where the times come from.
+    """
     yield "devices", f"{plan.devices} = {len(plan.stages)} (stages) x {plan.copies} (copies)"
     yield (
         "an update",

@@ -19,9 +19,9 @@ FILE_ENDING = ".toml"
 class DoorLine:
     """A command line of ``like``, split into its parts.
 
-    typed: the program as the user named it, with its version. given: the values of the program's flags.
-    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: --print-config was
-    given.
+    typed: the program and its version as the user typed them. given: the program with its flags' values.
+    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: --print-config is
+    present.
     """
 
     typed: str
@@ -86,7 +86,7 @@ def list_programs_with_flag(door: Door, name: str) -> list[str]:
 
 
 def _describe_known_programs(door: Door, known: Mapping[str, Program]) -> str:
-    """Return the last part of an error message: the known programs."""
+    """Return the end of an error message: the names of all known programs."""
     are = "is" if len(known) == 1 else "are"
     return f"known {are} {', '.join(known)}{'; ' if door.elsewhere else ''}{door.elsewhere}"
 

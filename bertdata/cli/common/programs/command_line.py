@@ -24,14 +24,13 @@ HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """A command line with all values, as the program would read it.
+    """A program's command line with the value of every flag, as the program would read it.
 
-    table: the program's flags. variables: environment variables that the program reads, as flags.
-    constants: keys of our configuration that the program fixes, by key.
-    arguments: the words of the command line.
-    values: the value of every flag and variable by name, defaults included.
-    explicit: names of the flags on the command line and of the variables that are set.
-    warnings: what the program ignores silently, and where we differ from it.
+    table: the program's flags. variables: environment variables that the program reads, as flags. constants:
+    keys of our configuration that the program fixes, with their values. arguments: the words of the command
+    line. values: the value of every flag and variable by name, defaults included. explicit: names of the
+    flags on the command line and of the variables that are set. warnings: what the program silently ignores,
+    and where bertdata or the trainer differs from the program.
     """
 
     command: str

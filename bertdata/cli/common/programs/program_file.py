@@ -104,7 +104,9 @@ class _ProgramFile:
         )
 
     def _shared(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
-        """Return flags and keys of the file that ``flags_of`` names. The program's own come after them."""
+        """Return the flags and keys of another program's file that ``flags_of`` names. This program has them
+        too.
+        """
         if "flags_of" not in facts:
             return {}
         shared = _ProgramFile(str(self._folder / facts["flags_of"]), self._door, self._syntax)
@@ -127,7 +129,7 @@ class _ProgramFile:
         return versions[follows]
 
     def _tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags of all sub-commands, then its own.
+        """Return the table of each sub-command: the flags that all sub-commands have, then the sub-command's.
 
         base: tables to start from.
         """
@@ -290,7 +292,7 @@ class _ProgramFile:
 
     @contextmanager
     def _placed(self, place: tuple[str, ...]) -> Iterator[None]:
-        """Add the file and line of a place to a SettingsError raised in the block."""
+        """Context manager that adds file and line of a place to each SettingsError raised in it."""
         try:
             yield
         except SettingsError as error:
