@@ -72,7 +72,7 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
         start = write_start(run, root, Path(place, "start"))
         layout = make_layout(run)
         config = make_config(run, start, Path(place, "run"))
-        if run.is_packed:  # rotary positions allow any length, so set that of the rows
+        if run.is_packed:  # ModernBERT has rotary positions, so packed rows may be longer
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
         runtime = open_runtime(config)

@@ -138,6 +138,6 @@ def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
         try:
             path = storage.join(shard.path.removesuffix(shard.name), lengths_name(entry.name))
             found.update(read_lengths(path, entry.examples, entry.lengths_md5))
-        except BertDataError:  # verification reports it
+        except BertDataError:  # no lengths then: verification reports the damaged file
             return None
     return found or None

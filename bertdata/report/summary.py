@@ -49,11 +49,11 @@ class Statistics:
         self.examples = self.lengths.total()
         self.tokens = weighted_sum(self.lengths)
         settings = dataset.manifest.plan.settings.by_name if dataset.manifest else {}
-        self.findings = self._own_findings(settings, mask_id)
+        self.findings = self._find_objective_statistics(settings, mask_id)
         self.input_tokens, self.unknown_tokens = _count_input_tokens(dataset)
         self.lost_tokens = dataset.manifest.lost_tokens if dataset.manifest else None
 
-    def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
+    def _find_objective_statistics(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
         """Return the objective's statistics over all shards."""
         own = find_objective(self.layout.objective).counts()
         for shard in self.shards:
@@ -122,9 +122,9 @@ class Statistics:
             "unknown_share": None if self.unknown is None else rounded(self.unknown),
             "lost_tokens": self.lost_tokens,
             "lost_share": None if self.lost is None else rounded(self.lost),
-            **self._packing_json(),
-            **self._sections(),
-            "tokens_per_shard": self._balance_json(),
+            **self._make_packing_json(),
+            **self._make_sections_json(),
+            "tokens_per_shard": self._make_balance_json(),
             "shard_list": [
                 {
                     name: getattr(shard, name)
@@ -134,7 +134,7 @@ class Statistics:
             ],
         }
 
-    def _packing_json(self) -> dict[str, Any]:
+    def _make_packing_json(self) -> dict[str, Any]:
         """Return the part of the JSON about packed rows. Empty without packing."""
         if self.layout.packing is None:
             return {}
@@ -148,7 +148,7 @@ class Statistics:
         }
         return {"packing": packing}
 
-    def _sections(self) -> dict[str, Any]:
+    def _make_sections_json(self) -> dict[str, Any]:
         """Return the parts of the JSON about lengths and about what the objective counts.
 
         The objective may add numbers to the lengths.
@@ -162,7 +162,7 @@ class Statistics:
         }
         return {"lengths": lengths, **{name: section for name, section in own.items() if name != "lengths"}}
 
-    def _balance_json(self) -> dict[str, Any]:
+    def _make_balance_json(self) -> dict[str, Any]:
         """Return the part of the JSON about the balance of the shards."""
         tokens = [shard.tokens for shard in self.shards]
         return {

@@ -58,9 +58,8 @@ class HeldWeights:
             for name, weight in self._weights.items():
                 parameter = nn.Parameter(weight.detach().to_local(), weight.requires_grad)
                 self.parameters[name], whole_sizes[parameter] = parameter, weight.numel()
-                self.sizes[parameter] = ceil(
-                    weight.numel() / mesh.size()
-                )  # as many elements as the fullest process holds
+                # Elements on the process that holds the most, so that all processes use the same number.
+                self.sizes[parameter] = ceil(weight.numel() / mesh.size())
 
     def take_gradients(self) -> list[Tensor]:
         """Return the gradients of the parameters that have one."""

@@ -120,21 +120,21 @@ class SplitTensors:
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
         path = checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
-        files = {name: self._divide(name, one) for name, one in parts.items()}
+        files = {name: self._divide_into_files(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
         every_worker = partial(run_on_all_workers, runtime, path)
         with ExitStack() as stack:
             # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
-            folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
+            folder = Path(every_worker(lambda: self._create_files(stack, path, every))[0])
             every_worker(lambda: self._write(folder, every, parts.values()))
             sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
-            every_worker(lambda: self._end(stack, folder, replace(state, files=md5s), files))
+            every_worker(lambda: self._finish_checkpoint(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
             prune_checkpoints(output_dir, state, runtime.config.run.keep_checkpoints)
 
-    def _begin(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
+    def _create_files(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
         """On rank 0, create the checkpoint's directory with files of the final size, and return its path.
 
         Values follow later.
@@ -146,7 +146,7 @@ class SplitTensors:
             create_empty(str(growing / file), shapes)
         return str(growing)
 
-    def _end(
+    def _finish_checkpoint(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
         """On rank 0, write the indexes and the state, and rename the directory to its final name."""
@@ -161,7 +161,7 @@ class SplitTensors:
         write_state(folder, replace(state, files=md5s))
         stack.close()
 
-    def _divide(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
+    def _divide_into_files(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
         """Return the checkpoint's files for weights or moments, with the shapes of their tensors.
 
         There are as many files as workers. A stage's tensors are divided into files of nearly equal size, one

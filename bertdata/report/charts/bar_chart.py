@@ -41,7 +41,7 @@ class BarChart(Chart):
         tooltips.
         """
         label_axes(panel, self.x_label, self.y_label)
-        limit, outlier = self._limit()
+        limit, outlier = self._find_cut()
         width = (1.0 if self.numeric else 0.8) / len(self.heights)
         for number, (series, heights) in enumerate(self.heights.items()):
             first = (number - len(self.heights) / 2) * width
@@ -70,13 +70,13 @@ class BarChart(Chart):
                     [place - 0.45, place + 0.45], [height] * 2, "--", color=LIGHT["ink"], linewidth=1.6
                 )
         if outlier is not None:
-            self._break(panel, outlier, limit)
-        self._label(panel)
+            self._draw_cut(panel, outlier, limit)
+        self._label_axes(panel)
         panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
 
     def table(self) -> DataTable:
         """Return the heights as a table."""
-        columns = (self.x_label, *(self._head(series) for series in self.heights))
+        columns = (self.x_label, *(self._name_column(series) for series in self.heights))
         rows: list[tuple[Value, ...]] = []
         for index, name in enumerate(self.names):
             found = [heights[index] for heights in self.heights.values()]
@@ -87,17 +87,18 @@ class BarChart(Chart):
 
     def hovers(self) -> Hovers:
         """Return the tooltip of each bar, by the identifier of its transparent bar."""
+        names = [self._name_column(series) for series in self.heights]
         return {
-            f"hit-{number}-{index}": f"{self.names[index]}: {format_value(height)} ({self._head(series)})"
-            for number, (series, heights) in enumerate(self.heights.items())
+            f"hit-{number}-{index}": f"{self.names[index]}: {format_value(height)} ({names[number]})"
+            for number, heights in enumerate(self.heights.values())
             for index, height in enumerate(heights)
         }
 
-    def _head(self, series: str) -> str:
+    def _name_column(self, series: str) -> str:
         """Return the table's column heading for a series."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
-    def _limit(self) -> tuple[float, int | None]:
+    def _find_cut(self) -> tuple[float, int | None]:
         """Return the height at which bars are cut, and the index of the bar that is cut, or None if no bar
         is.
         """
@@ -110,7 +111,7 @@ class BarChart(Chart):
                 return next_highest * _ROOM, place
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
-    def _break(self, panel: Any, place: int, limit: float) -> None:
+    def _draw_cut(self, panel: Any, place: int, limit: float) -> None:
         """Draw a gap across the cut bar, and a label above it. place: the bar's index."""
         [heights] = self.heights.values()
         share = heights[place] / sum(heights)
@@ -133,14 +134,14 @@ class BarChart(Chart):
             fontweight="bold",
         )
 
-    def _label(self, panel: Any) -> None:
+    def _label_axes(self, panel: Any) -> None:
         """Label the axes and add the legend."""
         step = -(-len(self.names) // _MOST_TICKS) if self.numeric else 1
         places = range(0, len(self.names), step)
         turned = not self.numeric and sum(map(len, self.names)) > 80
         panel.set_xticks(
             list(places),
-            [self._tick(self.names[place]) for place in places],
+            [self._shorten_tick(self.names[place]) for place in places],
             rotation=40 if turned else 0,
             ha="right" if turned else "center",
         )
@@ -149,7 +150,7 @@ class BarChart(Chart):
         if len(self.heights) > 1:
             panel.legend(fontsize="small", frameon=False)
 
-    def _tick(self, name: str) -> str:
+    def _shorten_tick(self, name: str) -> str:
         """Return the axis label of a name. For a range, such as "9 to 16", it is the range's start."""
         return _shorten(name.partition(" to ")[0] if self.numeric else name)
 

@@ -77,26 +77,26 @@ class _Reading:
             columns = mask_columns(kind)
             places, originals = getattr(example, columns.places.one), getattr(example, columns.originals.one)
             masks = dict(zip(places, originals, strict=True))
-        words = [self._word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
+        words = [self._make_word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
         described = objective.describe(example, self._words, self._mask_id, kept.layout)
         facts = (described.partition("\n")[0], *_describe_other_columns(kept))
         return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
-    def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
+    def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
         """Return the word at a position. original: the id before masking.
 
         None if the position is not masked.
         """
-        text, joined = self._text(token)
+        text, joined = self._find_text(token)
         if original is not None:
             told = mask_kind(token, original, self._mask_id)
-            note = "" if told == "kept" else self._text(original)[0]
+            note = "" if told == "kept" else self._find_text(original)[0]
             return MarkedWord(text, _KINDS[told], note, joined)
         if token in self._special:
             return MarkedWord(text, "special")
         return MarkedWord(text, joined=joined and place > 0)
 
-    def _text(self, token: int) -> tuple[str, bool]:
+    def _find_text(self, token: int) -> tuple[str, bool]:
         """Return a token's text, and whether it continues the word before it.
 
         The marks of word pieces and blanks are removed from the text.

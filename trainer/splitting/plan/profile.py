@@ -165,15 +165,15 @@ class TimedUpdates:
         """
         self._last = self._clock()
         given, handed = dict[str, Tensors](), dict[str, Tensors]()
-        forward = self._forward(given, handed, recomputes)
-        backward = self._backward(given, handed)
+        forward = self._run_forward(given, handed, recomputes)
+        backward = self._run_backward(given, handed)
         gradients = [weight.grad for weight in self.weights if weight.grad is not None]
         self._number += 1
         self._step.take(gradients, 0.0, self._number)
-        step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
+        step = self._time_lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
         return Profile({name: PassTimes(forward[name], backward[name]) for name in self._parts}, step)
 
-    def _forward(
+    def _run_forward(
         self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
     ) -> dict[str, float]:
         """Run all parts forward and return the seconds per part of each name.
@@ -194,10 +194,10 @@ class TimedUpdates:
                 for part in self._parts[name]:
                     tensors = run(part, self._device, next(seeds), tensors)
             handed[name] = tensors
-            seconds[name] = self._lap(tensors[-1]) / len(self._parts[name])
+            seconds[name] = self._time_lap(tensors[-1]) / len(self._parts[name])
         return seconds
 
-    def _backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
+    def _run_backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
         """Run all parts backward and return the seconds per part of each name.
 
         Tensors are dropped as soon as possible.
@@ -212,11 +212,11 @@ class TimedUpdates:
             gradients = [one.grad for one in given.pop(name)]
             made = next(self._parts[name][0].parameters()).grad
             assert made is not None
-            seconds[name] = self._lap(made) / len(self._parts[name])
+            seconds[name] = self._time_lap(made) / len(self._parts[name])
         self._device.after_backward()
         return seconds
 
-    def _lap(self, tensor: Tensor) -> float:
+    def _time_lap(self, tensor: Tensor) -> float:
         """Wait until the tensor has been computed. Return the seconds since the last call."""
         self._device.to_host(tensor.reshape(-1)[:1])
         before, self._last = self._last, self._clock()

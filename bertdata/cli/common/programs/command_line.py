@@ -120,7 +120,7 @@ class ProgramFlags:
             words, warnings = line.flags, line.warnings
         found, unknown = parser.parse_known_args(words)
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_known(unknown)}")
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
             explicit = apply_opposites(explicit, self.table)
@@ -160,7 +160,7 @@ class ProgramFlags:
             parser.epilog = "\n".join(["variables of the environment:", *lines])
         return parser
 
-    def _hint(self, unknown: Sequence[str]) -> str:
+    def _suggest_known(self, unknown: Sequence[str]) -> str:
         """Return the last part of an error message about unknown words.
 
         It names the version that has the flag, or the most similar flag of this version.
