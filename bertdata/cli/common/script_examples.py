@@ -92,8 +92,8 @@ def make_files(
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
     for output in outputs:
         check_output(output, [*inputs, names.vocabulary], TFRECORD, overwrite=overwrite)
-    # Open all outputs before the long work, so that a bad path fails at once. No file gets its final name until
-    # all are complete.
+    # Open all outputs before the long work, so that a bad path fails at once. No file gets its final name
+    # until all are complete.
     with ExitStack() as stack:
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
