@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from bertdata.cli.common.example_flags import add_create_flags
-from bertdata.cli.common.extract_flags import add_extract_settings, given_extract_settings
+from bertdata.cli.common.extract_flags import add_extract_settings, read_extract_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine
-from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.cli.common.text_flags import add_part_settings, add_segment_settings
 from bertdata.config.recipes import Recipe
 from bertdata.errors import SettingsError
@@ -138,13 +138,13 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def create_request(flags: argparse.Namespace) -> CreateRequest:
     """Return the request for the shards, as ``bertdata create`` would fill it. Its parts are the inputs."""
-    return request_of(CreateRequest, flags, parts=flags.input, input_kind=None)
+    return make_request(CreateRequest, flags, parts=flags.input, input_kind=None)
 
 
 def text_request(flags: argparse.Namespace) -> SegmentRequest:
     """Return the request for the text parts, as ``bertdata segment`` would fill it."""
     own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
-    return request_of(SegmentRequest, flags, **own)
+    return make_request(SegmentRequest, flags, **own)
 
 
 def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
@@ -242,4 +242,4 @@ def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> Segm
 
 def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
     """Return the settings of extraction. The recipe determines the default extractor."""
-    return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")
+    return read_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

@@ -9,9 +9,9 @@ from beam_pipelines.report.counters import RunMetrics, table
 from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
 from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
 from beam_pipelines.transport.bundled_file import BundledFile
-from bertdata.cli.common.dispatch import end
+from bertdata.cli.common.dispatch import run_to_exit_status
 from bertdata.cli.common.parser import Parser
-from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.dataset.manifest import format_summary
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import BertDataError
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; finished shards are kept, run the same command to go on"
-    return end(PROGRAM, lambda: pack(words), interrupted=interrupted)
+    return run_to_exit_status(PROGRAM, lambda: pack(words), interrupted=interrupted)
 
 
 def make_parser() -> Parser:
@@ -68,7 +68,7 @@ def make_parser() -> Parser:
 def pack(arguments: list[str]) -> int:
     """Run the pipeline and print its summary. Raises errors and interrupts."""
     flags, beam_arguments = make_parser().parse_known_args(arguments)
-    request = request_of(PackRequest, flags)
+    request = make_request(PackRequest, flags)
     settings = request.settings()
     paths = argparse.Namespace(input=[flags.path], input_kind="parts", output=flags.output)
     check_runner(beam_arguments, paths)

@@ -35,7 +35,7 @@ from bertdata.build.estimate import format_estimate
 from bertdata.build.given_parts import find_parts
 from bertdata.build.plan import list_plan_warnings
 from bertdata.build.shard_task import Target
-from bertdata.cli.common.dispatch import end
+from bertdata.cli.common.dispatch import run_to_exit_status
 from bertdata.dataset.lost_text import check_lost_text
 from bertdata.dataset.manifest import format_summary
 from bertdata.dataset.provenance import find_provenance
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; finished shards are kept, run the same command to go on"
-    return end(PROGRAM, lambda: prepare(words), interrupted=interrupted)
+    return run_to_exit_status(PROGRAM, lambda: prepare(words), interrupted=interrupted)
 
 
 def prepare(arguments: list[str]) -> int:

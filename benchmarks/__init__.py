@@ -1,1 +1,3 @@
-"""Benchmarks: each figure beside that of its peer from the same run (``make bench``)."""
+"""Benchmarks that compare this project with other programs, each pair measured in the same run (``make
+bench``).
+"""

@@ -1,4 +1,4 @@
-"""All benchmarks of docs/speed.md, each in a process of its own (``make bench``, some twenty minutes)."""
+"""Run all benchmarks of docs/speed.md, each in its own process (``make bench``). It takes 20 minutes."""
 
 import subprocess
 import sys
@@ -40,10 +40,11 @@ WITH_THE_KIT = (
 
 
 def main() -> None:
-    # The peak memory of a child includes that of the parent at the fork, so this process stays small.
-    for name in ALWAYS + (WITH_THE_KIT if corpus.kit() else ()):
+    # A child's peak memory includes the parent's memory at the fork, so this process stays small.
+    """Run each benchmark in a new process."""
+    for name in ALWAYS + (WITH_THE_KIT if corpus.find_kit() else ()):
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
-    if corpus.kit() is None:
+    if corpus.find_kit() is None:
         print("no reference kit (BERTDATA_REFERENCE_KIT): benchmarks of the text stages were skipped")
 
 

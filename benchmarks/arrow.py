@@ -1,4 +1,4 @@
-"""Arrow on disk: CPU seconds of writing and reading blocks beside ``datasets``, and fairseq's lines alone."""
+"""CPU time of writing and reading Arrow datasets, compared with ``datasets``, and fairseq's binary format."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import numpy as np
 
-from benchmarks.measure import best_cpu
+from benchmarks.measure import measure_best_cpu
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.columns import Array, slice_batch
 from bertdata.examples.mlm.batch import MlmBatch
@@ -23,8 +23,8 @@ BLOCKS, LONGEST, BATCH, REPEATS = 20_000, 512, 1_000, 3
 LAYOUT = ShardLayout(objective="mlm", max_seq_length=LONGEST, max_predictions_per_seq=77)
 
 
-def made_blocks() -> MlmBatch:
-    """Blocks of 128 to 512 random ids."""
+def make_blocks() -> MlmBatch:
+    """Return blocks (examples without padding) of 128 to 512 random token ids."""
     draw = np.random.Generator(np.random.PCG64(1))
     ends = np.cumsum(draw.integers(LONGEST // 4, LONGEST + 1, BLOCKS)).astype(np.uint32)
     ids = draw.integers(5, 30_000, int(ends[-1])).astype(np.uint16)
@@ -35,6 +35,7 @@ def made_blocks() -> MlmBatch:
 
 
 def write_ours(blocks: MlmBatch, folder: Path) -> None:
+    """Write the blocks as an Arrow dataset with this project's writer."""
     folder.mkdir(exist_ok=True)
     with (folder / "data-00000-of-00001.arrow").open("wb") as file:
         writer = ArrowWriter(file, LAYOUT, has_masks=False)
@@ -46,7 +47,7 @@ def write_ours(blocks: MlmBatch, folder: Path) -> None:
 
 
 def write_theirs(blocks: MlmBatch, folder: Path) -> None:
-    """As users write it: rows of arrays from a generator, with the features named."""
+    """Write the blocks as users of ``datasets`` do: rows of arrays from a generator, with named features."""
     features = datasets.Features(
         {
             "input_ids": datasets.List(datasets.Value("int32")),
@@ -61,16 +62,19 @@ def write_theirs(blocks: MlmBatch, folder: Path) -> None:
 
 
 def rows(ids: Array, ends: Array) -> Iterator[dict[str, Array]]:
+    """Yield each block as a dictionary with the array of its ids."""
     for row in np.split(ids, ends[:-1]):
         yield {"input_ids": row, "attention_mask": np.ones(len(row), bool)}
 
 
 def read_ours(folder: Path) -> int:
+    """Read the dataset with this project's reader and return its number of ids."""
     data = open_dataset(str(folder), unverified=True, objective="mlm")
     return sum(len(batch.ids) for shard in data.shards for batch in data.batches(shard))
 
 
 def read_theirs(folder: Path, form: str | None) -> int:
+    """Read the dataset with ``datasets`` and return its number of ids. form: format for ``with_format``."""
     data: Any = datasets.load_from_disk(str(folder))
     if form is None:
         return sum(len(row["input_ids"]) for row in data)
@@ -80,8 +84,8 @@ def read_theirs(folder: Path, form: str | None) -> int:
     return sum(len(row) for batch in batches for row in batch["input_ids"])
 
 
-def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
-    """Megabytes a second of writing and reading a .bin and its .idx."""
+def time_fairseq(blocks: MlmBatch, folder: Path) -> None:
+    """Print the MB per CPU second of writing and reading fairseq's ``.bin`` and ``.idx`` files."""
     path, megabytes = folder / "train.bin", 2 * len(blocks.ids) / 1e6
 
     def write() -> None:
@@ -95,8 +99,8 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
             lines = open_lines(file, str(path))
             return sum(int(piece.ids.sum(dtype=np.int64)) for piece in lines.read_pieces(4096))
 
-    wrote, found = best_cpu(write, REPEATS), best_cpu(read, REPEATS)
-    blocks_read = best_cpu(lambda: read_ours(folder), REPEATS)
+    wrote, found = measure_best_cpu(write, REPEATS), measure_best_cpu(read, REPEATS)
+    blocks_read = measure_best_cpu(lambda: read_ours(folder), REPEATS)
     print(
         f"fairseq's lines: written {megabytes / wrote:.0f} MB/s, read {megabytes / found:.0f} MB/s, "
         f"as blocks {megabytes / blocks_read:.0f} MB/s"
@@ -104,24 +108,25 @@ def fairseq_lines(blocks: MlmBatch, folder: Path) -> None:
 
 
 def main() -> None:
+    """Print the CPU seconds of this project and of ``datasets``."""
     datasets.disable_progress_bars()
-    blocks = made_blocks()
+    blocks = make_blocks()
     tokens = len(blocks.ids)
     with tempfile.TemporaryDirectory() as place:
         ours, theirs = Path(place, "ours"), Path(place, "theirs")
-        cost = best_cpu(lambda: write_ours(blocks, ours), REPEATS)
-        peer = best_cpu(lambda: write_theirs(blocks, theirs), REPEATS)
+        cost = measure_best_cpu(lambda: write_ours(blocks, ours), REPEATS)
+        peer = measure_best_cpu(lambda: write_theirs(blocks, theirs), REPEATS)
         print(f"written: {tokens / cost / 1e6:.0f} million ids a second, {peer / cost:.1f} times datasets")
         reading: dict[str, Callable[[], int]] = {
             f"datasets, {form or 'rows'}": lambda form=form: read_theirs(ours, form)
             for form in (None, "numpy", "torch", "arrow")
         }
-        cost = best_cpu(lambda: read_ours(ours), REPEATS)
+        cost = measure_best_cpu(lambda: read_ours(ours), REPEATS)
         print(f"read: {tokens / cost / 1e6:.0f} million ids a second")
         for name, read in reading.items():
             assert read() == tokens
-            print(f"  {best_cpu(read, REPEATS) / cost:.1f} times {name}")
-        fairseq_lines(blocks, Path(place))
+            print(f"  {measure_best_cpu(read, REPEATS) / cost:.1f} times {name}")
+        time_fairseq(blocks, Path(place))
 
 
 if __name__ == "__main__":

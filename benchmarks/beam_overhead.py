@@ -1,8 +1,9 @@
-"""Beam's overhead on one local worker: wall seconds of the pipeline beside those of ``bertdata create``.
+"""Wall time of the Beam pipeline with one local worker, compared with ``bertdata create``.
 
-Run as ``python -m benchmarks.beam_overhead``. Eight parts of 5 MB; the two take turns, and the least time
-of each counts, because other work on the machine only adds to it. Beam's cost (its import) is the same
-every time, so its share depends on the recipe: TFRecord (mlperf) is the fastest, HDF5 (nvidia) slow.
+Run it as ``python -m benchmarks.beam_overhead``. The input is eight parts of 5 MB. Both programs run
+alternately, and the least time of each counts, because other work on the machine only adds to it. Beam's
+import takes the same time in every run, so its share depends on the recipe: TFRecord (mlperf) is the fastest
+format, HDF5 (nvidia) a slow one.
 """
 
 import shutil
@@ -10,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.corpus import long_text, vocabulary
-from benchmarks.measure import command
+from benchmarks.corpus import find_vocabulary, make_long_text
+from benchmarks.measure import measure_command
 
 PARTS = 8
 PART_BYTES = 5_000_000
@@ -19,25 +20,26 @@ ROUNDS = {"mlperf": 3, "nvidia": 1}
 
 
 def measure(directory: Path, recipe: str) -> tuple[float, float]:
-    """Least wall seconds of ``bertdata create --workers 1`` and of the pipeline."""
-    text = long_text(PART_BYTES)
+    """Return the least wall seconds of ``bertdata create --workers 1`` and of the pipeline."""
+    text = make_long_text(PART_BYTES)
     inputs = [directory / f"part-{number:05d}" for number in range(PARTS)]
     for path in inputs:
         path.write_bytes(text)
     output = directory / "shards"
-    common = ("--output", str(output), "--vocab", str(vocabulary()), "--recipe", recipe)
+    common = ("--output", str(output), "--vocab", str(find_vocabulary()), "--recipe", recipe)
     names = [str(path) for path in inputs]
     plain = (sys.executable, "-m", "bertdata", "create", *names, "--workers", "1", *common)
     beam = (sys.executable, "-m", "beam_pipelines.prepare", "--input", *names, *common)
     walls: dict[tuple[str, ...], list[float]] = {plain: [], beam: []}
     for _ in range(ROUNDS[recipe]):
         for words, seconds in walls.items():
-            seconds.append(command(*words).wall)
+            seconds.append(measure_command(*words).wall)
             shutil.rmtree(output)
     return min(walls[plain]), min(walls[beam])
 
 
 def main() -> None:
+    """Print a line per recipe."""
     for recipe in ROUNDS:
         with tempfile.TemporaryDirectory() as directory:
             plain, beam = measure(Path(directory), recipe)

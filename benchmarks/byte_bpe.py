@@ -1,9 +1,8 @@
-"""Documents to token ids by byte-level BPE, one thread: ours, tiktoken, tokenizers, all with the same merges.
+"""Speed of byte-level BPE in one thread: this project, tiktoken and tokenizers, all with the same merges.
 
-Then ``create --objective mlm`` as a whole, with BPE and with WordPiece.
-
-Ours keeps a cache of words. Cold: the first pass of a new tokeniser, with an empty cache. Warm: its second
-pass over the same text. tiktoken and tokenizers are given the documents as Python strings, ours the lines.
+It also measures ``create --objective mlm`` with BPE and with WordPiece. This project's tokenizer caches
+words. "Cold" is the first pass of a new tokenizer, whose cache is empty. "Warm" is its second pass over the
+same text. tiktoken and tokenizers receive the documents as Python strings, this project receives the lines.
 """
 
 import json
@@ -17,12 +16,12 @@ from benchmarks import corpus, measure
 
 MERGES = 32_000
 ROLES = ("cls=!", "sep=.", "mask=?", "pad=~")
-"""Any tokens: only time is measured."""
+"""Flags that name special tokens. Any tokens will do, because only time is measured."""
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
-def trained() -> dict[str, Any]:
-    """A tokenizer.json of MERGES merges, trained on the benchmarks' text."""
+def train_tokenizer() -> dict[str, Any]:
+    """Return the content of a tokenizer.json with MERGES merges, trained on the benchmarks' text."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -31,13 +30,13 @@ def trained() -> dict[str, Any]:
     trainer = trainers.BpeTrainer(
         vocab_size=MERGES + len(alphabet), min_frequency=1, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator(corpus.text().decode().split("\n"), trainer)
+    tokenizer.train_from_iterator(corpus.read_text().decode().split("\n"), trainer)
     parsed: dict[str, Any] = json.loads(tokenizer.to_str())
     return parsed
 
 
-def ours(parsed: dict[str, Any]) -> Any:
-    """A new tokeniser of ours."""
+def make_our_tokenizer(parsed: dict[str, Any]) -> Any:
+    """Return a new tokenizer of this project."""
     from bertdata.records import Vocabulary
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 
@@ -48,8 +47,10 @@ def ours(parsed: dict[str, Any]) -> Any:
     return ByteBpeTokenizer(parsed, vocabulary, engine="native")
 
 
-def tiktoken(parsed: dict[str, Any]) -> Any:
-    """tiktoken with the same merges. Its ids are ranks, so only their number is compared."""
+def make_tiktoken(parsed: dict[str, Any]) -> Any:
+    """Return a tiktoken encoding with the same merges. Its ids are ranks, so only their number can be
+    compared.
+    """
     from tiktoken import Encoding
 
     from bertdata.tokens.bpe.settings import make_byte_alphabet
@@ -62,21 +63,21 @@ def tiktoken(parsed: dict[str, Any]) -> Any:
 
 
 def report(text: bytes) -> None:
-    """Print the figures for a text of sentences, one a line."""
+    """Print the speeds for a text with one sentence per line."""
     from tokenizers import Tokenizer
 
-    from benchmarks.tokenizing import cold_and_warm
+    from benchmarks.tokenizing import time_cold_and_warm
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    parsed = trained()
+    parsed = train_tokenizer()
 
     def new() -> Any:
-        tokenizer = ours(parsed)
+        tokenizer = make_our_tokenizer(parsed)
         return lambda: len(tokenizer.encode([text], ["text"]).ids)
 
     documents = [" ".join(part.split("\n")) for part in text.decode().strip("\n").split("\n\n")]
-    seconds = cold_and_warm({"bertdata": new})
-    peers = {"tiktoken": tiktoken(parsed), "tokenizers": Tokenizer.from_str(json.dumps(parsed))}
+    seconds = time_cold_and_warm({"bertdata": new})
+    peers = {"tiktoken": make_tiktoken(parsed), "tokenizers": Tokenizer.from_str(json.dumps(parsed))}
     counts = {
         "bertdata": new()(),
         "tiktoken": sum(len(peers["tiktoken"].encode_ordinary(document)) for document in documents),
@@ -88,7 +89,7 @@ def report(text: bytes) -> None:
         "tiktoken": lambda: [peers["tiktoken"].encode_ordinary(document) for document in documents],
         "tokenizers": lambda: peers["tokenizers"].encode_batch_fast(documents),
     }.items():
-        spent = measure.best_cpu(work, repeats=2)
+        spent = measure.measure_best_cpu(work, repeats=2)
         seconds[name] = spent, spent
     print(f"byte-level BPE of {len(parsed['model']['merges'])} merges, {len(text) / 1e6:.1f} MB, one thread,")
     print("MB a CPU second (and its ratio to bertdata):")
@@ -103,20 +104,22 @@ def report(text: bytes) -> None:
 
 
 def report_create(text: bytes) -> None:
-    """Print the CPU seconds of ``bertdata create`` with each tokeniser, for a part of sentences."""
+    """Print the CPU seconds of ``bertdata create`` on this text with each tokenizer."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "part").write_bytes(text)
-        (folder / "tokenizer.json").write_text(json.dumps(trained()))
+        (folder / "tokenizer.json").write_text(json.dumps(train_tokenizer()))
         given = {
-            "WordPiece": ["--vocab", str(corpus.vocabulary())],
+            "WordPiece": ["--vocab", str(corpus.find_vocabulary())],
             "byte-level BPE": [f"--tokenizer={folder / 'tokenizer.json'}", *map("--role={}".format, ROLES)],
         }
         seconds = {}
         for name, flags in given.items():
             words = ["create", str(folder / "part"), *flags, "--objective=mlm", "--workers=1"]
             runs = [
-                measure.command(sys.executable, "-m", "bertdata", *words, f"--output={folder / name}-{run}")
+                measure.measure_command(
+                    sys.executable, "-m", "bertdata", *words, f"--output={folder / name}-{run}"
+                )
                 for run in range(3)
             ]
             seconds[name] = min(cost.cpu for cost in runs)
@@ -127,7 +130,8 @@ def report_create(text: bytes) -> None:
 
 
 def main() -> None:
-    text = corpus.long_text(10_000_000)
+    """Print all speeds."""
+    text = corpus.make_long_text(10_000_000)
     report(text)
     report_create(text)
 

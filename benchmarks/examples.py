@@ -1,4 +1,4 @@
-"""A part to a TFRecord shard: CPU seconds of ``bertdata create`` with the native and the Python engine."""
+"""CPU time of ``bertdata create`` from a part to a TFRecord shard, with the native and the Python engine."""
 
 import json
 import shutil
@@ -12,8 +12,8 @@ PART_BYTES = 10_000_000
 RECORD_REPEATS = 3
 
 
-def create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path) -> measure.Cost:
-    """Run ``bertdata create`` at 512/76, dupe factor 10, and keep its output. Returns the cost."""
+def run_create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path) -> measure.Cost:
+    """Run ``bertdata create`` (512 ids, 76 masks, dupe factor 10), keep its output, and return the cost."""
     shutil.rmtree(output, ignore_errors=True)
     words = [
         "create",
@@ -21,21 +21,22 @@ def create(part: Path, output: Path, engine: str, workers: int = 1, *parts: Path
         "--output",
         str(output),
         "--vocab",
-        str(corpus.vocabulary()),
+        str(corpus.find_vocabulary()),
     ]
     how = ["--recipe", "mlperf", "--engine", engine, "--workers", str(workers)]
-    return measure.command(sys.executable, "-m", "bertdata", *words, *how)
+    return measure.measure_command(sys.executable, "-m", "bertdata", *words, *how)
 
 
 def main() -> None:
+    """Print the cost with both engines."""
     with tempfile.TemporaryDirectory() as place:
         part = Path(place, "part")
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         megabytes = part.stat().st_size / 1e6
         fast = min(
-            (create(part, Path(place, "n"), "native") for _ in range(RECORD_REPEATS)), key=lambda c: c.cpu
+            (run_create(part, Path(place, "n"), "native") for _ in range(RECORD_REPEATS)), key=lambda c: c.cpu
         )
-        slow = create(part, Path(place, "p"), "python")
+        slow = run_create(part, Path(place, "p"), "python")
         same = Path(place, "n", "MD5SUMS").read_bytes() == Path(place, "p", "MD5SUMS").read_bytes()
         totals = json.loads(Path(place, "n", "manifest.json").read_text())["totals"]
     print(f"shards of a {megabytes:.1f} MB part at 512/76, dupe factor 10: {totals['examples']} examples, "

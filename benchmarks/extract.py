@@ -1,13 +1,15 @@
-"""Extraction of a dump: both extractors beside wikiextractor's own command, two workers, memory.
+"""Speed of extraction from a dump: both extractors and wikiextractor's own command.
 
     python -m benchmarks.extract [COPIES]
 
-First whole commands with one worker on two bz2 dumps, start of Python included: a small Wikipedia with its
-templates, and a piece of English Wikipedia without template pages. A round is three commands one after
-another, so that other work on the machine affects all of them; figures are the least CPU seconds of all
-rounds. Rates leave out what a dump of one page costs, the start of Python. Then the small Wikipedia's pages
-repeated COPIES times (50): two workers beside one, the median of commands in pairs, and the peak memory of
-a process; no rates, since the kernel of 3.1.0 keeps the values of calls that recur, and there all recur.
+The first table compares whole commands with one worker on two bz2 dumps: a small Wikipedia with its
+templates, and a piece of English Wikipedia without template pages. A round runs the three commands one after
+another, so that other work on the machine affects all of them. The figures are the least CPU seconds over all
+rounds. For speeds, the cost of a dump with a single page is subtracted, which is the start of Python.
+
+The second table repeats the pages of the small Wikipedia COPIES times (default 50). It compares two workers
+with one (the median over pairs of commands) and gives the peak memory of a process. It has no speeds, because
+the kernel of extractor 3.1.0 caches the values of template calls, and here every call is repeated.
 """
 
 import bz2
@@ -19,20 +21,20 @@ from pathlib import Path
 from statistics import median
 
 import bertdata
-from benchmarks.corpus import kit
-from benchmarks.measure import Cost, command
+from benchmarks.corpus import find_kit
+from benchmarks.measure import Cost, measure_command
 
 WITHOUT_TEMPLATES = "enwiki-p10-p30302-shortened.xml.bz2"
 WITH_TEMPLATES = "ltgwiki-smallwiki.xml.bz2"
 ROUNDS = 7
 PAIRS = 40
-"""So many, because the machine changes its speed by up to a half between the commands of a pair."""
+"""Number of pairs of commands. It is high because the machine's speed can change by half within a pair."""
 EXTRACTORS = ("3.1.0", "mlperf")
 _DAY = "2020-01-01"
 
 
 def write_repeated(once: Path, dump: Path, copies: int) -> int:
-    """Write the dump, each page ``copies`` times, as one bzip2 stream or plain. Returns its bytes of XML."""
+    """Write each page of the dump ``copies`` times, plain or as one bzip2 stream. Return the bytes of XML."""
     xml = bz2.decompress(once.read_bytes())
     start, stop = xml.index(b"  <page>"), xml.rindex(b"</page>") + len(b"</page>\n")
     with bz2.open(dump, "wb") if dump.suffix == ".bz2" else dump.open("wb") as file:
@@ -41,71 +43,76 @@ def write_repeated(once: Path, dump: Path, copies: int) -> int:
     return len(xml) + (copies - 1) * (stop - start)
 
 
-def ours(dump: Path, extractor: str, workers: int = 1) -> Cost:
-    """The cost of our command."""
+def run_ours(dump: Path, extractor: str, workers: int = 1) -> Cost:
+    """Run ``bertdata extract`` and return its cost."""
     with tempfile.TemporaryDirectory() as directory:
         flags = ["--extractor", extractor, "--workers", str(workers), "--date", _DAY, "--output", directory]
-        return command(sys.executable, "-m", "bertdata", "extract", str(dump), *flags)
+        return measure_command(sys.executable, "-m", "bertdata", "extract", str(dump), *flags)
 
 
-def theirs(dump: Path) -> Cost:
-    """The cost of wikiextractor's command with one process for the articles."""
+def run_theirs(dump: Path) -> Cost:
+    """Run wikiextractor's command with one process for the articles, and return its cost."""
     with tempfile.TemporaryDirectory() as directory:
         words = ["-m", "wikiextractor.WikiExtractor", str(dump), "-o", directory, "--processes", "1", "-q"]
-        return command(sys.executable, *words)
+        return measure_command(sys.executable, *words)
 
 
 def write_one_page(dump: Path, page: Path) -> None:
-    """Write the dump with its first page only, plain."""
+    """Write the first page of the dump, uncompressed."""
     xml = bz2.decompress(dump.read_bytes())
     start, stop = xml.index(b"</page>\n") + len(b"</page>\n"), xml.rindex(b"</page>\n") + len(b"</page>\n")
     page.write_bytes(xml[:start] + xml[stop:])
 
 
-def extraction_rate(dump: Path, extractor: str = "3.1.0", *, packed: bool = True) -> float:
-    """MB of XML a CPU second of our command, less what a dump of one page costs."""
+def measure_extraction_rate(dump: Path, extractor: str = "3.1.0", *, packed: bool = True) -> float:
+    """Return MB of XML per CPU second of ``bertdata extract``, without the cost of a dump with one page.
+
+    packed: read the dump as bzip2 instead of plain XML.
+    """
     with tempfile.TemporaryDirectory() as directory:
         page, whole = Path(directory) / "page.xml", Path(directory) / f"dump.xml{'.bz2' if packed else ''}"
         write_one_page(dump, page)
         megabytes = write_repeated(dump, whole, copies=1) / 1e6
-        rounds = [(ours(page, extractor).cpu, ours(whole, extractor).cpu) for _ in range(ROUNDS)]
+        rounds = [(run_ours(page, extractor).cpu, run_ours(whole, extractor).cpu) for _ in range(ROUNDS)]
     start, cpu = (min(costs) for costs in zip(*rounds, strict=True))
     return megabytes / (cpu - start)
 
 
-def wikiextractor_rate(dump: Path) -> float:
-    """MB of XML a CPU second of wikiextractor's whole command."""
-    return len(bz2.decompress(dump.read_bytes())) / 1e6 / theirs(dump).cpu
+def measure_wikiextractor_rate(dump: Path) -> float:
+    """Return MB of XML per CPU second of wikiextractor's whole command."""
+    return len(bz2.decompress(dump.read_bytes())) / 1e6 / run_theirs(dump).cpu
 
 
 def print_commands(dump: Path) -> None:
-    """Whole commands with one worker, in turn."""
-    rounds = [(theirs(dump), *(ours(dump, name) for name in EXTRACTORS)) for _ in range(ROUNDS)]
+    """Print the comparison of whole commands with one worker."""
+    rounds = [(run_theirs(dump), *(run_ours(dump, name) for name in EXTRACTORS)) for _ in range(ROUNDS)]
     peer, *costs = (min(cost.cpu for cost in runs) for runs in zip(*rounds, strict=True))
     print(f"{dump.name}, one worker, CPU seconds of the whole command")
     print(f"  {'wikiextractor 3.1.0':24} {peer:6.3f} s")
     for name, cpu in zip(EXTRACTORS, costs, strict=True):
         print(f"  {'bertdata, ' + name:24} {cpu:6.3f} s {peer / cpu:6.1f} times as fast")
-        from_bz2, from_xml = (extraction_rate(dump, name, packed=packed) for packed in (True, False))
+        from_bz2, from_xml = (measure_extraction_rate(dump, name, packed=packed) for packed in (True, False))
         print(f"  {'':24} MB of XML a CPU second: {from_bz2:.0f} from bz2, {from_xml:.0f} from plain XML")
 
 
 def print_repeated(dump: Path, copies: int, directory: Path) -> None:
-    """Two workers and memory on the repeated dump."""
+    """Print the figures for two workers, and the memory, on a dump of repeated pages."""
     packed = directory / "dump.xml.bz2"
     megabytes = write_repeated(dump, packed, copies) / 1e6
     print(f"{dump.name}, pages repeated {copies} times: {megabytes:.0f} MB of XML; {os.cpu_count()} cores")
     for name in EXTRACTORS:
-        pairs = [(ours(packed, name), ours(packed, name, 2)) for _ in range(PAIRS)]
+        pairs = [(run_ours(packed, name), run_ours(packed, name, 2)) for _ in range(PAIRS)]
         times = median(one.wall / two.wall for one, two in pairs)
         peak = max(cost.megabytes for pair in pairs for cost in pair)
         print(f"  {name:8} two workers {times:.2f} times as fast as one; peak memory {peak:.0f} MB")
 
 
 def main() -> None:
-    """Print the figures."""
-    compileall.compile_dir(str(Path(bertdata.__file__).parent), quiet=2)  # as an installed package is
-    place = kit()
+    """Print both tables."""
+    compileall.compile_dir(
+        str(Path(bertdata.__file__).parent), quiet=2
+    )  # installed packages are compiled too
+    place = find_kit()
     if place is None:
         sys.exit("benchmarks.extract: no reference kit; set BERTDATA_REFERENCE_KIT")
     copies = int(sys.argv[1]) if len(sys.argv) > 1 else 50

@@ -1,12 +1,14 @@
-"""fairseq's masks, blocks of 512 ids, RoBERTa's vocabulary: our kernel beside the original's steps in NumPy.
+"""Speed of fairseq's masking on blocks of 512 ids: this project's kernel and fairseq's own steps in NumPy.
 
-Theirs: the calls of NumPy that fairseq makes for an example, in its order, on blocks that lie in memory,
-and twice, as fairseq makes source and target. Ours: the masker that open_dataset and the trainer call. Ids
-per CPU second of one thread. NumPy does not promise a Generator's stream, so theirs is a peer for speed only;
-of MT19937's, which it does, the numbers of masks are compared.
+fairseq's steps are the NumPy calls that it makes for an example, in the same order, on blocks in memory. They
+run twice per example, because fairseq draws the masks for the source and again for the target. This project's
+masker is the one that open_dataset and the trainer call. The figure is ids per CPU second of one thread.
+NumPy does not promise that a Generator gives the same numbers in every version, so for masks from a Generator
+only the speed is compared. For masks from MT19937, whose numbers are fixed, the number of masks must be equal
+too.
 
-python -m benchmarks.fairseq_masks [--peer-python PYTHON]: also fairseq 0.12.2 itself, in the environment of
-that Python, whose sources and targets must be ours, id for id.
+With ``--peer-python PYTHON``, fairseq 0.12.2 itself also runs in the environment of that Python. Its sources
+and targets must equal this project's, id for id.
 """
 
 import argparse
@@ -32,8 +34,8 @@ PAD, MASK, SHARE = 1, TOKENS - 1, 0.15
 SEED, EPOCH = 1, 1
 
 
-def vocabulary() -> Vocabulary:
-    """RoBERTa's layout, where two of three pieces begin a word."""
+def make_vocabulary() -> Vocabulary:
+    """Return a vocabulary with RoBERTa's special ids, in which two of three tokens begin a word."""
     words = ["\u0120piece" if token % 3 else "piece" for token in range(TOKENS)]
     return Vocabulary(
         name="roberta",
@@ -50,15 +52,15 @@ def vocabulary() -> Vocabulary:
     )
 
 
-def blocks() -> Array:
-    """Blocks of random ids between <s> and </s>."""
+def make_blocks() -> Array:
+    """Return blocks of random ids between <s> and </s>."""
     ids = np.random.RandomState(7).randint(4, MASK, (BLOCKS, LENGTH)).astype(np.int32)
     ids[:, 0], ids[:, -1] = 0, 2
     return ids
 
 
-def theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
-    """The masks of all blocks, each drawn for its target and again for its source."""
+def mask_theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> int:
+    """Mask all blocks by fairseq's steps, for target and source. Return the number of masks."""
     count = 0
     for number, block in enumerate(ids):
         seed = int(hash((SEED, EPOCH, number)) % 1e6)
@@ -72,7 +74,7 @@ def theirs(ids: Array, release: str, weights: Array, begins: Array | None) -> in
 
 
 def mask_block(block: Array, stream: object, weights: Array, begins: Array | None, is_target: bool) -> Array:
-    """A block's target or source."""
+    """Return the target or the source of a block."""
     draw, choose = stream.random, stream.choice  # type: ignore[attr-defined]
     size, lengths = len(block), None
     if begins is not None:
@@ -96,8 +98,8 @@ def mask_block(block: Array, stream: object, weights: Array, begins: Array | Non
     return made
 
 
-def ours(ids: Array, masker: FairseqMasker) -> int:
-    """The masks of all blocks."""
+def mask_ours(ids: Array, masker: FairseqMasker) -> int:
+    """Mask all blocks with this project's masker. Return the number of masks."""
     lengths = np.full(BLOCKS, LENGTH, np.int32)
     starts = np.arange(BLOCKS, dtype=np.int64) * LENGTH
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
@@ -105,8 +107,8 @@ def ours(ids: Array, masker: FairseqMasker) -> int:
     return int(masker.mask(ids.reshape(-1).copy(), starts, lengths, draws).counts.sum())
 
 
-def digest(ids: Array, masker: FairseqMasker) -> str:
-    """The md5 of all sources and targets, as fairseq_original makes it."""
+def compute_digest(ids: Array, masker: FairseqMasker) -> str:
+    """Return the md5 of all sources and targets, computed as in fairseq_original.py."""
     made, lengths = ids.copy(), np.full(BLOCKS, LENGTH, np.int32)
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))
     draws = Draws(keys=keys, numbers=numbers, rates=np.full(BLOCKS, SHARE))
@@ -122,11 +124,13 @@ def digest(ids: Array, masker: FairseqMasker) -> str:
 
 
 def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: dict[str, float]) -> None:
-    """fairseq itself beside ours. It must give the same ids."""
+    """Run fairseq itself and print its speed. Exit with an error if its ids differ from this project's."""
     command = [python, str(Path(__file__).with_name("fairseq_original.py"))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     for name, found in json.loads(done.stdout.splitlines()[-1]).items():
-        assert found["md5"] == digest(blocks(), maskers[name]), f"{name}: fairseq gives other ids"
+        assert found["md5"] == compute_digest(make_blocks(), maskers[name]), (
+            f"{name}: fairseq gives other ids"
+        )
         theirs = BLOCKS * LENGTH / found["seconds"] / 1e6
         print(
             f"  fairseq 0.12.2 itself, {name}: {theirs:.2f}, the same ids: {rates[name] / theirs:.0f} times"
@@ -134,12 +138,13 @@ def compare_with_fairseq(python: str, maskers: dict[str, FairseqMasker], rates: 
 
 
 def main() -> None:
+    """Print all speeds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer-python")
     python = parser.parse_args().peer_python
     maskers: dict[str, FairseqMasker] = {}
     own_rates: dict[str, float] = {}
-    ids, known = blocks(), vocabulary()
+    ids, known = make_blocks(), make_vocabulary()
     weights = np.ones(TOKENS)
     weights[:4] = 0
     weights /= weights.sum()
@@ -150,10 +155,10 @@ def main() -> None:
             settings = MaskingSettings(max_predictions_per_seq=0, whole_word_mask=whole)
             masker = make_fairseq_masker(known, settings, layout, release)
             begins = np.frombuffer(find_word_begins(known), np.uint8) if whole else None
-            peer, own = partial(theirs, ids, release, weights, begins), partial(ours, ids, masker)
+            peer, own = partial(mask_theirs, ids, release, weights, begins), partial(mask_ours, ids, masker)
             masks = peer(), own()
             assert masks[0] == masks[1] or release == "fairseq", masks
-            rates = [ids.size / measure.best_cpu(work) / 1e6 for work in (peer, own)]
+            rates = [ids.size / measure.measure_best_cpu(work) / 1e6 for work in (peer, own)]
             ratio = rates[1] / rates[0]
             unit = "words" if whole else "ids"
             name = f"{release}, {unit}"

@@ -1,7 +1,8 @@
-"""fairseq 0.12.2's own masks of random blocks, run for ``benchmarks.fairseq_masks`` by a Python that has it.
+"""Program that masks random blocks with fairseq 0.12.2, run by ``benchmarks.fairseq_masks``.
 
-It is a file by itself, since that Python has none of this project: Python 3.8, numpy 1.23, torch 1.13. Prints
-for ids and for whole words the CPU seconds and the md5 of all sources and targets, as JSON.
+It imports nothing of this project, because it runs in fairseq's environment: Python 3.8, numpy 1.23, torch
+1.13. It prints as JSON the CPU seconds and the md5 of all sources and targets, for masked tokens and for
+whole words.
 """
 
 # mypy: ignore-errors
@@ -17,7 +18,7 @@ BLOCKS, LENGTH, TOKENS = 2000, 512, 50_265
 
 
 class Blocks(torch.utils.data.Dataset):
-    """The blocks of fairseq_masks.blocks()."""
+    """The blocks of ``fairseq_masks.make_blocks`` as a dataset."""
 
     supports_prefetch = False
 
@@ -36,7 +37,7 @@ class Blocks(torch.utils.data.Dataset):
 
 
 class DictionaryOfTheMasks:
-    """As much of a dictionary as the masks need."""
+    """The part of fairseq's dictionary that masking needs."""
 
     nspecial = 4
 
@@ -45,6 +46,7 @@ class DictionaryOfTheMasks:
 
 
 def main():
+    """Mask all blocks and print the results as JSON."""
     torch.set_num_threads(1)
     begins = torch.tensor([token < 4 or token % 3 > 0 for token in range(TOKENS)], dtype=torch.uint8)
     found = {}

@@ -1,8 +1,9 @@
-"""Training step on flat batches beside padded rows, in phase 1 and 2, compiled and not, on one core.
+"""CPU time of training steps on flat batches and on padded rows, on one core.
 
-The steps are the trainer's own, in fp32 with dropout, on the same generated examples, whose fill (tokens
-over those of full sequences) is that of real data. Rows compute their padding. All take turns, and the least
-CPU time of each batch counts, because other work only adds to it.
+A flat batch has its sequences one after the other without padding. The steps are the trainer's, in fp32 with
+dropout, for both phases of BERT, with and without torch.compile. All forms get the same generated examples,
+whose share of padding is that of real data. They run alternately, and the least CPU time of each batch
+counts, because other work only adds to it.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from itertools import islice
 
 import torch
 
-from benchmarks.training import cpu_seconds, ours
+from benchmarks.training import make_our_step, measure_cpu_seconds
 from bertdata.records import ShardLayout
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.examples import Rows
@@ -21,14 +22,14 @@ from trainer.data.loader import Loader
 from trainer.data.padded_rows import RowForm
 
 PHASES = {"128/20": (32, 0.9), "512/80": (16, 0.5)}
-"""Batch size and fill, by the layout."""
+"""Batch size and fill (share of positions that hold a token) by layout (ids/masks per example)."""
 
 BATCHES, ROUNDS = 2, 3
 _DRAWN = 24
 
 
 def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str, list[Batch]]:
-    """The same examples as flat batches, all of one token budget, and as rows."""
+    """Return the same examples as padded rows and as flat batches, all flat batches with one token budget."""
     data = generated_data(layout, vocabulary_size=30522, seed=1, fill=fill)
     forms = {"flat": make_form(Rows(data), batch_size=batch_size), "rows": RowForm()}
     drawn: dict[str, list[Batch]] = {}
@@ -42,36 +43,37 @@ def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str,
     return {name: [batches[number] for number in chosen] for name, batches in drawn.items()}
 
 
-def step_seconds(batches: dict[str, list[Batch]], batch_size: int, compiled: bool) -> dict[str, float]:
-    """CPU seconds of a step, by the form of its batch."""
-    steps = {name: ours(batch_size, compiled=compiled) for name in batches}
+def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool) -> dict[str, float]:
+    """Return the CPU seconds of a step for each form of batches."""
+    steps = {name: make_our_step(batch_size, compiled=compiled) for name in batches}
     for name, step in steps.items():
         step(batches[name][0])
     least: dict[str, list[float]] = {name: [float("inf")] * len(found) for name, found in batches.items()}
     for _ in range(ROUNDS):
         for number in range(len(batches["flat"])):
             for name, step in steps.items():
-                spent = cpu_seconds(step, batches[name][number])
+                spent = measure_cpu_seconds(step, batches[name][number])
                 least[name][number] = min(least[name][number], spent)
     return {name: sum(seconds) / len(seconds) for name, seconds in least.items()}
 
 
-def mean_tokens(batches: Sequence[Batch]) -> float:
-    """Tokens of a flat batch on average, without the budget's padding."""
+def compute_mean_tokens(batches: Sequence[Batch]) -> float:
+    """Return the mean number of tokens per flat batch, without the padding up to the token budget."""
     return sum(batch.tokens for batch in batches if isinstance(batch, FlatBatch)) / len(batches)
 
 
 def main() -> None:
+    """Print the times."""
     torch.set_num_threads(1)
     print("training steps, hidden 256, 4 layers, vocabulary 30522, dropout 0.1, one thread, fp32:")
     for name, (batch_size, fill) in PHASES.items():
         length, masks = map(int, name.split("/"))
         layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
         batches = find_batches(layout, batch_size, fill)
-        tokens = mean_tokens(batches["flat"])
+        tokens = compute_mean_tokens(batches["flat"])
         real = tokens / (batch_size * length)
         for compiled in (False, True):
-            seconds = step_seconds(batches, batch_size, compiled)
+            seconds = time_steps(batches, batch_size, compiled)
             how = "compiled" if compiled else "eager"
             print(
                 f"  {name}, batch {batch_size}, fill {real:.2f}, {how}: flat {seconds['flat']:.2f} s a step, "

@@ -1,8 +1,10 @@
-"""Shards to batches of tensors at 128/20, rows and flat: our loader beside the pattern of NVIDIA's trainer.
+"""Speed from shards to batches of tensors: this project's loader, and a DataLoader in the style of NVIDIA's
+trainer.
 
-NVIDIA's pattern (rewritten here): h5py reads the whole HDF5 file, Python indexes one example at a time
-and turns it field by field into tensors, which a DataLoader stacks. One epoch each, opening and reading
-included; examples per CPU second of all threads, so per core.
+In NVIDIA's style (rewritten here), h5py reads a whole HDF5 file. Python then takes one example at a time and
+makes a tensor of each field, and a DataLoader stacks the tensors. Examples have 128 ids and 20 masks. Each
+loader makes one epoch, opening and reading included. The figure is examples per CPU second of all threads,
+which is a rate per core.
 """
 
 import sys
@@ -32,7 +34,7 @@ FIELDS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "mask
 
 
 class OneByOne(Dataset[list[torch.Tensor]]):
-    """The examples of one file, converted to tensors one by one."""
+    """The examples of a file, converted to tensors one at a time."""
 
     def __init__(self, path: str, predictions: int) -> None:
         with h5py.File(path) as file:
@@ -53,14 +55,18 @@ class OneByOne(Dataset[list[torch.Tensor]]):
         return [ids, segments, mask, labelled, following]
 
 
-def theirs(path: str) -> int:
+def load_theirs(path: str) -> int:
+    """Load one epoch in NVIDIA's style and return the number of examples."""
     data = OneByOne(path, 20)
     loader: Any = DataLoader(data, sampler=RandomSampler(data), batch_size=BATCH, drop_last=True)
     return sum(len(batch[0]) for batch in loader)
 
 
-def ours(directory: str, rows: bool) -> int:
-    """The examples of one epoch, in padded rows or in flat batches."""
+def load_ours(directory: str, rows: bool) -> int:
+    """Load one epoch with this project's loader and return the number of examples.
+
+    rows: padded rows instead of flat batches (sequences one after the other without padding).
+    """
     data = open_dataset(directory)
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
     loader, count = Loader(Rows(data), form=form, batch_size=BATCH), 0
@@ -70,8 +76,10 @@ def ours(directory: str, rows: bool) -> int:
     return count
 
 
-def waiting(directory: str) -> float:
-    """Seconds that all steps waited for their flat batches, at 5 ms a step (12,800 examples a second)."""
+def measure_waiting(directory: str) -> float:
+    """Return the seconds that steps of 5 ms (12,800 examples per second) wait for their flat batches, in
+    total.
+    """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
     for _ in range(STEPS):
@@ -82,23 +90,26 @@ def waiting(directory: str) -> float:
 
 
 def main() -> None:
+    """Print all speeds."""
     torch.set_num_threads(1)
     rates = {}
     with tempfile.TemporaryDirectory() as place:
         part = Path(place, "part")
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         for container in ("hdf5", "tfrecord", "parquet"):
             output = str(Path(place, container))
-            words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
-            measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", output,
+            words = ["--vocab", str(corpus.find_vocabulary()), "--recipe", "nvidia", "--phase", "1"]
+            measure.measure_command(sys.executable, "-m", "bertdata", "create", str(part), "--output", output,
                             *words, "--format", container)  # fmt: skip
             for form, rows in (("rows", True), ("flat", False)):
-                work = partial(ours, output, rows)
+                work = partial(load_ours, output, rows)
                 examples = work()
-                rates[f"{container}, {form}"] = examples / measure.best_cpu(work)
+                rates[f"{container}, {form}"] = examples / measure.measure_best_cpu(work)
         shard = str(Path(place, "hdf5", "part.hdf5"))
-        rates["NVIDIA's pattern, hdf5"] = theirs(shard) / measure.best_cpu(lambda: theirs(shard), repeats=2)
-        waited = waiting(str(Path(place, "tfrecord")))
+        rates["NVIDIA's pattern, hdf5"] = load_theirs(shard) / measure.measure_best_cpu(
+            lambda: load_theirs(shard), repeats=2
+        )
+        waited = measure_waiting(str(Path(place, "tfrecord")))
     slowest = rates["NVIDIA's pattern, hdf5"]
     print(f"loading {examples} examples of 128 ids in batches of {BATCH}, examples a second and core:")
     for name, rate in rates.items():

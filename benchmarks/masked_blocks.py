@@ -1,4 +1,8 @@
-"""Masked blocks: nanoseconds a token of their kernel beside BERT's, of the same text, and of their twin."""
+"""Time of making masked blocks: the C++ kernel and the Python engine, compared with the kernel of BERT's
+examples.
+
+The text is the same for all. The figure is nanoseconds per token.
+"""
 
 import time
 from collections.abc import Callable
@@ -20,8 +24,8 @@ TWIN_BYTES = 500_000
 REPEATS = 7
 
 
-def cost(make: Callable[[], MadeExamples]) -> float:
-    """CPU nanoseconds a token of making all examples and gathering their batches."""
+def measure_cost(make: Callable[[], MadeExamples]) -> float:
+    """Return the CPU nanoseconds per token of making all examples and collecting them in batches."""
     start = time.process_time()
     examples = make()
     for first in range(0, len(examples), BATCH):
@@ -30,12 +34,13 @@ def cost(make: Callable[[], MadeExamples]) -> float:
 
 
 def main() -> None:
+    """Print the times."""
     dialect = find_dialect("mlperf")
-    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True)
 
     def documents(size: int) -> Documents:
-        return tokenizer.encode([corpus.long_text(size)], ["text"])
+        return tokenizer.encode([corpus.make_long_text(size)], ["text"])
 
     text = documents(TEXT_BYTES)
     for passes, length in ((1, 512), (10, 512), (1, 64)):
@@ -48,16 +53,16 @@ def main() -> None:
             settings = MlmSettings(blocks=breaks, dupe_factor=passes, max_seq_length=length)
             makers[breaks] = lambda settings=settings: make_blocks(text, vocabulary, settings)
         costs: dict[str, list[float]] = {name: [] for name in makers}
-        for _ in range(REPEATS):  # in turns, so that a busy machine slows them all
+        for _ in range(REPEATS):  # alternately, so that other work on the machine affects all
             for name, make in makers.items():
-                costs[name].append(cost(make))
+                costs[name].append(measure_cost(make))
         best = {name: min(found) for name, found in costs.items()}
         told = ", ".join(f"{name} {found:.1f} ({found / best['bert']:.2f})" for name, found in best.items())
         print(f"nanoseconds a token (times bert's), passes {passes}, {length} ids: {told}")
     short = documents(TWIN_BYTES)
     native, python = (
         min(
-            cost(lambda engine=engine: make_blocks(short, vocabulary, MlmSettings(), engine))
+            measure_cost(lambda engine=engine: make_blocks(short, vocabulary, MlmSettings(), engine))
             for _ in range(3)
         )
         for engine in ("native", "python")

@@ -1,7 +1,7 @@
-"""MDS written and read beside mosaicml-streaming, CPU seconds of one thread in one run.
+"""CPU time of writing and reading MDS shards in one thread, compared with mosaicml-streaming.
 
-The peer is optional: without it, ours alone is measured. ``--peer-python`` names the Python of an environment
-that has it; both sides then run there, on the same samples.
+mosaicml-streaming is optional. ``--peer-python`` names the Python of an environment that has it. Both
+libraries then run there on the same samples. Without it, only this project is measured.
 """
 
 import argparse
@@ -28,13 +28,14 @@ BATCH = 512
 REPEATS = 5
 
 
-def rows_of(length: int) -> list[np.ndarray[Any, Any]]:
+def make_rows(length: int) -> list[np.ndarray[Any, Any]]:
+    """Return rows of random ids of this length."""
     generator = np.random.Generator(np.random.PCG64(1))
     return [generator.integers(0, 50_000, length, dtype=np.uint16) for _ in range(IDS // length)]
 
 
-def batches_of(rows: list[Any]) -> list[MlmBatch]:
-    """The rows as the examples' columns."""
+def make_batches(rows: list[Any]) -> list[MlmBatch]:
+    """Return the rows as batches of this project."""
     found, none = [], np.zeros(0, np.uint16)
     for start in range(0, len(rows), BATCH):
         some = rows[start : start + BATCH]
@@ -45,7 +46,7 @@ def batches_of(rows: list[Any]) -> list[MlmBatch]:
 
 
 def write_ours(batches: list[MlmBatch], length: int, path: str) -> None:
-    """One shard, through the container's writer, with its checks."""
+    """Write one shard with this project's writer, including its checks."""
     with open(path, "wb") as sink:
         writer = MdsWriter(sink, ShardLayout(objective="mlm", max_seq_length=length), "shard.00000.mds")
         for batch in batches:
@@ -76,8 +77,8 @@ def read_theirs(directory: str) -> int:
     return sum(len(row["input_ids"]) for row in LocalDataset(local=directory))
 
 
-def seconds(function: Callable[[], object]) -> float:
-    """The least CPU seconds of some repeats."""
+def measure_seconds(function: Callable[[], object]) -> float:
+    """Return the least CPU seconds of several calls."""
     found = []
     for _ in range(REPEATS):
         start = time.process_time()
@@ -86,7 +87,7 @@ def seconds(function: Callable[[], object]) -> float:
     return min(found)
 
 
-def measure() -> None:
+def print_figures() -> None:
     try:
         import streaming  # noqa: F401
     except ImportError:
@@ -95,12 +96,12 @@ def measure() -> None:
     else:
         has_peer = True
     for length in LENGTHS:
-        rows = rows_of(length)
-        batches = batches_of(rows)
+        rows = make_rows(length)
+        batches = make_batches(rows)
         with tempfile.TemporaryDirectory() as place:
             directory = str(Path(place) / "data")
             ours = {
-                "write": seconds(
+                "write": measure_seconds(
                     lambda given=batches, n=length, d=place: write_ours(given, n, f"{d}/shard.mds")
                 )
             }
@@ -109,9 +110,9 @@ def measure() -> None:
             write_directory(directory, make_id_form(wide=False, with_len=False, size_limit=1 << 26), samples)
             theirs = {}
             if has_peer:
-                theirs["write"] = seconds(lambda rows=rows, d=directory: write_theirs(rows, d))
-                theirs["read"] = seconds(lambda d=directory: read_theirs(d))
-            ours["read"] = seconds(lambda d=directory, n=length: read_ours(d, n))
+                theirs["write"] = measure_seconds(lambda rows=rows, d=directory: write_theirs(rows, d))
+                theirs["read"] = measure_seconds(lambda d=directory: read_theirs(d))
+            ours["read"] = measure_seconds(lambda d=directory, n=length: read_ours(d, n))
         for what, cost in ours.items():
             beside = (
                 f", theirs {theirs[what] / IDS * 1e9:.1f}: {theirs[what] / cost:.1f} times" if theirs else ""
@@ -128,7 +129,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     if args.peer_python is None:
-        measure()
+        print_figures()
     else:
         subprocess.run([args.peer_python, "-m", "benchmarks.mds"], check=True)
 

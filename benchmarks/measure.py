@@ -1,4 +1,4 @@
-"""Cost of a command or a function: CPU and wall seconds, memory."""
+"""Cost of a command or a function: CPU seconds, wall seconds, memory."""
 
 import os
 import subprocess
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU and wall seconds and peak resident megabytes."""
+    """CPU and wall seconds, and peak resident memory in MB."""
 
     cpu: float
     wall: float
     megabytes: float
 
 
-def command(*words: str) -> Cost:
-    """Run the command and return its cost with all its children. Exit with a message where it fails."""
+def measure_command(*words: str) -> Cost:
+    """Run a command and return its cost, including all its children. Exit with a message if it fails."""
     start = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -28,8 +28,8 @@ def command(*words: str) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
-def best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
-    """Least CPU seconds of this process over the repeats: other work on the machine only adds to them."""
+def measure_best_cpu(function: Callable[[], object], repeats: int = 3) -> float:
+    """Return the least CPU seconds of this process over several calls. Other work only adds to them."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()

@@ -1,13 +1,14 @@
-"""ModernBERT's loader: ours beside the original's own steps, tokens a CPU second of one thread.
+"""Speed of ModernBERT's loader in one thread: this project's, and the original program's own steps.
 
-Theirs, written anew from what the original does: sequences are taken one by one in NumPy's permutation, cut,
-kept in a deque, put into rows one by one (the search for a row is compiled by numba where it is installed, as
-in the original, else plain Python), masked by expressions of NumPy. Where mosaicml-streaming is installed,
-its reader takes them from MDS shards, as in the original. Beside it they come from memory, as if reading cost
-nothing. Ours: sequences that are decoded already; in brackets with opening and decoding the shards, MDS too.
-An epoch each. Both make the same batches, which is checked.
+The original's steps are rewritten here. Sequences are taken one by one in the order of NumPy's permutation,
+cut, kept in a deque, and put into rows one by one. Masks are then drawn by NumPy expressions. The search for
+a row is compiled by numba if it is installed, as in the original. If mosaicml-streaming is installed, its
+reader supplies the sequences from MDS shards, as in the original. A second figure takes them from memory,
+without the cost of reading. This project's loader gets decoded sequences. The figure in brackets also opens
+and decodes the shards, MDS included. Each makes one epoch. The batches must be equal, which is checked. The
+figure is tokens per CPU second.
 
-python -m benchmarks.modernbert_loader
+    python -m benchmarks.modernbert_loader
 """
 
 import sys
@@ -30,13 +31,13 @@ from bertdata.steps.open_dataset import open_dataset
 PART_BYTES = 4_000_000
 SEED, PROB, BUFFERED = 17, 0.3, 5
 SHAPES = ((128, 64, 8), (512, 64, 8), (1024, 96, 12))
-"""Length, batch and micro-batch."""
+"""Length of a row, batch size and micro-batch size."""
 
 Search = Callable[[Array, int], int]
 
 
-def best_fit(room: Array, length: int) -> int:
-    """The row with the least room that is enough, -1 for none."""
+def find_best_fit(room: Array, length: int) -> int:
+    """Return the row with the least free positions that still fits the length, or -1 if no row fits it."""
     found, least = -1, 1 << 62
     for row in range(len(room)):
         if length <= room[row] < least:
@@ -45,7 +46,7 @@ def best_fit(room: Array, length: int) -> int:
 
 
 class SequencesOfMds:
-    """Sequences that mosaicml-streaming writes, and reads one by one."""
+    """Sequences that mosaicml-streaming writes to MDS shards and reads one by one."""
 
     def __init__(self, examples: list[Array], place: str) -> None:
         import streaming
@@ -64,7 +65,7 @@ class SequencesOfMds:
 
 
 class OriginalSteps:
-    """The packer of an epoch, step by step as the original takes them."""
+    """The packing and masking of an epoch by the original's steps."""
 
     def __init__(self, examples: Any, shape: tuple[int, int, int], ids: tuple[int, int]) -> None:
         self.examples, (self.length, self.batch, micro) = examples, shape
@@ -75,6 +76,7 @@ class OriginalSteps:
         self.random = np.random.default_rng(SEED)
 
     def source(self) -> Iterator[list[Array]]:
+        """Yield the batches of sequences in the order of the epoch."""
         order = np.random.Generator(np.random.PCG64DXSM(SEED)).permutation(len(self.examples)).tolist()
         for start in range(0, len(order), self.batch):
             yield [self.examples[number][: self.length] for number in order[start : start + self.batch]]
@@ -90,6 +92,7 @@ class OriginalSteps:
         return added
 
     def batches(self, search: Search) -> Iterator[dict[str, Any]]:
+        """Yield the epoch's batches. search: function that finds a row."""
         source = self.source()
         while (packed := self.pack(source, search)) is not None:
             cells, ends = packed
@@ -134,17 +137,19 @@ class OriginalSteps:
         return np.where(replaced, words, ids), labels
 
 
-def rate_of(make: Callable[[], Iterator[dict[str, Any]]]) -> float:
-    """Million tokens a CPU second."""
+def measure_rate(make: Callable[[], Iterator[dict[str, Any]]]) -> float:
+    """Return million tokens per CPU second."""
     tokens = sum(int(batch["attention_mask"].sum()) for batch in make())
-    return tokens / measure.best_cpu(lambda: deque(make(), maxlen=0)) / 1e6
+    return tokens / measure.measure_best_cpu(lambda: deque(make(), maxlen=0)) / 1e6
 
 
-def stored(directory: str) -> StoredSequences:
+def open_stored_sequences(directory: str) -> StoredSequences:
     return StoredSequences(open_dataset(directory).opened)
 
 
-def ours(sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int, int]) -> ModernBertLoader:
+def make_our_loader(
+    sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int, int]
+) -> ModernBertLoader:
     length, batch, micro = shape
     settings = ModernBertSettings(
         max_seq_len=length,
@@ -158,7 +163,7 @@ def ours(sequences: StoredSequences, shape: tuple[int, int, int], ids: tuple[int
 
 
 def check_equal(found: Iterator[dict[str, Any]], wanted: Iterator[dict[str, Any]]) -> None:
-    """Exit where the two make other batches."""
+    """Exit with a message if the two loaders make different batches."""
     for one, other in zip(found, wanted, strict=True):
         for name, values in other.items():
             for row, expected in zip(one[name], values, strict=True):
@@ -167,14 +172,15 @@ def check_equal(found: Iterator[dict[str, Any]], wanted: Iterator[dict[str, Any]
 
 
 def main() -> None:
-    search, compiled = best_fit, "plain Python"
+    """Print all speeds."""
+    search, compiled = find_best_fit, "plain Python"
     if find_spec("numba"):
         import numba
 
-        search, compiled = numba.njit(best_fit), f"numba {numba.__version__}"
+        search, compiled = numba.njit(find_best_fit), f"numba {numba.__version__}"
     with tempfile.TemporaryDirectory() as place:
-        part, vocabulary = Path(place, "part"), corpus.vocabulary()
-        part.write_bytes(corpus.long_text(PART_BYTES))
+        part, vocabulary = Path(place, "part"), corpus.find_vocabulary()
+        part.write_bytes(corpus.make_long_text(PART_BYTES))
         words = vocabulary.read_text(encoding="utf-8").split("\n")
         ids = words.index("[MASK]"), words.index("[PAD]")
         print(
@@ -185,21 +191,27 @@ def main() -> None:
             kind = ["--objective", "mlm", "--no-masks", "--blocks", "eos", "--max-seq-length", str(shape[0])]
             kind = kind if shape[0] < 512 else [word for word in kind if word not in ("--blocks", "eos")]
             create = [sys.executable, "-m", "bertdata", "create", str(part), "--output", output]
-            measure.command(*create, "--vocab", str(vocabulary), "--format", "mds", *kind)
+            measure.measure_command(*create, "--vocab", str(vocabulary), "--format", "mds", *kind)
             examples = [np.array(one.ids, np.int64) for one in open_dataset(output)]
-            sequences = stored(output)
-            check_equal(ours(sequences, shape, ids), OriginalSteps(examples, shape, ids).batches(search))
+            sequences = open_stored_sequences(output)
+            check_equal(
+                make_our_loader(sequences, shape, ids), OriginalSteps(examples, shape, ids).batches(search)
+            )
             peers = {"from memory": examples}
             if find_spec("streaming"):
                 peers["from MDS"] = SequencesOfMds(examples, f"{output}-mds")  # type: ignore[assignment]
-            rate = rate_of(lambda given=sequences, of=shape: ours(given, of, ids))
-            whole = rate_of(lambda path=output, of=shape: ours(stored(path), of, ids))
+            rate = measure_rate(lambda given=sequences, of=shape: make_our_loader(given, of, ids))
+            whole = measure_rate(
+                lambda path=output, of=shape: make_our_loader(open_stored_sequences(path), of, ids)
+            )
             print(
                 f"  {len(examples)} sequences of up to {shape[0]} ids, batches of {shape[1]} in "
                 f"{shape[1] // shape[2]} rows: {rate:.1f} million ({whole:.1f})"
             )
             for name, given in peers.items():
-                peer = rate_of(lambda given=given, of=shape: OriginalSteps(given, of, ids).batches(search))
+                peer = measure_rate(
+                    lambda given=given, of=shape: OriginalSteps(given, of, ids).batches(search)
+                )
                 ratios = f"ours {rate / peer:.1f} times ({whole / peer:.1f}; wanted: 5)"
                 print(f"    theirs {name}: {peer:.1f} million; {ratios}")
 

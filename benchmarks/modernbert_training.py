@@ -1,12 +1,12 @@
-"""Training step of ModernBERT at 1,024 ids on one core: ours beside transformers' model.
+"""CPU time of a training step of ModernBERT with 1,024 ids on one core, compared with transformers' model.
 
-A step is forward, backward, clipping and AdamW update, in fp32; ours draws the original's dropout behind the
-attention, which transformers' model does not have. The examples are blocks of documents with 30 % masked.
-transformers' model computes the vocabulary's logits for every position; with its sparse_prediction for masked
-ones only. Its model without padding needs flash attention, which no processor has: in its place each
-sequence goes through alone. All take turns on the same batches, and the least CPU time of each counts,
-because other work only adds to it. The operations are PyTorch's count of ours beside those of the tokens
-alone.
+A step is forward, backward, clipping and an AdamW update, in fp32. This trainer also draws the original's
+dropout after the attention, which transformers' model does not have. The examples are blocks of documents
+with 30 % of the tokens masked. transformers' model computes the vocabulary's logits at every position, or
+with sparse_prediction at masked positions only. To run without padding it needs flash attention, which
+processors lack, so here each sequence goes through it alone instead. All run alternately on the same batches,
+and the least CPU time of each counts, because other work only adds to it. The last table compares the
+operations that PyTorch counts with those needed for the tokens alone.
 """
 
 import sys
@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import corpus, measure
-from benchmarks.training import cpu_seconds
+from benchmarks.training import measure_cpu_seconds
 from bertdata.dataset.reader import OpenedDataset, open_dataset
 from trainer.checkpoints.checkpoint import State
 from trainer.config.modernbert import ModernBertConfig
@@ -57,7 +57,7 @@ SHAPE = ModernBertConfig(
     intermediate_size=384,
     max_position_embeddings=LENGTH,
 )
-"""The smallest of Ettin's shapes."""
+"""The smallest of Ettin's models (ModernBERT in several sizes)."""
 
 WIDTHS = {
     "this model": SHAPE,
@@ -70,8 +70,8 @@ WIDTHS = {
 Loss = Callable[[transformers.ModernBertForMaskedLM, RowBatch], Tensor]
 
 
-def ours(data: OpenedDataset) -> Callable[[Batch], object]:
-    """An update of the trainer."""
+def make_our_step(data: OpenedDataset) -> Callable[[Batch], object]:
+    """Return a function that makes an update with this trainer."""
     config = Config.of(optimiser=OPTIMISER, batch_size=BATCH)
     runtime = open_runtime(config).changed(config, data)
     fresh = State(
@@ -81,8 +81,11 @@ def ours(data: OpenedDataset) -> Callable[[Batch], object]:
     return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 
-def theirs(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
-    """A step of transformers' model with our optimiser. sparse: logits of masked positions only."""
+def make_their_step(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
+    """Return a function that makes a step of transformers' model with this trainer's optimiser.
+
+    sparse: compute logits at masked positions only.
+    """
     config = transformers.ModernBertConfig(**SHAPE.for_transformers(), sparse_prediction=sparse)
     model = transformers.ModernBertForMaskedLM(config).train()
     preset = find("optimiser", OPTIMISER)
@@ -97,16 +100,18 @@ def theirs(loss_of: Loss, sparse: bool) -> Callable[[RowBatch], object]:
     return step
 
 
-def padded(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """The loss on rows with their padding."""
-    mask, labels = batch.attention_mask.long(), labels_of(batch)
+def compute_padded_loss(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
+    """Return the loss of padded rows."""
+    mask, labels = batch.attention_mask.long(), make_labels(batch)
     loss: Tensor = model(input_ids=batch.input_ids.long(), attention_mask=mask, labels=labels).loss
     return loss
 
 
-def each_alone(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """The loss on the sequences one by one, without padding, each by its masks."""
-    losses, labels = [], labels_of(batch)
+def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
+    """Return the loss of the sequences, computed one by one without padding. Each counts by its number of
+    masks.
+    """
+    losses, labels = [], make_labels(batch)
     for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
         if length:
             masks = int((labels[row] != -100).sum())
@@ -115,19 +120,19 @@ def each_alone(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Te
     return torch.stack(losses).sum() / (labels != -100).sum()
 
 
-def labels_of(batch: RowBatch) -> Tensor:
-    """The labels of all positions, -100 where there is no mask."""
+def make_labels(batch: RowBatch) -> Tensor:
+    """Return the labels of all positions, -100 at positions that are not masked."""
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
     return labels
 
 
-def operations_share(batch: Batch, shape: ModernBertConfig) -> tuple[float, float, float]:
-    """Operations as PyTorch counts them over those of the tokens alone.
+def compare_operations(batch: Batch, shape: ModernBertConfig) -> tuple[float, float, float]:
+    """Return three ratios of the operations that PyTorch counts to those needed for the tokens alone.
 
-    Of the forward pass; of both passes; and of both where the tokens' count, too, has the scores that the
-    backward pass of a fused attention computes again.
+    They are for the forward pass, for both passes, and for both passes if the needed operations include the
+    attention scores that a fused backward pass computes again.
     """
     model = BertForMaskedLM(shape)
     model.bert.attention = counting.host_attention
@@ -136,11 +141,15 @@ def operations_share(batch: Batch, shape: ModernBertConfig) -> tuple[float, floa
         forward = counter.get_total_flops()
         loss.backward()  # type: ignore[no-untyped-call]
     of_tokens, both = count_operations([batch], shape).operations, counter.get_total_flops()
-    return PASSES * forward / of_tokens, both / of_tokens, both / (of_tokens + scores(batch, shape))
+    return (
+        PASSES * forward / of_tokens,
+        both / of_tokens,
+        both / (of_tokens + count_score_operations(batch, shape)),
+    )
 
 
-def scores(batch: Batch, shape: ModernBertConfig) -> int:
-    """Operations of the products of query and key, once in each layer."""
+def count_score_operations(batch: Batch, shape: ModernBertConfig) -> int:
+    """Return the operations of the products of queries and keys, computed once per layer."""
     lengths = batch.lengths()
     reaches = (None if shape.is_global(layer) else shape.reach for layer in range(shape.num_hidden_layers))
     return (
@@ -151,16 +160,17 @@ def scores(batch: Batch, shape: ModernBertConfig) -> int:
 
 
 def main() -> None:
+    """Print both tables."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as place:
         data = open_dataset(make_data(Path(place)))
         steps: dict[str, Callable[..., object]] = {
-            "ours": ours(data),
-            "transformers, padded": theirs(padded, sparse=False),
-            "transformers, padded, head on masks": theirs(padded, sparse=True),
-            "transformers, each alone": theirs(each_alone, sparse=False),
-            "transformers, each alone, head on masks": theirs(each_alone, sparse=True),
+            "ours": make_our_step(data),
+            "transformers, padded": make_their_step(compute_padded_loss, sparse=False),
+            "transformers, padded, head on masks": make_their_step(compute_padded_loss, sparse=True),
+            "transformers, each alone": make_their_step(compute_loss_one_by_one, sparse=False),
+            "transformers, each alone, head on masks": make_their_step(compute_loss_one_by_one, sparse=True),
         }
         flat = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
         rows = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
@@ -171,9 +181,9 @@ def main() -> None:
             tokens += int(pair[0].lengths().sum())
             slots += pair[0].input_ids.numel()
             for name, shape in WIDTHS.items():
-                shares[name].append(operations_share(pair[0], shape))
+                shares[name].append(compare_operations(pair[0], shape))
             for name, step in steps.items():
-                spent = cpu_seconds(step, pair[name != "ours"])
+                spent = measure_cpu_seconds(step, pair[name != "ours"])
                 least[name] = min(least[name], spent)
         flat.close()
         rows.close()
@@ -192,13 +202,13 @@ def main() -> None:
 
 
 def make_data(place: Path) -> str:
-    """A dataset of blocks of documents."""
+    """Make a dataset of blocks of documents and return its directory."""
     part, shards = place / "part", str(place / "shards")
-    part.write_bytes(corpus.long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
-    words = ["--vocab", str(corpus.vocabulary()), "--objective", "mlm", "--blocks", "complete_doc"]
+    part.write_bytes(corpus.make_long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
+    words = ["--vocab", str(corpus.find_vocabulary()), "--objective", "mlm", "--blocks", "complete_doc"]
     sizes = ["--max-seq-length", str(LENGTH), "--max-predictions-per-seq", str(MASKS)]
     command = [sys.executable, "-m", "bertdata", "create", str(part), "--output", shards]
-    measure.command(*command, *words, *sizes, "--masked-lm-prob", "0.3", "--dupe-factor", "1")
+    measure.measure_command(*command, *words, *sizes, "--masked-lm-prob", "0.3", "--dupe-factor", "1")
     return shards
 
 

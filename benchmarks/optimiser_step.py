@@ -1,8 +1,9 @@
-"""The end of an update (clipping and LAMB) on one core: fused kernels, plain operations compiled, and before.
+"""CPU time of the end of an update (clipping and LAMB) on one core, in three forms.
 
-"Before" are operations on lists of tensors, as the trainer had until it took PyTorch's fused kernels. Each
-form changes a model of its own, and they take turns; the least CPU time counts. Compiling takes minutes, so
-it is measured only where --compiled is given. --large: 110 million weights in place of 11 million.
+The forms are PyTorch's fused kernels, plain operations compiled by torch.compile, and operations on lists of
+tensors, as this trainer had before ("before"). Each form changes its own model. They run alternately, and the
+least CPU time counts. Compiling takes minutes, so it is measured only with --compiled. --large: 110 million
+weights instead of 11 million.
 """
 
 import math
@@ -29,21 +30,23 @@ OPTIMISER = "lamb-nvidia"
 
 
 class Plain(Cpu):
-    """A processor whose step is in plain operations, for a compiler."""
+    """Processor device whose optimiser step uses plain operations, which torch.compile can compile."""
 
     fused_step = False
 
 
-def model_with_gradients(shape: dict[str, int]) -> BertForPreTraining:
+def make_model(shape: dict[str, int]) -> BertForPreTraining:
+    """Return a model with random gradients."""
     model = BertForPreTraining(ModelConfig(vocab_size=30522, **shape))
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)
     return model
 
 
-def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
+def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[], None]:
+    """Return a function that makes the trainer's clipping and optimiser step. kind: the device's class."""
     config = Config.of(optimiser=OPTIMISER, precision=precision)
-    model = model_with_gradients(shape)
+    model = make_model(shape)
     step = make_optimiser_step(config, kind(config), model.named_parameters())
     if kind is Plain:
         assert isinstance(step, SkippingOptimiserStep)
@@ -52,9 +55,9 @@ def ours(kind: type[Cpu], shape: dict[str, int], precision: str) -> Callable[[],
     return lambda: step.take(gradients, 1e-3, 1)
 
 
-def before(shape: dict[str, int]) -> Callable[[], None]:
-    """LAMB in operations on lists of about four million elements."""
-    model, preset = model_with_gradients(shape), find("optimiser", OPTIMISER)
+def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
+    """Return a function that makes LAMB's step with operations on lists of about four million elements."""
+    model, preset = make_model(shape), find("optimiser", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())
     moments = {weight: (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in model.parameters()}
     number = 0
@@ -97,18 +100,19 @@ def before(shape: dict[str, int]) -> Callable[[], None]:
 
 
 def main() -> None:
+    """Print the times."""
     torch.set_num_threads(1)
     shape = LARGE if "--large" in sys.argv else SMALL
-    forms = {"before": before(shape), "fused, fp32": ours(Cpu, shape, "fp32")}
-    forms["fused, bf16 (bad updates skipped)"] = ours(Cpu, shape, "bf16")
+    forms = {"before": make_former_step(shape), "fused, fp32": make_our_step(Cpu, shape, "fp32")}
+    forms["fused, bf16 (bad updates skipped)"] = make_our_step(Cpu, shape, "bf16")
     if "--compiled" in sys.argv:
-        forms["plain operations, compiled, bf16"] = ours(Plain, shape, "bf16")
+        forms["plain operations, compiled, bf16"] = make_our_step(Plain, shape, "bf16")
     least = dict.fromkeys(forms, math.inf)
     for number in range(ROUNDS + 1):
         for name, step in forms.items():
             start = time.process_time()
             step()
-            if number:  # the first compiles, and makes the moments
+            if number:  # the first step compiles and creates the moments, so it does not count
                 least[name] = min(least[name], time.process_time() - start)
     print(f"clipping and LAMB, {'110' if shape is LARGE else '11'} million weights, one thread:")
     for name, cpu in least.items():

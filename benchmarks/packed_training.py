@@ -1,9 +1,10 @@
-"""Training on packed rows beside padded rows and flat batches: padding, time of a step, loader, resume.
+"""Training on packed rows, padded rows and flat batches: padding, time of a step, loading, and resuming.
 
-Examples are generated with the lengths of ``--lengths FILE``: JSON of lists by name, item i of which counts
-sequences of i + 1 tokens; by default the reference kit's, and without it those of a fill of 0.5. All forms
-take turns, on one core in fp32 with dropout; the least CPU time of each batch counts, because other work
-only adds to it.
+A packed row holds several sequences. A flat batch has no padding. Examples are generated with the lengths in
+``--lengths FILE``, which is JSON with lists by name. Item i of a list is the number of sequences of i + 1
+tokens. By default they are the reference kit's lengths, and without the kit generated lengths with half the
+positions filled. All forms run alternately on one core, in fp32 with dropout. The least CPU time of each
+batch counts, because other work only adds to it.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 
 from benchmarks import corpus
-from benchmarks.training import cpu_seconds, ours
+from benchmarks.training import make_our_step, measure_cpu_seconds
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.examples.columns import Array
 from bertdata.packing.methods import plan_packs
@@ -37,7 +38,7 @@ from trainer.data.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
 FILES, EXAMPLES = 8, 2048
-SEQUENCES = 8  # of a step, on average
+SEQUENCES = 8  # mean number of sequences per step
 BINS = 64
 BATCHES, ROUNDS = 4, 3
 COUNTED = 100
@@ -48,9 +49,9 @@ LARGE_FILES, LATE_UPDATE, LATE_ROWS = 4000, 1_000_000, 128
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownLengths(GeneratedData):
-    """Generated examples of given lengths, by shard. Packed rows also have the example after each row.
+    """Generated examples whose lengths are known, by shard. For packed rows, the row's ends are known too.
 
-    They are made once and kept, so that a loader's own work is measured.
+    Examples are made once and kept, so that only the loader's own work is measured.
     """
 
     known: dict[str, Array]
@@ -73,7 +74,7 @@ class KnownLengths(GeneratedData):
 
 
 def draw_lengths(counts: list[int] | None) -> Array:
-    """The lengths of all examples: drawn from counts by length, or as generated."""
+    """Return the lengths of all examples: drawn by the counts, or generated if ``counts`` is None."""
     data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     if counts is None:
         return np.concatenate([np.asarray(data.lengths(shard)) for shard in data.shards])
@@ -81,8 +82,8 @@ def draw_lengths(counts: list[int] | None) -> Array:
     return 1 + np.searchsorted(shares, random_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
 
 
-def single_examples(lengths: Array) -> OpenedDataset:
-    """A dataset of examples of these lengths, each a row."""
+def make_single_examples(lengths: Array) -> OpenedDataset:
+    """Return a dataset of examples of these lengths, one per row."""
     data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     assert isinstance(data, GeneratedData)
     given = {field.name: getattr(data, field.name) for field in fields(GeneratedData)}
@@ -91,8 +92,10 @@ def single_examples(lengths: Array) -> OpenedDataset:
     return KnownLengths(**given, known=known, row_ends={})
 
 
-def packed_examples(plan: PackPlan) -> OpenedDataset:
-    """A dataset of examples of the plan's lengths, in its rows. They are dealt to the files in turn."""
+def make_packed_examples(plan: PackPlan) -> OpenedDataset:
+    """Return a dataset of packed rows as the plan describes them. The rows are distributed over the files in
+    turn.
+    """
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
     order = np.argsort(random_numbers(len(rows), "rows"))
     shards, known, row_ends = list[Shard](), dict[str, Array](), dict[str, Array]()
@@ -116,13 +119,14 @@ def packed_examples(plan: PackPlan) -> OpenedDataset:
 
 @dataclass(frozen=True)
 class RowKind:
-    """A kind of batch, with its rows."""
+    """A form of batches: padded rows, packed rows or flat batches, with its dataset."""
 
     rows: Rows
     padded: bool
     batch_size: int
 
     def load(self) -> Loader:
+        """Return a new loader of this form."""
         form = make_form(self.rows, batch_size=self.batch_size, padded=self.padded)
         return Loader(self.rows, form=form, batch_size=self.batch_size)
 
@@ -133,42 +137,44 @@ class RowKind:
         return found
 
 
-def computed(batch: Batch) -> int:
-    """The tokens that the model computes."""
+def count_computed_tokens(batch: Batch) -> int:
+    """Return the number of tokens that the model computes, padding included."""
     return batch.input_ids.numel()
 
 
-def real(batch: Batch) -> int:
-    """The tokens that are no padding."""
+def count_real_tokens(batch: Batch) -> int:
+    """Return the number of tokens without padding."""
     return int(batch.lengths().sum())
 
 
-def sequences(batch: Batch) -> int:
+def count_sequences(batch: Batch) -> int:
     return int((batch.next_sentence_labels >= 0).sum())
 
 
-def typical(batches: list[Batch]) -> list[Batch]:
-    """Batches at equal quantiles of their tokens: from bins they differ in width."""
-    rising = sorted(batches, key=computed)
+def choose_typical(batches: list[Batch]) -> list[Batch]:
+    """Return batches at equal quantiles of their number of tokens. Batches from bins differ in width."""
+    rising = sorted(batches, key=count_computed_tokens)
     return [rising[(2 * number + 1) * len(rising) // (2 * BATCHES)] for number in range(BATCHES)]
 
 
 def compare_steps(kinds: dict[str, RowKind]) -> None:
-    """Print padding, and CPU time of a step over its real tokens, of each kind. The first is the peer."""
+    """Print the padding of each form, and the CPU time per token that is not padding. The first form is the
+    baseline.
+    """
     counted = {name: kind.batches(COUNTED) for name, kind in kinds.items()}
-    drawn = {name: typical(batches) for name, batches in counted.items()}
-    steps = {name: ours(kinds[name].batch_size, compiled=False) for name in kinds}
+    drawn = {name: choose_typical(batches) for name, batches in counted.items()}
+    steps = {name: make_our_step(kinds[name].batch_size, compiled=False) for name in kinds}
     least = {name: [float("inf")] * BATCHES for name in kinds}
     for name, step in steps.items():
         step(drawn[name][0])
     for _ in range(ROUNDS):
         for number in range(BATCHES):
             for name, step in steps.items():
-                least[name][number] = min(least[name][number], cpu_seconds(step, drawn[name][number]))
-    each = {name: sum(least[name]) / sum(map(real, drawn[name])) for name in kinds}
+                least[name][number] = min(least[name][number], measure_cpu_seconds(step, drawn[name][number]))
+    each = {name: sum(least[name]) / sum(map(count_real_tokens, drawn[name])) for name in kinds}
     peer = next(iter(each.values()))
     for name, batches in counted.items():
-        padding = 1 - sum(map(real, batches)) / sum(map(computed, batches))
+        padding = 1 - sum(map(count_real_tokens, batches)) / sum(map(count_computed_tokens, batches))
         print(
             f"  {name}: padding {100 * padding:.2f} %, {1e6 * each[name]:.0f} us of CPU a token, "
             f"{peer / each[name]:.2f} times as fast as {next(iter(each))}",
@@ -177,14 +183,14 @@ def compare_steps(kinds: dict[str, RowKind]) -> None:
 
 
 def compare_loaders(kinds: dict[str, RowKind]) -> None:
-    """Print sequences a CPU second of each kind's loader, without decoding."""
+    """Print the sequences per CPU second of each form's loader, without decoding."""
     least = dict.fromkeys(kinds, float("inf"))
     for _ in range(ROUNDS):
         for name, kind in kinds.items():
             loader = kind.load()
             next(loader)
             start = time.process_time()
-            found = sum(sequences(update.batches[0]) for update in islice(loader, LOADED))
+            found = sum(count_sequences(update.batches[0]) for update in islice(loader, LOADED))
             least[name] = min(least[name], (time.process_time() - start) / found)
             loader.close()
     for name, seconds in least.items():
@@ -192,11 +198,11 @@ def compare_loaders(kinds: dict[str, RowKind]) -> None:
 
 
 def time_resume() -> None:
-    """Print the time until the first update of a loader that starts after a million updates."""
+    """Print the time until the first update of a loader that resumes after a million updates."""
     data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
     rows = RowsPackedAtLoad(data)
     form = make_form(rows, batch_size=LATE_ROWS)
-    consumed = LATE_UPDATE * LATE_ROWS * 2  # examples, near enough
+    consumed = LATE_UPDATE * LATE_ROWS * 2  # number of examples, roughly
     epoch, examples = divmod(consumed, data.examples)
     position = (epoch, examples // rows.window * rows.window, 77)
     for start_at in ((0, 0, 0), position):
@@ -209,17 +215,18 @@ def time_resume() -> None:
 
 
 def main() -> None:
+    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lengths", help="JSON of lists by name; item i counts sequences of i + 1 tokens")
     parser.add_argument("--name", default="wikipedia_512", help="name of the list")
     given = parser.parse_args()
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     path = given.lengths or (kit and kit / "packing" / "histograms.json")
     counts = json.loads(Path(path).read_text(encoding="utf-8"))[given.name] if path else None
     torch.set_num_threads(1)
     lengths = draw_lengths(counts)
     plan = plan_packs(np.bincount(lengths, minlength=LAYOUT.max_seq_length + 1).astype(np.int64), most=3)
-    single, packed = single_examples(lengths), packed_examples(plan)
+    single, packed = make_single_examples(lengths), make_packed_examples(plan)
     rows = round(SEQUENCES / plan.examples_per_row)
     kinds = {
         "padded rows": RowKind(Rows(single), True, SEQUENCES),

@@ -1,9 +1,9 @@
-"""Packing: speed, memory and efficiency of ``bertdata pack`` (``python -m benchmarks.packing``).
+"""Speed, memory and efficiency of ``bertdata pack``: ``python -m benchmarks.packing``.
 
-Makes TFRecord datasets of two sizes from the sample corpus, plans and packs each in every layout, and prints
-bytes of input shards per CPU second (user and system, of all processes) and the peak memory of the largest
-process. --plans prints the efficiency of each method on histograms of lengths instead: a JSON file of lists
-whose item i counts sequences of i + 1 tokens.
+It makes TFRecord datasets of two sizes from the sample corpus, and plans and packs each in every layout. It
+prints MB of input shards per CPU second (user and system, of all processes), and the peak memory of the
+largest process. --plans instead prints the efficiency of each packing method on histograms of lengths. Its
+file is JSON with lists, whose item i is the number of sequences of i + 1 tokens.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.corpus import ROOT, make_parts
-from benchmarks.measure import command
+from benchmarks.measure import measure_command
 
 PARTS = 16
 PART_BYTES = 2_000_000
@@ -24,13 +24,13 @@ METHODS = (("lpfhp", 3), ("lpfhp", 12), ("lp", 2), ("lp", 3), ("lp", 4))
 
 
 def make_dataset(place: Path, examples: int, length: int) -> Path:
-    """A TFRecord dataset of at least so many examples, by the dupe factor that gives them."""
+    """Make a TFRecord dataset of at least this many examples, by choosing the dupe factor."""
     parts = [str(path) for path in make_parts(place, PARTS, PART_BYTES)]
     output, dupe_factor = place / "shards", 1
     while True:
         words = ("create", *parts, "--output", str(output), "--vocab", str(ROOT / "golden" / "vocab.txt"))
         sizes = ("--max-seq-length", str(length), "--max-predictions-per-seq", str(round(length * 0.15)))
-        command(sys.executable, "-m", "bertdata", *words, *sizes, "--dupe-factor", str(dupe_factor))
+        measure_command(sys.executable, "-m", "bertdata", *words, *sizes, "--dupe-factor", str(dupe_factor))
         found: int = json.loads((output / "manifest.json").read_text())["totals"]["examples"]
         if found >= examples:
             return output
@@ -38,15 +38,15 @@ def make_dataset(place: Path, examples: int, length: int) -> Path:
         shutil.rmtree(output)
 
 
-def measure(place: Path, examples: int, length: int, layouts: Sequence[str], workers: int) -> None:
-    """A line for each layout."""
+def measure_layouts(place: Path, examples: int, length: int, layouts: Sequence[str], workers: int) -> None:
+    """Print a line for each layout."""
     source = make_dataset(place, examples, length)
     totals = json.loads((source / "manifest.json").read_text())["totals"]
     megabytes = totals["bytes"] / 1e6
     for layout in layouts:
         output = place / "packed"
         words = ("pack", str(source), "--output", str(output), "--layout", layout, "--workers", str(workers))
-        cost = command(sys.executable, "-m", "bertdata", *words)
+        cost = measure_command(sys.executable, "-m", "bertdata", *words)
         print(
             f"{length:>6}  {totals['examples']:>9,}  {megabytes:>8,.0f} MB  {layout:<9}  {cost.cpu:>6.1f} s  "
             f"{megabytes / cost.cpu:>6.0f} MB/s  {cost.megabytes:>5.0f} MB",
@@ -56,8 +56,8 @@ def measure(place: Path, examples: int, length: int, layouts: Sequence[str], wor
     shutil.rmtree(source)
 
 
-def show_plans(histograms: Path, *, nnls: bool) -> None:
-    """The efficiency of each method on each histogram."""
+def print_plans(histograms: Path, *, nnls: bool) -> None:
+    """Print the efficiency of each packing method on each histogram."""
     import numpy as np
 
     from bertdata.packing.linear_program import bound_rows_below
@@ -84,6 +84,7 @@ def show_plans(histograms: Path, *, nnls: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.packing", description=__doc__)
     parser.add_argument("--examples", type=int, nargs="+", default=[250_000, 1_000_000])
     parser.add_argument("--length", type=int, default=512, help="positions of a row (default: 512)")
@@ -93,14 +94,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nnls", action="store_true", help="also by least squares, which takes minutes")
     flags = parser.parse_args(arguments)
     if flags.plans:
-        show_plans(flags.plans, nnls=flags.nnls)
+        print_plans(flags.plans, nnls=flags.nnls)
         return 0
     from bertdata.shards.packed.layouts import LAYOUTS
 
     print("length   examples       shards  layout       CPU    shards a CPU s    peak")
     with tempfile.TemporaryDirectory() as place:
         for examples in flags.examples:
-            measure(Path(place), examples, flags.length, flags.layouts or list(LAYOUTS), flags.workers)
+            measure_layouts(
+                Path(place), examples, flags.length, flags.layouts or list(LAYOUTS), flags.workers
+            )
     return 0
 
 

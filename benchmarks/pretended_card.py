@@ -1,4 +1,7 @@
-"""A card that is not there, for torch's compiler: it makes the kernels for an H100, and none is run."""
+"""A pretended H100 for torch's compiler, which generates kernels for it on a machine without a GPU.
+
+The kernels are never run.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 
 class Properties:
-    """What Inductor asks of a card, as an H100 answers."""
+    """The properties that Inductor asks of a GPU, with the values of an H100."""
 
     name = "NVIDIA H100 80GB HBM3"
     major, minor = 9, 0
@@ -30,7 +33,7 @@ class Properties:
 
 
 class Driver:
-    """What Triton asks of a card's driver."""
+    """The methods that Triton calls on a GPU's driver."""
 
     def get_current_target(self) -> Any:
         from triton.backends.compiler import GPUTarget
@@ -42,12 +45,15 @@ class Driver:
 
 
 class Generated(Exception):
-    """Inductor has made the code, which cannot run here."""
+    """Exception that ends compiling once Inductor has generated its code, which cannot be loaded here."""
 
 
 @contextmanager
-def pretended_card(keep: Callable[[Any], None]) -> Iterator[None]:
-    """Inductor makes code for the card and gives its graph to ``keep`` in place of loading the code."""
+def pretend_card(keep: Callable[[Any], None]) -> Iterator[None]:
+    """Context manager in which Inductor generates code for the pretended GPU.
+
+    Instead of loading the code, it calls ``keep`` with its graph.
+    """
     import triton
     from torch._dynamo.device_interface import CudaInterface
     from torch._inductor.graph import GraphLowering
@@ -88,8 +94,8 @@ def pretended_card(keep: Callable[[Any], None]) -> Iterator[None]:
             one.stop()
 
 
-def on_the_card(graph: torch.fx.GraphModule) -> None:
-    """Move a traced graph, whose tensors have no memory, from the processor to the card."""
+def move_to_card(graph: torch.fx.GraphModule) -> None:
+    """Move a traced graph from the processor to the pretended GPU. Its tensors have no memory."""
     values = [leaf for node in graph.graph.nodes for leaf in tree_leaves(node.meta.get("val"))]
     mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
@@ -106,14 +112,16 @@ def on_the_card(graph: torch.fx.GraphModule) -> None:
     graph.recompile()
 
 
-def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-    """torch.compile's Inductor for the pretended card. What it returns computes nothing."""
+def compile_for_card(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """Backend for torch.compile that runs Inductor for the pretended GPU. The function it returns computes
+    nothing.
+    """
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     def inner(graph: torch.fx.GraphModule, _: Sequence[Any], **settings: Any) -> Any:
         outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
         kept = [one.meta["val"] if isinstance(one, torch.fx.Node) else one for one in outputs]
-        on_the_card(graph)
+        move_to_card(graph)
         given = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         try:
             compile_fx_inner(graph, given, **settings)
@@ -137,5 +145,5 @@ def _is_generated(error: BaseException | None) -> bool:
 
 
 def native_dropout(rows: Tensor, rate: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout as on a card, where its mask has a byte a value."""
+    """Return the result of dropout as on a GPU, where the mask has one byte per value."""
     return torch.native_dropout(rows, rate, True)[0] if training and rate else rows

@@ -1,14 +1,15 @@
-"""Inductor's code for an H100 that is not there: kernel launches, bytes moved, and the speed to expect.
+"""Estimate of the speed on an H100 without having one, from the code that Inductor generates for it.
 
-``python -m benchmarks.pretended_h100`` needs a CUDA build of PyTorch and Triton, no card. The model is traced
-in memory that does not exist, on the processor, because autograd asks a card for its streams; the graphs are
-moved to the card before Inductor makes kernels of them. Forward and backward pass of one micro-batch of
-BERT-Large in bf16, with dropout, are generated for one layer and for two; 24 follow, because all are alike.
-"Before" is the same with the loss that keeps the softmax in fp32, and the weights cast in each micro-batch.
+``python -m benchmarks.pretended_h100`` needs a CUDA build of PyTorch and Triton, but no GPU. It prints kernel
+launches, bytes moved and expected times. The model is traced on the processor with tensors without memory,
+because autograd would ask a GPU for its streams. The graphs are then moved to the pretended GPU, and Inductor
+generates kernels.
 
-Bytes are those that each kernel reads and writes at least. The time to expect is that of the matrix products
-at PRODUCTS of the card's limit, of attention at ATTENTION of it, and of all other bytes at BANDWIDTH of the
-memory's.
+The passes of a micro-batch of BERT-Large in bf16 with dropout are generated for one layer and for two. The
+figures for 24 layers follow, because all layers are alike. "Before" is the trainer as it was: the loss keeps
+the softmax in fp32, and weights are converted in each micro-batch. Bytes are the least that each kernel reads
+and writes. The expected time assumes that matrix products reach the share PRODUCTS of the GPU's limit,
+attention the share ATTENTION, and all other kernels the share BANDWIDTH of the memory's.
 """
 
 import os
@@ -23,7 +24,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from benchmarks.pretended_card import backend, native_dropout, pretended_card
+from benchmarks.pretended_card import compile_for_card, native_dropout, pretend_card
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
@@ -40,24 +41,27 @@ from trainer.update.half_weights import HalfWeights, linear_weights
 
 LAYERS = 24
 LIMIT, MEMORY = 989e12, 3.35e12
-"""Dense bf16 operations and bytes a second of an H100 with HBM3."""
+"""Dense bf16 operations per second, and bytes per second, of an H100 with HBM3."""
 
 PRODUCTS, ATTENTION, BANDWIDTH = 0.70, 0.35, 0.85
 """Shares of the limits that large products, attention with dropout, and elementwise kernels reach."""
 
 PHASES = {"phase 1": (128, 20, 256, 0.9), "phase 2": (512, 80, 128, 0.5)}
-"""Ids and masked slots of an example, examples of a micro-batch, and fill, the share of real ids."""
+"""For each phase: ids and masks per example, examples per micro-batch, and share of ids that are not padding.
+"""
 
 ACCUMULATION = 8
-"""Micro-batches of an update."""
+"""Micro-batches per update."""
 
 LAMB = 68
-"""Bytes a weight that clipping and the fused LAMB read and write in an update."""
+"""Bytes per weight that clipping and the fused LAMB read and write in an update."""
 
 
 @dataclass
 class Count:
-    """Kernels of one pass: all launches, and bytes of those that are not matrix products or attention."""
+    """Kernels of one pass: the number of launches, and bytes of kernels other than matrix products and
+    attention.
+    """
 
     launches: float = 0
     bytes: float = 0
@@ -74,7 +78,9 @@ class Count:
 
 
 def count_kernels(graph: Any) -> Count:
-    """Launches and bytes of a generated graph. Matrix products and attention count as foreign kernels."""
+    """Return the launches and bytes of a generated graph. Products and attention are kernels of other
+    libraries.
+    """
     from torch._inductor.scheduler import ExternKernelSchedulerNode
 
     found = Count()
@@ -87,8 +93,8 @@ def count_kernels(graph: Any) -> Count:
     return found
 
 
-def shape_of(layers: int) -> ModelConfig:
-    """BERT-Large with so many layers."""
+def make_shape(layers: int) -> ModelConfig:
+    """Return BERT-Large with this many layers."""
     return ModelConfig(
         vocab_size=30522,
         hidden_size=1024,
@@ -98,8 +104,8 @@ def shape_of(layers: int) -> ModelConfig:
     )
 
 
-def typical_batch(phase: str) -> FlatBatch:
-    """A micro-batch of the phase, of generated examples."""
+def make_typical_batch(phase: str) -> FlatBatch:
+    """Return a micro-batch of the phase, of generated examples."""
     length, masks, size, fill = PHASES[phase]
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
     data = generated_data(layout, vocabulary_size=30522, fill=fill)
@@ -113,7 +119,7 @@ def typical_batch(phase: str) -> FlatBatch:
 
 
 class CompiledStep(nn.Module):
-    """Model and loss of a micro-batch, as the trainer compiles them."""
+    """The model and the loss of a micro-batch as one module, as the trainer compiles them."""
 
     def __init__(self, model: BertForPreTraining, row_losses: RowLosses) -> None:
         super().__init__()
@@ -124,13 +130,13 @@ class CompiledStep(nn.Module):
 
 
 def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
-    """Kernels of the forward and backward pass of a model with so many layers."""
+    """Return the kernels of the forward and backward pass of a model with this many layers."""
     counts = list[Count]()
     with torch.device("meta"):
-        model = BertForPreTraining(shape_of(layers))
+        model = BertForPreTraining(make_shape(layers))
     with (
         FakeTensorMode(allow_non_fake_inputs=True),
-        pretended_card(lambda graph: counts.append(count_kernels(graph))),
+        pretend_card(lambda graph: counts.append(count_kernels(graph))),
         patch.object(F, "dropout", native_dropout),
         torch.autocast("cpu", torch.bfloat16),
         torch._inductor.config.patch(force_disable_caches=True),
@@ -138,7 +144,7 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
         model = model.to_empty(device="cpu")
         model.bert.attention = flash_attention
         step = CompiledStep(model, cross_entropy if before else cuda_losses.cross_entropy)
-        step.compile(backend=backend, dynamic=False)
+        step.compile(backend=compile_for_card, dynamic=False)
         fake = batch.map(torch.zeros_like)
         forward = step if before else HalfWeights(step, torch.bfloat16)
         forward(fake).loss.backward()
@@ -148,9 +154,11 @@ def count_passes(batch: FlatBatch, layers: int, *, before: bool) -> Count:
 
 
 def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Count:
-    """Launches and bytes around the compiled passes. weights, linear: sizes of all, and of copied tensors.
+    """Return the launches and bytes outside the compiled passes.
 
-    Gradients are added to those in fp32, 12 bytes each, a copy's 10; the copies are made once an update.
+    weights: sizes of all weights. linear: sizes of the weights that have 16-bit copies. Adding a gradient to
+    the fp32 sum moves 12 bytes per weight, or 10 if it has a 16-bit copy. The copies are made once per
+    update.
     """
     if before:
         return Count(len(weights), 12 * sum(weights), 12 * sum(weights))
@@ -159,19 +167,21 @@ def count_outside(weights: list[int], linear: list[int], *, before: bool) -> Cou
 
 
 def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
-    """Kernels of a micro-batch of BERT-Large."""
+    """Return the kernels of a micro-batch of BERT-Large."""
     one, two = (count_passes(batch, layers, before=before) for layers in (1, 2))
     inside = one + (two + one * -1) * (LAYERS - 1)
     with torch.device("meta"):
-        model = BertForPreTraining(shape_of(LAYERS))
+        model = BertForPreTraining(make_shape(LAYERS))
     weights = [weight.numel() for weight in model.parameters()]
     linear = [weight.numel() for weight in linear_weights(model).values()]
     return inside + count_outside(weights, linear, before=before)
 
 
-def expected_seconds(batch: FlatBatch, count: Count) -> float:
-    """Seconds of a micro-batch on the card, with its padding and its share of the update's end."""
-    shape = shape_of(LAYERS)
+def estimate_seconds(batch: FlatBatch, count: Count) -> float:
+    """Return the seconds of a micro-batch on an H100, with its padding and its share of the end of the
+    update.
+    """
+    shape = make_shape(LAYERS)
     width, inner = shape.hidden_size, shape.intermediate_size
     layer = 4 * width * width + 2 * width * inner
     with torch.device("meta"):
@@ -194,17 +204,17 @@ def main() -> int:
     print("| phase | | launches | GB moved | GB but products and attention | ms | sequences/s |")
     print("|---|---|---|---|---|---|---|")
     for phase in PHASES:
-        batch = typical_batch(phase)
+        batch = make_typical_batch(phase)
         for name, before in (("before", True), ("now", False)):
             count = count_micro_batch(batch, before=before)
-            seconds = expected_seconds(batch, count)
+            seconds = estimate_seconds(batch, count)
             numbers = f"{count.launches:,.0f} | {count.bytes / 1e9:.0f} | {count.other_bytes / 1e9:.1f}"
             print(
                 f"| {phase} | {name} | {numbers} | {seconds * 1e3:.1f} | {len(batch) / seconds:,.0f} |",
                 flush=True,
             )
     sys.stdout.flush()
-    os._exit(0)  # a driver that is not there cannot be closed
+    os._exit(0)  # skip the exit handlers, which would close a driver that does not exist
 
 
 if __name__ == "__main__":

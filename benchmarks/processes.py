@@ -1,21 +1,21 @@
-"""Processes that a run has started, read from /proc: Linux only."""
+"""Child processes of a run, found in /proc. Linux only."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Children and further descendants of the process, without multiprocessing's resource tracker."""
+def list_descendants(pid: int) -> Iterator[int]:
+    """Yield the ids of all child processes and their children, without multiprocessing's resource tracker."""
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, read_bytes(listed).split()):
             if b"resource_tracker" not in read_bytes(Path(f"/proc/{child}/cmdline")):
                 yield child
-            yield from descendants(child)
+            yield from list_descendants(child)
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file below /proc, none where the process has ended."""
+    """Return the content of a file below /proc. Empty if the process has ended."""
     try:
         return path.read_bytes()
-    except OSError:  # the process is gone
+    except OSError:  # the process has ended
         return b""

@@ -1,4 +1,4 @@
-"""Sentence boundaries: the kernel beside nltk on the same text, one thread, CPU time.
+"""CPU time of finding sentence boundaries in one thread: the C++ kernel and nltk, on the same text.
 
 python -m benchmarks.punkt
 """
@@ -23,19 +23,19 @@ LANGUAGE_ROUNDS = 40
 
 
 def main() -> None:
-    text, tables = kit_text_and_tables()
-    rates = bench(text, tables)
+    text, tables = read_kit()
+    rates = compare_programs(text, tables)
     print("sentences of the kit's cleaned text, one thread:")
     for name, megabytes_per_second in rates.items():
         ratio = megabytes_per_second / rates["nltk"]
         print(f"  {name:24}{megabytes_per_second:10.1f} MB/s   {ratio:6.1f} times nltk")
     print("  (wanted: 20 times)")
     print("sentences of XQuAD's contexts by language, one thread:")
-    for code, rate in language_rates().items():
+    for code, rate in measure_language_rates().items():
         print(f"  {code:24}{rate:10.1f} MB/s")
 
 
-def kit_text_and_tables() -> tuple[bytes, PunktTables]:
+def read_kit() -> tuple[bytes, PunktTables]:
     punkt_tab = KIT / "nltk_data/tokenizers/punkt_tab/english"
     tables = parse_tables({name: (punkt_tab / name).read_bytes() for name in TABLE_FILES})
     return b"".join(
@@ -43,8 +43,11 @@ def kit_text_and_tables() -> tuple[bytes, PunktTables]:
     ), tables
 
 
-def language_rates() -> dict[str, float]:
-    """MB of the kit's XQuAD contexts a CPU second, by language: Punkt, end marks, lines. They take turns."""
+def measure_language_rates() -> dict[str, float]:
+    """Return MB of the kit's XQuAD contexts per CPU second, by language: with Punkt, by end marks, by lines.
+
+    The three run alternately.
+    """
     segments, texts = {}, {}
     for code in ("en", "de", "zh", "th"):
         data = json.loads((KIT / "squad" / f"xquad.{code}.json").read_text(encoding="utf-8"))["data"]
@@ -54,21 +57,21 @@ def language_rates() -> dict[str, float]:
     least = dict.fromkeys(texts, float("inf"))
     for _ in range(LANGUAGE_ROUNDS):
         for code, text in texts.items():
-            least[code] = min(least[code], _seconds(segments[code], text))
+            least[code] = min(least[code], _time_segmenting(segments[code], text))
     return {code: len(text) / 1e6 / least[code] for code, text in texts.items()}
 
 
-def nltk_rate() -> float:
-    """MB of text a CPU second of nltk."""
-    text, tables = kit_text_and_tables()
-    segment = _nltk(tables)
-    return len(text) / 1e6 / min(_seconds(segment, text) for _ in range(2))
+def measure_nltk_rate() -> float:
+    """Return MB of text per CPU second of nltk."""
+    text, tables = read_kit()
+    segment = _make_nltk(tables)
+    return len(text) / 1e6 / min(_time_segmenting(segment, text) for _ in range(2))
 
 
-def bench(text: bytes, tables: PunktTables) -> dict[str, float]:
-    """MB a CPU second of each program, the best of several rounds. Each turns bytes into bytes."""
+def compare_programs(text: bytes, tables: PunktTables) -> dict[str, float]:
+    """Return MB per CPU second of each program, the best of several rounds. Each turns bytes into bytes."""
     programs = {
-        "nltk": _nltk(tables),
+        "nltk": _make_nltk(tables),
         "python engine (3.10.0)": SentenceSplitter(tables, "3.10.0", engine="python").segment_lines,
         **{
             f"kernel ({variant})": SentenceSplitter(tables, variant, engine="native").segment_lines
@@ -76,12 +79,13 @@ def bench(text: bytes, tables: PunktTables) -> dict[str, float]:
         },
     }
     seconds = {
-        name: min(_seconds(segment, text) for _ in range(ROUNDS)) for name, segment in programs.items()
+        name: min(_time_segmenting(segment, text) for _ in range(ROUNDS))
+        for name, segment in programs.items()
     }
     return {name: len(text) / 1e6 / taken for name, taken in seconds.items()}
 
 
-def _nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
+def _make_nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
     parameters = PunktParameters()
     parameters.abbrev_types |= tables.abbreviations
     parameters.collocations |= tables.collocations
@@ -97,7 +101,7 @@ def _nltk(tables: PunktTables) -> Callable[[bytes], bytes]:
     return segment
 
 
-def _seconds(segment: Callable[[bytes], bytes], text: bytes) -> float:
+def _time_segmenting(segment: Callable[[bytes], bytes], text: bytes) -> float:
     start = time.process_time()
     segment(text)
     return time.process_time() - start

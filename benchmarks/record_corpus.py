@@ -1,8 +1,8 @@
-"""Files of records of any size: documents of permuted sentences, their rare words replaced by generated ones.
+"""Record files of any size: documents of shuffled sentences with generated rare words.
 
-A sentence of the golden corpus keeps its common words. Each of its rare ones is drawn anew for every use, of
-a lexicon whose words are about as frequent as Zipf's law has them, so that a cache of words meets new ones
-to the end.
+A sentence of the golden corpus keeps its common words. Each rare word is replaced at every use with a word
+drawn from a lexicon. The lexicon's words are about as frequent as by Zipf's law, so a cache of words keeps
+meeting new words.
 """
 
 import json
@@ -46,13 +46,13 @@ _SYLLABLES = [
 _WORD = re.compile(r"[A-Za-z]{4,}")
 _RARE = 2
 _DRAWN = 200_000
-"""Words drawn at once."""
+"""Number of words that are drawn at once."""
 
 
-def documents(seed: int = 1) -> Iterator[str]:
-    """Documents without end, 2 kB on average, each of some lines of some sentences."""
+def make_documents(seed: int = 1) -> Iterator[str]:
+    """Yield an endless series of documents, 2 kB on average, each of several lines of several sentences."""
     rng = random.Random(seed)
-    sentences, words = _templates(), _words(rng)
+    sentences, words = _read_templates(), _draw_words(rng)
     while True:
         lines = []
         for _ in range(rng.randrange(1, 8)):
@@ -62,11 +62,12 @@ def documents(seed: int = 1) -> Iterator[str]:
 
 
 def write_json_lines(directories: Mapping[Path, int], megabytes: int) -> int:
-    """Write the same records into directories, each with its number of files, compressed by zstd.
+    """Write the same records into several directories as JSON lines compressed by zstd. Return the bytes of
+    text.
 
-    Returns bytes of text.
+    directories: the number of files for each directory.
     """
-    source, written = documents(), 0
+    source, written = make_documents(), 0
     with ExitStack() as stack:
         writers = [stack.enter_context(_Files(place, files)) for place, files in directories.items()]
         while written < megabytes * 1_000_000:
@@ -79,7 +80,7 @@ def write_json_lines(directories: Mapping[Path, int], megabytes: int) -> int:
 
 
 class _Files:
-    """The compressed files of a directory, written one after another."""
+    """Writer of a directory's compressed files, one after another."""
 
     def __init__(self, directory: Path, files: int) -> None:
         directory.mkdir(parents=True)
@@ -95,7 +96,7 @@ class _Files:
         self._stack.close()
 
     def write(self, data: bytes, share: float) -> None:
-        """Write data. share: of all data, written before."""
+        """Write data to the current file. share: share of all data that was written before."""
         import zstandard
 
         if share * self._files >= self._opened:
@@ -106,8 +107,8 @@ class _Files:
         self._open.write(data)
 
 
-def _templates() -> list[tuple[str, int]]:
-    """The sentences of the golden corpus with a slot for each rare word, and the number of slots."""
+def _read_templates() -> list[tuple[str, int]]:
+    """Return the golden corpus's sentences with a slot for each rare word, and their numbers of slots."""
     paths = sorted((ROOT / "golden" / "corpus").glob("part-*"))
     lines = [line for path in paths for line in path.read_text().split("\n") if line]
     counts = Counter(word for line in lines for word in _WORD.findall(line))
@@ -120,8 +121,8 @@ def _templates() -> list[tuple[str, int]]:
     return found
 
 
-def _words(rng: random.Random) -> Iterator[str]:
-    """Words of the lexicon without end."""
+def _draw_words(rng: random.Random) -> Iterator[str]:
+    """Yield an endless series of words of the lexicon."""
     lexicon = ["".join(rng.choices(_SYLLABLES, k=rng.randrange(1, 4))) for _ in range(LEXICON_WORDS)]
     cumulative = list(accumulate(1 / (rank + 10) for rank in range(LEXICON_WORDS)))
     while True:

@@ -1,9 +1,9 @@
-"""JSON lines, compressed by zstd, to blocks of token ids on disk: ``create`` beside ``datasets``, tokenizers.
+"""Cost from compressed JSON lines to blocks of token ids on disk: ``create``, compared with ``datasets``.
 
-Two processes each, in turns, WordPiece and byte-level BPE. The peer is given its best: one ``map`` that
-tokenises by ``encode_batch_fast`` and makes blocks as NumPy arrays, ids alone. Ours writes its parts, md5s
-and manifests besides. Memory is the largest resident sum of all processes of the command, with shared pages
-counted in each.
+Both use two processes and run alternately, with WordPiece and with byte-level BPE. The other program uses
+tokenizers in the fastest way: one ``map``, which tokenizes by ``encode_batch_fast`` and makes blocks of ids
+as NumPy arrays. ``create`` also writes its parts, md5s and manifests. Memory is the largest sum of resident
+memory over all processes of the command. Shared pages count in each process.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from shutil import rmtree
 import psutil
 
 from benchmarks import corpus
-from benchmarks.byte_bpe import ROLES, trained
+from benchmarks.byte_bpe import ROLES, train_tokenizer
 from benchmarks.record_corpus import write_json_lines
 
 IDS = 512
@@ -49,34 +49,34 @@ print(len(made) * int(ids))
 
 @dataclass(frozen=True)
 class TreeCost:
-    """Cost of a command with all its processes. megabytes: the largest sum of what they held at once."""
+    """Cost of a command with all its processes. megabytes: the largest sum of their memory at one time."""
 
     cpu: float
     wall: float
     megabytes: float
 
 
-def run(*words: str) -> TreeCost:
-    """Run the command. Exit with a message where it fails."""
+def measure_run(*words: str) -> TreeCost:
+    """Run a command and return its cost. Exit with a message if it fails."""
     start, peak = time.perf_counter(), 0
     with tempfile.TemporaryFile() as told:
-        before = _children_seconds()
+        before = _read_children_seconds()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=told)
         while process.poll() is None:
-            peak = max(peak, _resident(process.pid))
+            peak = max(peak, _read_resident_bytes(process.pid))
             time.sleep(_POLL_SECONDS)
         if process.returncode:
             told.seek(0)
             sys.exit(f"benchmarks.records: {' '.join(words)[:200]}: {told.read().decode()[-2000:]}")
-    return TreeCost(_children_seconds() - before, time.perf_counter() - start, peak / 1e6)
+    return TreeCost(_read_children_seconds() - before, time.perf_counter() - start, peak / 1e6)
 
 
-def _children_seconds() -> float:
+def _read_children_seconds() -> float:
     found = psutil.Process().cpu_times()
     return found.children_user + found.children_system
 
 
-def _resident(pid: int) -> int:
+def _read_resident_bytes(pid: int) -> int:
     total = 0
     try:
         first = psutil.Process(pid)
@@ -90,15 +90,15 @@ def _resident(pid: int) -> int:
     return total
 
 
-def tokenizers_of(place: Path) -> dict[str, tuple[list[str], Path]]:
-    """Our flags and the peer's file for each kind of tokeniser."""
+def make_tokenizers(place: Path) -> dict[str, tuple[list[str], Path]]:
+    """Return for each type of tokenizer the flags of ``create`` and the file for the other program."""
     from tokenizers import BertWordPieceTokenizer
 
-    vocabulary = corpus.vocabulary()
+    vocabulary = corpus.find_vocabulary()
     wordpiece, bpe = place / "wordpiece.json", place / "tokenizer.json"
     BertWordPieceTokenizer(str(vocabulary), lowercase=True).save(str(wordpiece))
     wordpiece.write_text(json.dumps(json.loads(wordpiece.read_text()) | {"post_processor": None}))
-    bpe.write_text(json.dumps(trained()))
+    bpe.write_text(json.dumps(train_tokenizer()))
     return {
         "WordPiece": (["--vocab", str(vocabulary)], wordpiece),
         "byte-level BPE": ([f"--tokenizer={bpe}", *map("--role={}".format, ROLES)], bpe),
@@ -107,31 +107,33 @@ def tokenizers_of(place: Path) -> dict[str, tuple[list[str], Path]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A directory of files, and the megabytes of their text."""
+    """A directory of record files, and the size of their text in MB."""
 
     directory: Path
     megabytes: float
     label: str
 
     def ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
-        """Cost of our command."""
+        """Return the cost of our command."""
         words = [sys.executable, "-m", "bertdata", command, str(self.directory), "--output", str(output)]
         own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
-        return run(*words, *own, "--workers", str(WORKERS), *flags)
+        return measure_run(*words, *own, "--workers", str(WORKERS), *flags)
 
     def peer(self, tokenizer: Path, output: Path) -> TreeCost:
-        """Cost of the peer's program."""
-        return run(sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS))
+        """Return the cost of the other program."""
+        return measure_run(
+            sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS)
+        )
 
     def line(self, name: str, cost: TreeCost, ours: TreeCost | None = None) -> str:
-        """A row of the table. ours: the cost that it is compared with."""
+        """Return a row of the table. ours: the cost to compare with."""
         rates = f"{self.megabytes / cost.wall:7.1f} {self.megabytes / cost.cpu:7.1f}"
         ratios = f"{cost.wall / ours.wall:6.1f} {cost.cpu / ours.cpu:6.1f}" if ours else ""
         return f"  {self.label:<22} {name:<26} {rates} {cost.megabytes:8.0f}  {ratios}"
 
 
-def sources(place: Path, sizes: list[int]) -> list[Source]:
-    """One file of each size, and of the last ten of the same records."""
+def make_sources(place: Path, sizes: list[int]) -> list[Source]:
+    """Return a source of one file for each size, and a source of ten files with the last size's records."""
     found = []
     for size in sizes:
         directories = {place / f"{size}-{files}": files for files in ((1, 10) if size == sizes[-1] else (1,))}
@@ -142,13 +144,13 @@ def sources(place: Path, sizes: list[int]) -> list[Source]:
     return found
 
 
-def report(source: Source, place: Path, *, with_peer: bool) -> None:
+def print_report(source: Source, place: Path, *, with_peer: bool) -> None:
     """Print the figures of a source."""
     output = place / "output"
     print(source.line("segment", source.ours([], output, "segment")), flush=True)
     rmtree(output)
     blocks = ["--objective=mlm", "--no-masks", "--blocks=none", "--dupe-factor=1", f"--max-seq-length={IDS}"]
-    for name, (flags, file) in tokenizers_of(place).items():
+    for name, (flags, file) in make_tokenizers(place).items():
         ours = source.ours([*flags, *blocks], output)
         print(source.line(f"create, {name}", ours), flush=True)
         rmtree(output)
@@ -172,8 +174,8 @@ def main() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
     print(f"{'':<50} {'MB/s':>7} {'/CPU s':>7} {'MB held':>8}  {'times: wall, CPU':>13}")
     with tempfile.TemporaryDirectory() as folder:
-        for source in sources(Path(folder), args.megabytes):
-            report(source, Path(folder), with_peer=source.megabytes < args.peer_megabytes + 1)
+        for source in make_sources(Path(folder), args.megabytes):
+            print_report(source, Path(folder), with_peer=source.megabytes < args.peer_megabytes + 1)
     print("  (wanted: 5 times with WordPiece, 3 times with BPE; memory as at the smaller size)")
 
 

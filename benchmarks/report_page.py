@@ -1,6 +1,6 @@
-"""``bertdata report`` on 1 GB of shards: seconds and memory, beside ``verify-md5`` and ``stats`` of the same.
+"""Time and memory of ``bertdata report`` on 1 GB of shards, compared with ``verify-md5`` and ``stats``.
 
-The dataset is made of copies of one part, each a file of its own. ``--shards DIR`` takes one that is there.
+The dataset is made of copies of one part. ``--shards DIR`` uses an existing dataset.
 """
 
 import argparse
@@ -10,33 +10,33 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import corpus
-from benchmarks.measure import Cost, command
+from benchmarks.measure import Cost, measure_command
 
 PARTS = 100
 
 
 def make_shards(folder: Path) -> Path:
-    """MLPerf's examples of 128 tokens, about 1 GB."""
-    text = corpus.text()
+    """Make about 1 GB of MLPerf's examples of 128 tokens."""
+    text = corpus.read_text()
     copies = PARTS * max(1, 2_600_000 // len(text))
     (folder / "parts").mkdir()
     for number in range(copies):
         (folder / "parts" / f"part-{number:05}-of-{copies:05}").write_bytes(text)
     shards = folder / "shards"
-    flags = ["--vocab", str(corpus.vocabulary()), "--max-seq-length=128", "--max-predictions-per-seq=20"]
+    flags = ["--vocab", str(corpus.find_vocabulary()), "--max-seq-length=128", "--max-predictions-per-seq=20"]
     parts = f"{folder / 'parts'}/part-*"
-    command(
+    measure_command(
         sys.executable, "-m", "bertdata", "create", parts, "--output", str(shards), "--dupe-factor=2", *flags
     )
     return shards
 
 
-def size(shards: Path) -> float:
-    """The megabytes of the shards."""
+def measure_megabytes(shards: Path) -> float:
+    """Return the size of the shards in MB."""
     return sum(path.stat().st_size for path in shards.glob("*.tfrecord")) / 1e6
 
 
-def row(name: str, cost: Cost, megabytes: float) -> str:
+def format_row(name: str, cost: Cost, megabytes: float) -> str:
     return (
         f"{name:<40} {cost.wall:6.1f} s {cost.cpu:6.1f} s of processor {cost.megabytes:6.0f} MB  "
         f"({megabytes / cost.wall:,.0f} MB/s)"
@@ -50,7 +50,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="report-"))
     try:
         shards = given or make_shards(folder)
-        megabytes = size(shards)
+        megabytes = measure_megabytes(shards)
         page = folder / "report.html"
         print(f"{megabytes:,.0f} MB in {len(list(shards.glob('*.tfrecord')))} shards")
         bertdata = (sys.executable, "-m", "bertdata")
@@ -60,7 +60,7 @@ def main() -> None:
             "bertdata verify-md5 --chain": ("verify-md5", str(shards), "--chain"),
             "bertdata stats --workers 1 (all records)": ("stats", str(shards), "--workers", "1"),
         }.items():
-            print(row(name, command(*bertdata, *words), megabytes))
+            print(format_row(name, measure_command(*bertdata, *words), megabytes))
         print(f"the page has {page.stat().st_size / 1e6:.2f} MB")
     finally:
         shutil.rmtree(folder)

@@ -1,8 +1,8 @@
-"""Growth of a Beam run's time and memory with the corpus: 4, 8, 16, 32 parts of 5 MB, two processes.
+"""Growth of a Beam run's time and memory with the corpus: 4, 8, 16 and 32 parts of 5 MB, two processes.
 
-Run as ``python -m benchmarks.scaling``. There are as many shards as parts, so that the largest shard stays
-the same. CPU seconds should grow in proportion to the corpus, and the memory of the launching process and
-of its workers not at all. Linux only: peaks are read from /proc.
+Run it as ``python -m benchmarks.scaling``. There are as many shards as parts, so that the largest shard stays
+the same. CPU seconds should grow in proportion to the corpus. The memory of the launching process and of its
+workers should not grow. Linux only, because peaks are read from /proc.
 """
 
 import os
@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.corpus import long_text, vocabulary
+from benchmarks.corpus import find_vocabulary, make_long_text
 
 PART_BYTES = 5_000_000
 PARTS = (4, 8, 16, 32)
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Growth:
-    """CPU and wall seconds of a run, peak megabytes of its launcher and of its largest worker."""
+    """CPU and wall seconds of a run, and peak MB of its launching process and of its largest worker."""
 
     cpu: float
     wall: float
@@ -31,14 +31,14 @@ class Growth:
     worker: float
 
 
-def run(words: list[str]) -> Growth:
-    """The cost of the command, with the peak memory of each process on its own."""
+def measure_growth(words: list[str]) -> Growth:
+    """Run a command and return its cost, with the peak memory of each process."""
     start, before = time.perf_counter(), os.times()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     peaks: dict[int, float] = {}
     while process.poll() is None:
-        for pid in members(process.pid):
-            peaks[pid] = max(peaks.get(pid, 0.0), peak_megabytes(pid))
+        for pid in list_session_processes(process.pid):
+            peaks[pid] = max(peaks.get(pid, 0.0), read_peak_megabytes(pid))
         time.sleep(POLL_SECONDS)
     if process.returncode:
         sys.exit(f"{' '.join(words)}: exit status {process.returncode}")
@@ -48,8 +48,8 @@ def run(words: list[str]) -> Growth:
     return Growth(cpu, time.perf_counter() - start, peaks[process.pid], max(workers))
 
 
-def members(session: int) -> list[int]:
-    """The processes of a session."""
+def list_session_processes(session: int) -> list[int]:
+    """Return the ids of a session's processes."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -61,8 +61,8 @@ def members(session: int) -> list[int]:
     return found
 
 
-def peak_megabytes(pid: int) -> float:
-    """The process' peak resident memory so far."""
+def read_peak_megabytes(pid: int) -> float:
+    """Return the peak resident memory of a process so far."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -70,16 +70,16 @@ def peak_megabytes(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
-def prepare(parts: list[Path], output: Path, *flags: str) -> list[str]:
-    """The command line of a run in two processes."""
+def make_command(parts: list[Path], output: Path, *flags: str) -> list[str]:
+    """Return the command line of a run with two processes."""
     processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
     words = [sys.executable, "-m", "beam_pipelines.prepare", "--input", *map(str, parts)]
-    return [*words, "--output", str(output), "--vocab", str(vocabulary()), *processes, *flags]
+    return [*words, "--output", str(output), "--vocab", str(find_vocabulary()), *processes, *flags]
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as place:
-        text = long_text(PART_BYTES)
+        text = make_long_text(PART_BYTES)
         parts = [Path(place, f"part-{number:05}") for number in range(max(PARTS))]
         for part in parts:
             part.write_bytes(text)
@@ -87,7 +87,7 @@ def main() -> None:
             for count in PARTS:
                 shards = ("--num-shards", str(count)) if flags else ()
                 output = Path(place, f"{shuffle}-{count}")
-                cost = run(prepare(parts[:count], output, *flags, *shards))
+                cost = measure_growth(make_command(parts[:count], output, *flags, *shards))
                 print(
                     f"--shuffle {shuffle:6} {count:3} parts of 5 MB: {cost.cpu:6.1f} CPU s, "
                     f"{cost.cpu / count:.2f} a part; {cost.wall:5.1f} s; peak of the launcher "

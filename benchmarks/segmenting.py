@@ -1,4 +1,4 @@
-"""Text stage as a whole (``bertdata segment``), one worker: MB of extracted text a CPU second, memory."""
+"""Speed and memory of the text stage (``bertdata segment``) with one worker."""
 
 import sys
 import tempfile
@@ -9,25 +9,25 @@ from benchmarks import corpus, measure
 COPIES, MORE_COPIES = 4, 40
 
 
-def cost(source: Path, recipe: str) -> tuple[float, measure.Cost]:
-    """Megabytes read, and the least of two runs of the whole command, its start included."""
+def measure_cost(source: Path, recipe: str) -> tuple[float, measure.Cost]:
+    """Return the MB read, and the lesser cost of two runs of the whole command, including its start."""
     size = sum(path.stat().st_size for path in source.rglob("wiki_*"))
     how = ["--recipe", recipe, "--eval-articles", "100", "--training-shards", "16", "--test-shards", "2"]
     words = [sys.executable, "-m", "bertdata", "segment", str(source), *how, "--workers", "1"]
     with tempfile.TemporaryDirectory() as output:
-        runs = [measure.command(*words, "--output", str(Path(output, str(run)))) for run in range(2)]
+        runs = [measure.measure_command(*words, "--output", str(Path(output, str(run)))) for run in range(2)]
     return size / 1e6, min(runs, key=lambda run: run.cpu)
 
 
-def rate(source: Path, recipe: str) -> float:
-    """MB of extracted text a CPU second."""
-    megabytes, least = cost(source, recipe)
+def measure_rate(source: Path, recipe: str) -> float:
+    """Return MB of extracted text per CPU second."""
+    megabytes, least = measure_cost(source, recipe)
     return megabytes / least.cpu
 
 
-def copies_of_the_kit(place: Path, copies: int = MORE_COPIES) -> Path:
-    """Copies of the kit's extracted files under one directory."""
-    kit = corpus.kit()
+def copy_kit_files(place: Path, copies: int = MORE_COPIES) -> Path:
+    """Copy the kit's extracted files several times into one directory."""
+    kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.segmenting: no reference kit; set BERTDATA_REFERENCE_KIT")
     files = sorted((kit / "extracted" / "AA").iterdir())
@@ -44,7 +44,7 @@ def main() -> None:
         memory = {}
         for copies in (COPIES, MORE_COPIES):
             with tempfile.TemporaryDirectory() as place:
-                megabytes, least = cost(copies_of_the_kit(Path(place), copies), recipe)
+                megabytes, least = measure_cost(copy_kit_files(Path(place), copies), recipe)
             memory[f"{megabytes:.0f} MB"] = f"{least.megabytes:.0f} MB"
         print(f"segment, recipe {recipe}: {megabytes / least.cpu:.1f} MB a CPU second (wanted: 25)")
         print(f"  memory by size of the extracted text: {memory}")

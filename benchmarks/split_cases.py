@@ -1,4 +1,4 @@
-"""Models that are split, whose forecasts are compared with real updates by ``split_forecast``."""
+"""Split models whose forecasts ``split_forecast`` compares with real updates."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,14 +17,14 @@ PRE_NORM = replace(MODEL, megatron_residual_connection=True)
 WIDE = ModelConfig(
     vocab_size=16000, hidden_size=768, num_hidden_layers=8, num_attention_heads=12, intermediate_size=3072
 )
-"""The model of MEMORY, beside whose weights the libraries' own memory is small."""
+"""Model of the cases about memory. Its weights are large compared with the memory of the libraries."""
 ONLY_SHARDED = 950 * 10**6
-"""Memory into which two stages of WIDE with two copies fit only if they are sharded."""
+"""Memory into which WIDE in two stages with two copies fits only if the stages are sharded."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A name, the model, and changes of the request."""
+    """A case: its name, the model, and changes of the request for a plan."""
 
     name: str
     model: ModelConfig = MODEL
@@ -32,7 +32,9 @@ class Case:
 
     @property
     def request(self) -> PlanRequest:
-        """One device with room for everything, unless the changes say otherwise."""
+        """Return the request: one device with enough memory for everything, unless ``changes`` says
+        otherwise.
+        """
         given = {
             "precision": "fp32",
             "optimiser": "lamb-mlperf",
@@ -55,29 +57,29 @@ class Case:
         )
 
 
-def _memory_case(name: str, *, pre_norm: bool = False, **changes: Any) -> Case:
+def _make_memory_case(name: str, *, pre_norm: bool = False, **changes: Any) -> Case:
     model = replace(WIDE, megatron_residual_connection=pre_norm)
     return Case(name, model, {"batch_size": 4} | changes)
 
 
 MEMORY = (
-    _memory_case("post-norm, fp32"),
-    _memory_case("one micro-batch", micro_batches=1),
-    _memory_case("AdamW", optimiser="adamw"),
-    _memory_case("clipped by micro-batch", clipping="per_micro_batch"),
-    _memory_case("recomputed", recompute="always"),
-    _memory_case("post-norm, bf16", precision="bf16"),
-    _memory_case("pre-norm, fp32", pre_norm=True),
-    _memory_case("pre-norm, bf16, recomputed", pre_norm=True, precision="bf16", recompute="always"),
-    _memory_case("2 copies", devices=2, copies=2, strategy="replicated"),
-    _memory_case("2 copies, sharded", devices=2, copies=2, strategy="sharded"),
-    _memory_case("2 stages", devices=2, stages=2, micro_batches=4),
-    _memory_case(
+    _make_memory_case("post-norm, fp32"),
+    _make_memory_case("one micro-batch", micro_batches=1),
+    _make_memory_case("AdamW", optimiser="adamw"),
+    _make_memory_case("clipped by micro-batch", clipping="per_micro_batch"),
+    _make_memory_case("recomputed", recompute="always"),
+    _make_memory_case("post-norm, bf16", precision="bf16"),
+    _make_memory_case("pre-norm, fp32", pre_norm=True),
+    _make_memory_case("pre-norm, bf16, recomputed", pre_norm=True, precision="bf16", recompute="always"),
+    _make_memory_case("2 copies", devices=2, copies=2, strategy="replicated"),
+    _make_memory_case("2 copies, sharded", devices=2, copies=2, strategy="sharded"),
+    _make_memory_case("2 stages", devices=2, stages=2, micro_batches=4),
+    _make_memory_case(
         "3 stages, pre-norm", pre_norm=True, devices=3, stages=3, micro_batches=6, power_of_two=False
     ),
-    _memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, recompute="always"),
-    _memory_case("2 x 2", devices=4, stages=2, copies=2, micro_batches=4),
-    _memory_case("2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=ONLY_SHARDED),
+    _make_memory_case("2 stages, recomputed", devices=2, stages=2, micro_batches=4, recompute="always"),
+    _make_memory_case("2 x 2", devices=4, stages=2, copies=2, micro_batches=4),
+    _make_memory_case("2 x 2, sharded", devices=4, stages=2, copies=2, micro_batches=4, memory=ONLY_SHARDED),
 )
 TIME = (
     Case("one process"),

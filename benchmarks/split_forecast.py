@@ -1,12 +1,12 @@
-"""Forecasts of the planner beside real updates: memory of a process, and seconds.
+"""Comparison of the planner's forecasts with real updates: memory of a process, and seconds.
 
-Every case is trained by processes of its own, with one thread each, on generated full sequences, flat. Memory
-is the growth of the resident set to its peak over some updates, with malloc set so that it returns large
-blocks at once; a small model was trained in the same way before, so that the libraries are loaded. Beside it
-stands the peak of the bytes of tensors that operations made, which does not see what FSDP2 frees by its own
-means. Seconds are forecast from costs and bandwidths that the same processes measured just before, as a run
-with --profile-layers does. Forecast and updates take turns, and the median of their ratios counts, because a
-shared machine changes its speed. The exit status is 1 where a forecast of seconds is wrong by more than BAR.
+Each case is trained by separate processes with one thread each, on generated full sequences in flat batches.
+Memory is the growth of the resident set up to its peak during several updates. malloc is set to return large
+blocks at once, and a small model is trained first, so that the libraries are already loaded. The table also
+has the peak of the tensors' bytes, which does not include tensors that FSDP2 frees in its own way. Seconds
+are forecast from costs and bandwidths that the same processes measured just before, as with --profile-layers.
+Forecasts and updates alternate, and the median of their ratios counts, because the speed of a shared machine
+changes. The exit status is 1 if a forecast of seconds is wrong by more than BAR.
 """
 
 import gc
@@ -35,31 +35,31 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.run.runtime import make_model, open_runtime
 from trainer.run.strategies import find_strategy
-from trainer.splitting.pieces import by_plan
-from trainer.splitting.placing import with_bandwidths
+from trainer.splitting.pieces import find_planned_division
+from trainer.splitting.placing import add_bandwidths
 from trainer.splitting.plan.footprint import LiveBytes
 from trainer.splitting.plan.plan import Plan, parse_plan
 from trainer.splitting.plan.planner import make_plan
-from trainer.splitting.plan.profile import profiled_costs
+from trainer.splitting.plan.profile import measure_costs
 from trainer.splitting.plan.request import PlanRequest
 from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Runtime
 
 ROUNDS = 3
 UPDATES = 2
-"""Updates in each round, of which the mean counts."""
+"""Number of updates per round. Their mean counts."""
 
 BAR = 0.2
-"""The largest error of a forecast of seconds, as a share of them, that is good enough."""
+"""Largest accepted error of a forecast of seconds, as a share."""
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status: 1 where a forecast of time misses BAR."""
+    """Run the cases. Return 1 if a forecast of seconds is wrong by more than BAR, otherwise 0."""
     if arguments[:1] == ["--worker"]:
         _, kind, number, folder = arguments
-        work(kind, int(number), Path(folder))
+        run_process(kind, int(number), Path(folder))
         return 0
     status = 0
     kinds = {"memory": MEMORY, "time": TIME}
@@ -68,28 +68,28 @@ def main(arguments: Sequence[str]) -> int:
         print(HEADS[kind])
         errors = dict[str, float]()
         for number, case in enumerate(kinds[kind]):
-            for rank, result in enumerate(run(kind, number, case.request.devices)):
+            for rank, result in enumerate(run_case(kind, number, case.request.devices)):
                 print(ROWS[kind](case, rank, result), flush=True)
                 if kind == "time":
                     errors[f"{case.name}, process {rank}"] = result["ratio"] - 1
         print()
         if errors:
-            line, holds = verdict(errors)
+            line, holds = find_worst(errors)
             print(line)
             status = 0 if holds else 1
     return status
 
 
-def verdict(errors: Mapping[str, float]) -> tuple[str, bool]:
-    """The worst row by its error in words, and True if it is within BAR."""
+def find_worst(errors: Mapping[str, float]) -> tuple[str, bool]:
+    """Return a line about the row with the largest error, and whether that error is within BAR."""
     name = max(errors, key=lambda row: abs(errors[row]))
     holds = abs(errors[name]) <= BAR
     words = f"the bar of {BAR:.0%} was {'held' if holds else 'missed'}"
     return f"worst forecast of seconds: {errors[name]:+.1%} ({name}); {words}", holds
 
 
-def run(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
-    """What each process of a case measures."""
+def run_case(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
+    """Run the processes of a case and return what each has measured."""
     with tempfile.TemporaryDirectory() as folder:
         command = (
             (*TORCHRUN, str(workers), "-m", "benchmarks.split_forecast")
@@ -108,8 +108,8 @@ def run(kind: str, number: int, workers: int) -> list[dict[str, Any]]:
         return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(workers)]
 
 
-def work(kind: str, number: int, folder: Path) -> None:
-    """One process of a case. Writes its result as RANK.json."""
+def run_process(kind: str, number: int, folder: Path) -> None:
+    """Work as one process of a case, and write the result as RANK.json."""
     torch.set_num_threads(1)
     case = {"memory": MEMORY, "time": TIME}[kind][number]
     request = case.request
@@ -123,29 +123,32 @@ def work(kind: str, number: int, folder: Path) -> None:
 
 
 def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
+    """Return the forecast and the measured growth of memory in bytes."""
     plan = make_plan(request)
     warm_up(plan, request, runtime)
-    before = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = read_resident_bytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak of the resident memory
     with LiveBytes() as live:
-        update = updates(plan, request, runtime)
-        for _ in range(2):  # the second one has moments
+        update = make_updater(plan, request, runtime)
+        for _ in range(2):  # the second update has moments, so its peak counts
             update()
     stage = plan.stages[runtime.workers.rank // plan.copies]
     return {
         "forecast": stage.memory.total,
         "tensors": live.peak,
-        "resident": resident("VmHWM") - before,
+        "resident": read_resident_bytes("VmHWM") - before,
     }
 
 
 def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
-    """Seconds of an update, forecast and measured, and the ratio: medians of some rounds."""
-    update = updates(profiled_plan(request, runtime), request, runtime)
+    """Return the seconds of an update, forecast and measured, and their ratio. Each is a median over several
+    rounds.
+    """
+    update = make_updater(make_profiled_plan(request, runtime), request, runtime)
     update()
     forecasts, measured = [], []
     for _ in range(ROUNDS):
-        forecasts.append(profiled_plan(request, runtime).seconds)
+        forecasts.append(make_profiled_plan(request, runtime).seconds)
         runtime.workers.barrier()
         start = time.perf_counter()
         for _ in range(UPDATES):
@@ -155,27 +158,27 @@ def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
     return {"forecast": median(forecasts), "measured": median(measured), "ratio": median(ratios)}
 
 
-def profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
-    """The plan by costs and bandwidths that all processes measure together."""
+def make_profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
+    """Return the plan from costs and bandwidths that all processes measure together."""
     if runtime.workers.size > 1:
-        request = with_bandwidths(request, runtime)
-    plan = make_plan(request, profiled_costs(request, runtime.device, runtime.workers))
+        request = add_bandwidths(request, runtime)
+    plan = make_plan(request, measure_costs(request, runtime.device, runtime.workers))
     return parse_plan(runtime.on_rank_0(plan.as_json), "rank 0")
 
 
-def updates(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:
-    """A function that makes an update by the plan."""
-    runtime = replace(runtime, division=by_plan(runtime.workers, plan))
+def make_updater(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:
+    """Return a function that makes an update by the plan."""
+    runtime = replace(runtime, division=find_planned_division(runtime.workers, plan))
     model = make_model(runtime, request.model)
     model.bert.recomputes = plan.stages[runtime.division.stage].recomputes
     strategy = find_strategy(runtime.worker(model))
-    batches = micro_batches(request, plan.micro_batches)
+    batches = make_micro_batches(request, plan.micro_batches)
     count = iter(range(1_000_000))
     return lambda: strategy.update([batches], 1e-4, UpdateNumber(0, step := next(count), step))
 
 
-def micro_batches(request: PlanRequest, count: int) -> list[Batch]:
-    """Full sequences, flat."""
+def make_micro_batches(request: PlanRequest, count: int) -> list[Batch]:
+    """Return flat micro-batches of full sequences."""
     assert request.update.batch_size is not None
     layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
     data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
@@ -187,22 +190,24 @@ def micro_batches(request: PlanRequest, count: int) -> list[Batch]:
 
 
 def warm_up(plan: Plan, request: PlanRequest, runtime: Runtime) -> None:
-    """Load what an update loads, by updates of a small model that is divided in the same way."""
+    """Make updates of a small model that is split in the same way, so that everything an update loads is
+    loaded.
+    """
     sizes = {"vocab_size": 64, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
-    update = updates(plan, replace(request, model=replace(request.model, **sizes)), runtime)
+    update = make_updater(plan, replace(request, model=replace(request.model, **sizes)), runtime)
     for _ in range(2):
         update()
     del update
     gc.collect()
 
 
-def resident(name: str) -> int:
-    """Bytes of a line of /proc/self/status."""
+def read_resident_bytes(name: str) -> int:
+    """Return the value of an entry of /proc/self/status in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
 
 
-def _memory_row(case: Case, rank: int, result: dict[str, Any]) -> str:
+def _format_memory_row(case: Case, rank: int, result: dict[str, Any]) -> str:
     forecast, tensors, grown = (result[name] / 2**20 for name in ("forecast", "tensors", "resident"))
     return (
         f"| {case.name} | {rank} | {forecast:,.0f} | {tensors:,.0f} | {forecast / tensors - 1:+.1%} "
@@ -210,7 +215,7 @@ def _memory_row(case: Case, rank: int, result: dict[str, Any]) -> str:
     )
 
 
-def _time_row(case: Case, rank: int, result: dict[str, Any]) -> str:
+def _format_time_row(case: Case, rank: int, result: dict[str, Any]) -> str:
     forecast, measured, ratio = (result[name] for name in ("forecast", "measured", "ratio"))
     return f"| {case.name} | {rank} | {forecast:.2f} | {measured:.2f} | {ratio - 1:+.1%} |"
 
@@ -220,7 +225,7 @@ HEADS = {
     "|---|---|---|---|---|---|---|",
     "time": "| case | process | forecast, s | update, s | forecast |\n|---|---|---|---|---|",
 }
-ROWS = {"memory": _memory_row, "time": _time_row}
+ROWS = {"memory": _format_memory_row, "time": _format_time_row}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

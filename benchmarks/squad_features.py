@@ -1,8 +1,8 @@
-"""Training features of SQuAD: ours beside a fast tokeniser of transformers, used as its run_qa.py does.
+"""CPU time of SQuAD's training features in one thread, compared with transformers' run_qa.py.
 
-1,190 questions of the reference kit at 384/128, one thread. The peer's features are not the originals': it
-gives the offsets of its tokens, from which the answers' positions are found, and neither tightened answers
-nor the maximum context.
+The input is 1,190 questions of the reference kit, with 384 tokens per feature and a stride of 128. run_qa.py
+uses a fast tokenizer and finds the answers' positions from its offsets. Its features are simpler than those
+of the original program: it neither tightens answers nor computes which span has the maximum context.
 """
 
 import json
@@ -20,7 +20,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadEntry:
-    """A question of a file. answer: its first answer's characters in the context, first and last + 1."""
+    """A question of a file. answer: the first answer's range of characters in the context, end excluded."""
 
     id: str
     question: str
@@ -28,8 +28,8 @@ class SquadEntry:
     answer: tuple[int, int]
 
 
-def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
-    """A function that makes features with this project and returns their number of ids."""
+def make_our_counter(path: Path, vocabulary: Path) -> Callable[[], int]:
+    """Return a function that makes the features with this project and returns their number of ids."""
     from bertdata.tokens.load import load_tokenizer
     from trainer.tasks.data_file import read_file
     from trainer.tasks.squad.features import SquadSettings, make_features
@@ -47,8 +47,11 @@ def ours(path: Path, vocabulary: Path) -> Callable[[], int]:
     return run
 
 
-def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
-    """The same with transformers' tokeniser, whose offsets give the answers' positions. Counts real ids."""
+def make_transformers_counter(path: Path, vocabulary: Path) -> Callable[[], int]:
+    """Return a function that makes the features with transformers' tokenizer and returns their number of ids.
+
+    Padding is not counted. The offsets give the answers' positions.
+    """
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from transformers import BertTokenizerFast
 
@@ -61,26 +64,26 @@ def transformers(path: Path, vocabulary: Path) -> Callable[[], int]:
             [entry.context for entry in entries],
             truncation="only_second",
             max_length=LENGTH,
-            stride=STRIDE,  # here the tokens that two spans share
+            stride=STRIDE,  # in tokenizers, stride is the number of tokens that two spans share
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
         for number, example in enumerate(found["overflow_to_sample_mapping"]):
             offsets, segments = found["offset_mapping"][number], found.sequence_ids(number)
-            answer_positions(offsets, segments, *entries[example].answer)
+            find_answer_positions(offsets, segments, *entries[example].answer)
         return sum(map(len, found["input_ids"]))
 
     return run
 
 
 def read_entries(path: Path) -> list[SquadEntry]:
-    """The questions of a file, each with one answer at least."""
+    """Return the questions of a file that have at least one answer."""
     return [
         SquadEntry(
             id=entry["id"],
             question=entry["question"],
             context=paragraph["context"],
-            answer=_characters(entry["answers"][0]),
+            answer=_find_characters(entry["answers"][0]),
         )
         for article in json.loads(path.read_text(encoding="utf-8"))["data"]
         for paragraph in article["paragraphs"]
@@ -88,15 +91,17 @@ def read_entries(path: Path) -> list[SquadEntry]:
     ]
 
 
-def _characters(answer: dict[str, Any]) -> tuple[int, int]:
+def _find_characters(answer: dict[str, Any]) -> tuple[int, int]:
     start = int(answer["answer_start"])
     return start, start + len(answer["text"])
 
 
-def answer_positions(
+def find_answer_positions(
     offsets: list[tuple[int, int]], segments: list[int | None], start: int, end: int
 ) -> tuple[int, int]:
-    """First and last token of the answer in the second segment, or 0 and 0 where it is not all there."""
+    """Return the first and the last token of the answer, or (0, 0) if the context of this feature cuts it
+    off.
+    """
     first, last = segments.index(1), len(segments) - 1 - segments[::-1].index(1)
     if offsets[first][0] > start or offsets[last][1] < end:
         return 0, 0
@@ -108,14 +113,18 @@ def answer_positions(
 
 
 def main() -> None:
-    kit = corpus.kit()
+    """Print both speeds."""
+    kit = corpus.find_kit()
     assert kit is not None, "needs the reference kit"
     path, vocabulary = kit / "squad" / "xquad.en.json", kit / "vocab" / "bert-base-uncased.txt"
-    passes = {"bertdata": ours(path, vocabulary), "transformers": transformers(path, vocabulary)}
+    passes = {
+        "bertdata": make_our_counter(path, vocabulary),
+        "transformers": make_transformers_counter(path, vocabulary),
+    }
     seconds = dict.fromkeys(passes, float("inf"))
-    for _ in range(ROUNDS):  # in turns, so that what else the machine does falls on both
+    for _ in range(ROUNDS):  # alternately, so that other work on the machine affects both
         for name, run in passes.items():
-            seconds[name] = min(seconds[name], measure.best_cpu(run, repeats=1))
+            seconds[name] = min(seconds[name], measure.measure_best_cpu(run, repeats=1))
     print("features of 1,190 questions of SQuAD at 384/128 for training, CPU seconds:")
     for name, spent in seconds.items():
         print(f"  {name:<14} {spent:6.3f} ({spent / seconds['bertdata']:.1f} times)")

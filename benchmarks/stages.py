@@ -1,4 +1,4 @@
-"""Microseconds an example of each stage of making a shard, in one process."""
+"""Microseconds per example of each stage of making a shard, in one process."""
 
 import hashlib
 import tempfile
@@ -17,9 +17,10 @@ PART_BYTES = 10_000_000
 
 
 def main() -> None:
+    """Print the time of each stage."""
     settings, dialect = BertSettings(), find_dialect("mlperf")
-    text = corpus.long_text(PART_BYTES)
-    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    text = corpus.make_long_text(PART_BYTES)
+    vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True)
     seconds: dict[str, float] = dict.fromkeys(
         ("tokenise", "draw and mask", "gather", "encode", "write", "md5"), 0.0

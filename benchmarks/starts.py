@@ -1,8 +1,9 @@
-"""Start of a command: seconds and memory of help, of one update, of one small shard.
+"""Start-up time and memory of commands: printing help, making one update, making one small shard.
 
 usage: python -m benchmarks.starts [--before FOLDER]
 
-FOLDER: a checkout of another commit, with its kernels built; its commands run in turn with this one's.
+FOLDER: a checkout of another commit, with its kernels built. Its commands run alternately with this
+checkout's.
 """
 
 import argparse
@@ -14,20 +15,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.corpus import ROOT
-from benchmarks.measure import Cost, command
+from benchmarks.measure import Cost, measure_command
 
 ROUNDS = 5
 
 
-def measure(tree: Path, words: Sequence[str]) -> Cost:
-    """Return the cost of ``python -m`` with these words in the checkout."""
-    return command("env", f"--chdir={tree}", sys.executable, "-m", *words)
+def measure_start(tree: Path, words: Sequence[str]) -> Cost:
+    """Return the cost of ``python -m`` with these words in a checkout."""
+    return measure_command("env", f"--chdir={tree}", sys.executable, "-m", *words)
 
 
-def compare(trees: Mapping[str, Path], title: str, words: Sequence[str], folder: Path) -> None:
-    """Print the least cost of the command in each checkout, measured in turn.
+def print_comparison(trees: Mapping[str, Path], title: str, words: Sequence[str], folder: Path) -> None:
+    """Print the least cost of the command in each checkout. The checkouts run alternately.
 
-    words: OUTPUT stands for a directory that is not there yet, SHARDS for the checkout's own dataset.
+    words: the command. OUTPUT is replaced with a directory that does not exist, SHARDS with the checkout's
+    dataset.
     """
     outputs = (str(folder / f"{len(words)}-{number}") for number in count())
     costs: dict[str, list[Cost]] = {name: [] for name in trees}
@@ -35,7 +37,7 @@ def compare(trees: Mapping[str, Path], title: str, words: Sequence[str], folder:
         for name, tree in trees.items():
             places = {"OUTPUT": next(outputs), "SHARDS": str(folder / name)}
             given = [reduce(lambda word, place: word.replace(*place), places.items(), word) for word in words]
-            costs[name].append(measure(tree, given))
+            costs[name].append(measure_start(tree, given))
     for name, found in costs.items():
         wall, cpu, memory = (
             min(getattr(cost, field) for cost in found) for field in ("wall", "cpu", "megabytes")
@@ -53,15 +55,18 @@ def main() -> None:
     with TemporaryDirectory() as place:
         folder = Path(place)
         sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--workers=1"]
-        for name, tree in trees.items():  # an older checkout does not read a newer one's manifest
+        for (
+            name,
+            tree,
+        ) in trees.items():  # each makes its own shards: an old checkout cannot read a new manifest
             output = f"--output={folder / name}"
-            measure(tree, ["bertdata", "create", *parts, output, "--vocab", vocab, *sizes])
+            measure_start(tree, ["bertdata", "create", *parts, output, "--vocab", vocab, *sizes])
         plain = ["--config=tiny", "--device=cpu", "--train-data=SHARDS", "--steps=1", "--batch-size=2"]
         create = ["bertdata", "create", parts[0], "--vocab", vocab, "--dupe-factor=1", "--workers=1"]
-        compare(trees, "bertdata create --help", ["bertdata", "create", "--help"], folder)
-        compare(trees, "bertdata create of one part", [*create, "--output", "OUTPUT"], folder)
-        compare(trees, "pretrain --help", ["trainer", "pretrain", "--help"], folder)
-        compare(trees, "one update", ["trainer", "pretrain", *plain, "--output-dir=OUTPUT"], folder)
+        print_comparison(trees, "bertdata create --help", ["bertdata", "create", "--help"], folder)
+        print_comparison(trees, "bertdata create of one part", [*create, "--output", "OUTPUT"], folder)
+        print_comparison(trees, "pretrain --help", ["trainer", "pretrain", "--help"], folder)
+        print_comparison(trees, "one update", ["trainer", "pretrain", *plain, "--output-dir=OUTPUT"], folder)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Lines of text to token ids, one thread: ours, nanotoken, TensorFlow Text's FastBertTokenizer, tokenizers.
+"""Speed of WordPiece in one thread: this project, nanotoken, TensorFlow Text's FastBertTokenizer, tokenizers.
 
-The first two keep a cache of words. Cold: the first pass of a new tokeniser, with an empty cache. Warm: its
-second pass over the same text. The other two keep none, so one figure serves as both.
+The first two cache words. "Cold" is the first pass of a new tokenizer, whose cache is empty. "Warm" is its
+second pass over the same text. The other two have no cache, so they have a single figure.
 """
 
 import gc
@@ -18,59 +18,62 @@ from benchmarks import corpus, measure
 TEXT_BYTES = 10_000_000
 ROUNDS = 5
 Tokenize = Callable[[], int]
-"""A pass over the text; the number of token ids."""
+"""Function that tokenizes the whole text once and returns the number of ids."""
 
 
-def ours(text: bytes) -> Tokenize:
-    """A new tokeniser of ours."""
+def make_our_tokenizer(text: bytes) -> Tokenize:
+    """Return a new tokenizer of this project."""
     from bertdata.config.dialects import find_dialect
     from bertdata.tokens.vocabulary import parse_vocabulary
     from bertdata.tokens.wordpiece import WordPieceTokenizer
 
     dialect = find_dialect("google")
-    vocabulary = parse_vocabulary(corpus.vocabulary().read_bytes(), "vocabulary", dialect)
+    vocabulary = parse_vocabulary(corpus.find_vocabulary().read_bytes(), "vocabulary", dialect)
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=True, engine="native")
     return lambda: len(tokenizer.encode([text], ["text"]).ids)
 
 
-def nanotoken(path: Path) -> Tokenize:
-    """A new nanotoken tokeniser. It reads the file itself, which is its fastest way."""
+def make_nanotoken(path: Path) -> Tokenize:
+    """Return a new nanotoken tokenizer. It reads the file itself, which is its fastest way."""
     import nanotoken
 
-    tokenizer = nanotoken.Tokenizer.from_vocab(corpus.vocabulary(), lowercase=True)
+    tokenizer = nanotoken.Tokenizer.from_vocab(corpus.find_vocabulary(), lowercase=True)
     lines = nanotoken.TextFileSource(path, separator="\n")
     return lambda: tokenizer.encode_files(lines, add_special_tokens=False, parallel=False).num_tokens
 
 
-def tensorflow_text(text: bytes) -> float:
-    """CPU seconds of a pass."""
+def time_tensorflow_text(text: bytes) -> float:
+    """Return the CPU seconds of a pass of TensorFlow Text."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
     import tensorflow_text as tft
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    words = corpus.vocabulary().read_text(encoding="utf-8").splitlines()
+    words = corpus.find_vocabulary().read_text(encoding="utf-8").splitlines()
     tokenizer = tft.FastBertTokenizer(vocab=words, token_out_type=tf.int32, lower_case_nfd_strip_accents=True)
     lines = tf.constant(text.split(b"\n"))
-    return measure.best_cpu(lambda: tokenizer.tokenize(lines))
+    return measure.measure_best_cpu(lambda: tokenizer.tokenize(lines))
 
 
-def tokenizers_library(text: bytes) -> float:
-    """CPU seconds of a pass."""
+def time_tokenizers_library(text: bytes) -> float:
+    """Return the CPU seconds of a pass of tokenizers."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers import BertWordPieceTokenizer
 
-    tokenizer = BertWordPieceTokenizer(str(corpus.vocabulary()), lowercase=True)
+    tokenizer = BertWordPieceTokenizer(str(corpus.find_vocabulary()), lowercase=True)
     lines = text.decode().split("\n")
-    return measure.best_cpu(lambda: tokenizer.encode_batch(lines, add_special_tokens=False), repeats=2)
+    return measure.measure_best_cpu(
+        lambda: tokenizer.encode_batch(lines, add_special_tokens=False), repeats=2
+    )
 
 
-def cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
-    """CPU seconds of the first and of the second pass of a new tokeniser, the least of all rounds.
+def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
+    """Return the CPU seconds of the first and the second pass of each new tokenizer, the least over all
+    rounds.
 
-    The programs take turns, so that what else the machine does falls on both. A program that makes another
-    number of ids than the first ends the benchmark.
+    The programs run alternately, so that other work on the machine affects both. The benchmark ends with an
+    error if two programs make different numbers of ids.
     """
     seconds = {name: (float("inf"), float("inf")) for name in new}
     ids: dict[str, Any] = {}
@@ -91,14 +94,16 @@ def cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[flo
 
 
 def main() -> None:
-    text = corpus.long_text(TEXT_BYTES)
+    text = corpus.make_long_text(TEXT_BYTES)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "text")
         path.write_bytes(text)
-        seconds = cold_and_warm({"bertdata": lambda: ours(text), "nanotoken": lambda: nanotoken(path)})
+        seconds = time_cold_and_warm(
+            {"bertdata": lambda: make_our_tokenizer(text), "nanotoken": lambda: make_nanotoken(path)}
+        )
     for name, function in {
-        "TensorFlow Text FastBertTokenizer": tensorflow_text,
-        "tokenizers": tokenizers_library,
+        "TensorFlow Text FastBertTokenizer": time_tensorflow_text,
+        "tokenizers": time_tokenizers_library,
     }.items():
         spent = function(text)
         seconds[name] = spent, spent

@@ -1,9 +1,10 @@
-"""Training step at 128/20 on one core: ours beside transformers' model with the same optimiser.
+"""CPU time of a training step of BERT (128 ids, 20 masks) on one core, compared with transformers' model.
 
-A step is forward, backward, clipping and LAMB update, in fp32 with dropout; ours is the trainer's own, with
-its bookkeeping. transformers' BertForPreTraining computes the vocabulary's logits for every position; the
-third row computes them for masked positions only, to show the rest of the difference. All take turns on the
-same batches of a real shard, and the least CPU time of each counts, because other work only adds to it.
+A step is forward, backward, clipping and a LAMB update, in fp32 with dropout. This project's step is the
+trainer's, including its bookkeeping. transformers' BertForPreTraining uses the same optimiser and computes
+the vocabulary's logits at every position. A third row computes them at masked positions only, which shows how
+much of the difference is due to the logits. All run alternately on the same batches of a real shard. The
+least CPU time of each counts, because other work only adds to it.
 """
 
 import sys
@@ -49,8 +50,8 @@ OPTIMISER = "lamb-nvidia"
 Step = Callable[[RowBatch], object]
 
 
-def ours(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], object]:
-    """An update of the trainer."""
+def make_our_step(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], object]:
+    """Return a function that makes an update with this trainer."""
     config = Config.of(optimiser=OPTIMISER, batch_size=batch_size, compile=compiled)
     runtime = open_runtime(config)
     shape = ModelConfig(**SHAPE)
@@ -61,12 +62,15 @@ def ours(batch_size: int = BATCH, compiled: bool = False) -> Callable[[Batch], o
     return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 
-def theirs(masked_only: bool = False) -> Step:
-    """A step of transformers' model with our optimiser."""
+def make_their_step(masked_only: bool = False) -> Step:
+    """Return a function that makes a step of transformers' model with this trainer's optimiser.
+
+    masked_only: compute logits at masked positions only.
+    """
     model = transformers.BertForPreTraining(transformers.BertConfig(**SHAPE)).train()
     preset = find("optimiser", OPTIMISER)
     optimiser = build_optimiser(preset, group_parameters(preset, model.named_parameters()))
-    loss_of = _loss_at_masked_positions if masked_only else _loss
+    loss_of = _compute_masked_loss if masked_only else _compute_loss
 
     def step(batch: RowBatch) -> None:
         loss_of(model, batch).backward()
@@ -77,23 +81,23 @@ def theirs(masked_only: bool = False) -> Step:
     return step
 
 
-def _inputs(batch: RowBatch) -> dict[str, torch.Tensor]:
+def _make_inputs(batch: RowBatch) -> dict[str, torch.Tensor]:
     names = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}
 
 
-def _loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
+def _compute_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
     labels = torch.full(batch.input_ids.shape, -100)
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
     labels[rows, batch.masked_lm_positions[rows, slots].long()] = batch.masked_lm_ids[rows, slots].long()
     following = batch.next_sentence_labels.long()
-    loss: torch.Tensor = model(**_inputs(batch), labels=labels, next_sentence_label=following).loss
+    loss: torch.Tensor = model(**_make_inputs(batch), labels=labels, next_sentence_label=following).loss
     return loss
 
 
-def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
+def _compute_masked_loss(model: transformers.BertForPreTraining, batch: RowBatch) -> torch.Tensor:
     rows, slots = batch.masked_lm_weights.nonzero(as_tuple=True)
-    hidden, pooled = model.bert(**_inputs(batch))[:2]
+    hidden, pooled = model.bert(**_make_inputs(batch))[:2]
     words, pairs = model.cls(hidden[rows, batch.masked_lm_positions[rows, slots].long()], pooled)
     cross_entropy = torch.nn.functional.cross_entropy
     return cross_entropy(words, batch.masked_lm_ids[rows, slots].long()) + cross_entropy(
@@ -101,15 +105,15 @@ def _loss_at_masked_positions(model: transformers.BertForPreTraining, batch: Row
     )
 
 
-def cpu_seconds(step: Callable[..., object], batch: Batch) -> float:
-    """CPU seconds of one step."""
+def measure_cpu_seconds(step: Callable[..., object], batch: Batch) -> float:
+    """Return the CPU seconds of a step."""
     start = time.process_time()
     step(batch)
     return time.process_time() - start
 
 
-def fed_by_the_loader(step: Callable[[Batch], object], directory: str) -> tuple[float, float]:
-    """Seconds of steps whose batches come from the loader, and the part of them spent waiting for it."""
+def measure_loading(step: Callable[[Batch], object], directory: str) -> tuple[float, float]:
+    """Return the seconds of steps that the loader feeds, and how long they waited for their batches."""
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)
     start = time.perf_counter()
@@ -123,26 +127,31 @@ def fed_by_the_loader(step: Callable[[Batch], object], directory: str) -> tuple[
 def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    ends_updates = ours()
-    runners = {"transformers": theirs(), "transformers, head on masks": theirs(masked_only=True)}
+    ends_updates = make_our_step()
+    runners = {
+        "transformers": make_their_step(),
+        "transformers, head on masks": make_their_step(masked_only=True),
+    }
     least = dict.fromkeys(("ours", *runners), float("inf"))
     with tempfile.TemporaryDirectory() as place:
         part, shards = Path(place, "part"), str(Path(place, "shards"))
-        part.write_bytes(corpus.long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
-        words = ["--vocab", str(corpus.vocabulary()), "--recipe", "nvidia", "--phase", "1"]
-        measure.command(sys.executable, "-m", "bertdata", "create", str(part), "--output", shards, *words)
+        part.write_bytes(corpus.make_long_text(PART_BYTES)[:PART_BYTES].rpartition(b"\n\n")[0] + b"\n")
+        words = ["--vocab", str(corpus.find_vocabulary()), "--recipe", "nvidia", "--phase", "1"]
+        measure.measure_command(
+            sys.executable, "-m", "bertdata", "create", str(part), "--output", shards, *words
+        )
         data = open_dataset(shards)
         flat_form = make_form(Rows(data), batch_size=BATCH)
         flat_loader = Loader(Rows(data), form=flat_form, batch_size=BATCH)
         row_loader = Loader(Rows(data), form=RowForm(), batch_size=BATCH)
-        for _ in range(ROUNDS):  # the same examples, flat and as rows
+        for _ in range(ROUNDS):  # the same examples, as flat batches and as padded rows
             flat, rows = next(flat_loader).batches[0], next(row_loader).batches[0]
-            least["ours"] = min(least["ours"], cpu_seconds(ends_updates, flat))
+            least["ours"] = min(least["ours"], measure_cpu_seconds(ends_updates, flat))
             for name, step in runners.items():
-                least[name] = min(least[name], cpu_seconds(step, rows))
+                least[name] = min(least[name], measure_cpu_seconds(step, rows))
         flat_loader.close()
         row_loader.close()
-        seconds, waited = fed_by_the_loader(ends_updates, shards)
+        seconds, waited = measure_loading(ends_updates, shards)
     print(f"training steps of {BATCH} examples, hidden 256, 4 layers, vocabulary 30522, one thread, fp32:")
     for name, cpu in least.items():
         print(f"  {name:<28} {BATCH / cpu:6.1f} sequences a CPU second, {cpu:5.2f} s a step; "

@@ -5,14 +5,14 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import corpus
-from benchmarks.examples import create
+from benchmarks.examples import run_create
 
 PARTS, PART_BYTES = 8, 5_000_000
 
 
 def make_parts(place: Path) -> list[Path]:
-    """Eight parts of the same text."""
-    text = corpus.long_text(PART_BYTES)
+    """Write eight parts of the same text."""
+    text = corpus.make_long_text(PART_BYTES)
     parts = [place / f"part-{number}" for number in range(PARTS)]
     for part in parts:
         part.write_bytes(text)
@@ -25,7 +25,7 @@ def main() -> None:
         walls = {}
         for workers in (1, 2, 1, 2):
             output = Path(place, "out")
-            cost = create(parts[0], output, "native", workers, *parts[1:])
+            cost = run_create(parts[0], output, "native", workers, *parts[1:])
             walls[workers] = min(cost.wall, walls.get(workers, cost.wall))
             shutil.rmtree(output)
     print(f"8 parts of 5 MB: one worker {walls[1]:.2f} s, two workers {walls[2]:.2f} s, "

@@ -1,11 +1,12 @@
-"""Memory and time of ``train-vocab``, and how many tokens its vocabularies make of other text.
+"""Memory and time of ``train-vocab``, and the number of tokens that its vocabularies make of other text.
 
-usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...]
-       [--forms FORM ...]
+usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...] [--forms
+FORM ...]
 
-FORM: documents, or one (document: the same text without blank lines). FOLDER is a checkout of another commit,
-whose figures come first in each row. Text: benchmarks/corpus.py, growing_text. Other text: the articles held
-out in the kit and the sentences of MRPC, or the sample articles.
+FORM: documents, or one (a single document: the same text without blank lines). FOLDER: a checkout of another
+commit, whose figures come first in each row. The text is that of make_growing_text in benchmarks/corpus.py.
+The other text is the articles that the kit holds out and the sentences of MRPC, or without the kit the sample
+articles.
 """
 
 import argparse
@@ -19,25 +20,25 @@ from benchmarks import corpus, measure
 
 KINDS = ("wordpiece", "bpe", "unigram")
 FORMS = {"documents": ".txt", "one": ".one"}
-"""Endings of the files with a text in each form."""
+"""Endings of the text files for each form."""
 SIZE = 30_000
 MEGABYTE = 1_000_000
 
 
 def write_text(path: Path, megabytes: int) -> None:
-    """Write a text of that size, and beside it the same without blank lines."""
+    """Write a text of this size, and next to it the same text without blank lines."""
     rest = megabytes * MEGABYTE
     with path.open("wb") as documents, path.with_suffix(".one").open("wb") as one:
-        for copy in corpus.growing_text(rest):
+        for copy in corpus.make_growing_text(rest):
             copy = copy[:rest]
             documents.write(copy)
             one.write(re.sub(rb"\n\n+", b"\n", copy))
             rest -= len(copy)
 
 
-def other_text() -> str:
-    """Return a text that is not learned from: articles held out, and the news sentences of MRPC."""
-    place = corpus.kit()
+def read_other_text() -> str:
+    """Return a text that no vocabulary is trained on: held-out articles, and the news sentences of MRPC."""
+    place = corpus.find_kit()
     if place:
         articles = (place / "results" / "eval.txt").read_text(encoding="utf-8")
         rows = (place / "mrpc" / "msr_paraphrase_train.txt").read_text(encoding="utf-8-sig").splitlines()
@@ -46,8 +47,8 @@ def other_text() -> str:
     return "".join(path.read_text(encoding="utf-8") for path in paths if path.is_file())
 
 
-def tokens_of(path: Path, text: str) -> int:
-    """Return how many tokens a tokenizer.json makes of a text."""
+def count_tokens(path: Path, text: str) -> int:
+    """Return the number of tokens that a tokenizer.json makes of a text."""
     from tokenizers import Tokenizer
 
     documents = text.split("\n\n")
@@ -55,13 +56,13 @@ def tokens_of(path: Path, text: str) -> int:
     return sum(len(one.ids) for one in encoded)
 
 
-def train(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
-    """Return the cost of a training by the code of a checkout."""
+def measure_training(tree: Path, text: Path, kind: str, output: Path) -> measure.Cost:
+    """Train a vocabulary with the code of a checkout and return the cost."""
     start = (
         f"import sys; sys.path.insert(0, {str(tree)!r}); from bertdata.cli.main import main; sys.exit(main())"
     )
     words = ("train-vocab", str(text), "--output", str(output), "--size", str(SIZE), "--kind", kind)
-    return measure.command(sys.executable, "-c", start, *words)
+    return measure.measure_command(sys.executable, "-c", start, *words)
 
 
 def main() -> None:
@@ -76,25 +77,25 @@ def main() -> None:
         write_text(args.write, args.megabytes[0])
         return
     trees = ([args.before.resolve()] if args.before else []) + [corpus.ROOT]
-    other = other_text()
+    other = read_other_text()
     with TemporaryDirectory() as place:
         for megabytes in args.megabytes:
             text = Path(place) / "text.txt"
-            # In a process of its own: the peak memory of a child includes that of the parent at the fork.
+            # Run in a new process, because a child's peak memory includes the parent's memory at the fork.
             words = ["-m", "benchmarks.vocabularies", "--write", str(text), "--megabytes", str(megabytes)]
             subprocess.run([sys.executable, *words], check=True)
             for kind in args.kinds:
                 for form in args.forms:
-                    show(trees, text.with_suffix(FORMS[form]), kind, megabytes, other)
+                    print_row(trees, text.with_suffix(FORMS[form]), kind, megabytes, other)
 
 
-def show(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
-    """Print a row: the trees' figures, one behind another."""
+def print_row(trees: list[Path], text: Path, kind: str, megabytes: int, other: str) -> None:
+    """Print a row: the figures of each checkout in turn."""
     costs, tokens = [], []
     for tree in trees:
         output = text.with_name("vocabulary.json")
-        costs.append(train(tree, text, kind, output))
-        tokens.append(tokens_of(output, other))
+        costs.append(measure_training(tree, text, kind, output))
+        tokens.append(count_tokens(output, other))
     form = "one document" if text.suffix == FORMS["one"] else "documents"
     memory = ", ".join(f"{cost.megabytes:.0f}" for cost in costs)
     seconds = ", ".join(f"{cost.cpu:.0f}" for cost in costs)

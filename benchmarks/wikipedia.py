@@ -1,9 +1,9 @@
-"""Hours of a 16-core machine for English Wikipedia, stage by stage, from rates measured now.
+"""Estimate of hours for English Wikipedia on a 16-core machine, stage by stage, from speeds measured now.
 
-The rates of wikiextractor and nltk are measured in the same run; that of MLPerf's script is the one on
-record, 171 CPU seconds for a part of 26.4 MB. Perfect scaling over cores is assumed for all alike.
-Extraction has three rows: the rate on a dump without template pages, and on a whole small Wikipedia with
-its templates, which English Wikipedia has too, by either extractor. Ours leave out the start of Python.
+The speeds of wikiextractor and nltk are measured in the same run. The speed of MLPerf's script was recorded
+earlier: 171 CPU seconds for a part of 26.4 MB. Perfect scaling over the cores is assumed for all programs.
+Extraction has three rows: on a dump without template pages, and with each extractor on a small Wikipedia with
+templates, as English Wikipedia has them. This project's figures leave out the start of Python.
 """
 
 import sys
@@ -11,36 +11,43 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import corpus
-from benchmarks.examples import create
-from benchmarks.extract import WITH_TEMPLATES, WITHOUT_TEMPLATES, extraction_rate, wikiextractor_rate
-from benchmarks.punkt import nltk_rate
-from benchmarks.segmenting import copies_of_the_kit, rate
+from benchmarks.examples import run_create
+from benchmarks.extract import (
+    WITH_TEMPLATES,
+    WITHOUT_TEMPLATES,
+    measure_extraction_rate,
+    measure_wikiextractor_rate,
+)
+from benchmarks.punkt import measure_nltk_rate
+from benchmarks.segmenting import copy_kit_files, measure_rate
 
 CORES = 16
 XML_MB, TEXT_MB = 75_163, 13_700
 ORIGINAL_EXAMPLES_MB_S = 26.4 / 171
-PINNED_MB_S = 2.4  # on record: it runs on no Python that this package supports
+PINNED_MB_S = 2.4  # recorded earlier, because it needs an older Python than this package
 
 
 def main() -> None:
     """Print the table."""
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     if kit is None:
         sys.exit("benchmarks.wikipedia: no reference kit; set BERTDATA_REFERENCE_KIT")
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         dumps = [kit / "dump" / name for name in (WITHOUT_TEMPLATES, WITH_TEMPLATES)]
-        plain, templates = ((extraction_rate(dump), wikiextractor_rate(dump)) for dump in dumps)
-        mlperf = extraction_rate(dumps[1], "mlperf")
-        segment = rate(copies_of_the_kit(place), "mlperf")
+        plain, templates = (
+            (measure_extraction_rate(dump), measure_wikiextractor_rate(dump)) for dump in dumps
+        )
+        mlperf = measure_extraction_rate(dumps[1], "mlperf")
+        segment = measure_rate(copy_kit_files(place), "mlperf")
         part = place / "part"
-        part.write_bytes(corpus.long_text(10_000_000))
-        examples = part.stat().st_size / 1e6 / create(part, place / "shards", "native").cpu
+        part.write_bytes(corpus.make_long_text(10_000_000))
+        examples = part.stat().st_size / 1e6 / run_create(part, place / "shards", "native").cpu
     rows = [
         ("extract, no template pages", XML_MB, *plain, "wikiextractor"),
         ("extract, with templates", XML_MB, *templates, "wikiextractor"),
         ("extract --extractor mlperf", XML_MB, mlperf, PINNED_MB_S, "the pinned program"),
-        ("segment (13.7 GB)", TEXT_MB, segment, nltk_rate(), "nltk alone"),
+        ("segment (13.7 GB)", TEXT_MB, segment, measure_nltk_rate(), "nltk alone"),
         ("create, 512/76, dupe 10", TEXT_MB, examples, ORIGINAL_EXAMPLES_MB_S, "MLPerf's script"),
     ]
     print(f"English Wikipedia on {CORES} cores   MB/s a core   hours    the original's MB/s   hours")

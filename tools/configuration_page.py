@@ -63,18 +63,18 @@ _KINDS = {
 _WIDTH, _HEIGHT, _EDGE, _STEPS = 120, 48, 4, 100
 
 
-def page() -> str:
+def make_page() -> str:
     """Return the text of docs/configuration.md."""
-    parts = [_HEAD, _shipped(), _KEYS]
+    parts = [_HEAD, _make_shipped_table(), _KEYS]
     keys = get_key_schemas()
     for section in SECTIONS:
         title = TITLES[section]
         names = [name for name, item in keys.items() if item.get("section") == section]
-        parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_rows(names, keys)}")
+        parts.append(f"### {title[:1].upper()}{title[1:]}\n\n{_make_key_table(names, keys)}")
     options = get_device_key_schemas()
     for devices in sorted({tuple(item["devices"]) for item in options.values()}):
         names = [name for name, item in options.items() if tuple(item["devices"]) == devices]
-        parts.append(f"### Device {' or '.join(devices)}\n\n{_rows(names, options)}")
+        parts.append(f"### Device {' or '.join(devices)}\n\n{_make_key_table(names, options)}")
     others = "".join(f"`{name}` is `{key}`. " for name, key in get_other_names().items()).strip()
     return "\n".join([*parts, f"### Other spellings and older names\n\n{others}\n"])
 
@@ -101,61 +101,61 @@ appended.
 """
 
 
-def _shipped() -> str:
+def _make_shipped_table() -> str:
     """Return the table of configurations that come with the trainer."""
-    rows = "".join(_shipped_row(name) for name in find_shipped_configs())
+    rows = "".join(_make_shipped_row(name) for name in find_shipped_configs())
     columns = ("configuration", "source", "examples of an update", "updates", "learning rate, warm-up")
     heading = " | ".join([*columns, "data", "device"])
     return f"| {heading} |\n|{'---|' * 7}\n{rows}"
 
 
-def _shipped_row(name: str) -> str:
+def _make_shipped_row(name: str) -> str:
     """Return the table row of a configuration. Values that differ between its phases are joined."""
     phases = make_configs(["--config", name])
     cells = [f"`{name}`", SOURCES[name]]
-    for describe in (_examples, _updates, _rate, _data, _device):
+    for describe in (_describe_examples, _describe_updates, _describe_rate, _describe_data, _describe_device):
         cells.append(", then ".join(dict.fromkeys(map(describe, phases))))
     return f"| {' | '.join(cells)} |\n"
 
 
-def _examples(config: Config) -> str:
+def _describe_examples(config: Config) -> str:
     """Return the number of examples per update."""
     update = config.update
     fixed = update.global_batch_size is not None or update.replicas is not None
     return f"{update.examples(1):,}{'' if fixed else ' per worker'}"
 
 
-def _updates(config: Config) -> str:
+def _describe_updates(config: Config) -> str:
     """Return the length of the training: updates, epochs or tokens."""
     epochs = config.schedule.num_train_epochs
     if tokens := config.recipe.train_tokens:
-        return _tokens(tokens)
+        return _format_tokens(tokens)
     return f"{config.schedule.steps:,}" if epochs is None else f"{epochs:g} epochs"
 
 
-def _tokens(number: int) -> str:
+def _format_tokens(number: int) -> str:
     """Return a number of tokens in millions."""
     return f"{number // 10**6:,} million tokens"
 
 
-def _rate(config: Config) -> str:
+def _describe_rate(config: Config) -> str:
     """Return the base learning rate and the warm-up."""
     schedule = config.schedule
     rising = f"{schedule.warmup:,}" if isinstance(schedule.warmup, int) else f"{100 * schedule.warmup:g} %"
     if tokens := config.recipe.warmup_tokens:
-        rising = _tokens(tokens)
+        rising = _format_tokens(tokens)
     begins = config.formula.start_warmup_step
     start = f" from {begins}" if begins else ""
     return f"{schedule.base_learning_rate:g}, {rising}{start}"
 
 
-def _data(config: Config) -> str:
+def _describe_data(config: Config) -> str:
     """Return the sequence length, and the number of masks if it is fixed."""
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     return "any" if length is None else f"{length}" if masks is None else f"{length}/{masks}"
 
 
-def _device(config: Config) -> str:
+def _describe_device(config: Config) -> str:
     """Return device, precision and compilation."""
     keys = config.as_json()
     device = "yours" if keys["device"] == "auto" else keys["device"]
@@ -163,23 +163,23 @@ def _device(config: Config) -> str:
     return ", ".join([device, *precision, *(["compiled"] if keys["compile"] else [])])
 
 
-def _rows(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
-    """Return the table of these keys."""
+def _make_key_table(names: Sequence[str], schemas: Mapping[str, dict[str, Any]]) -> str:
+    """Return the Markdown table of these configuration keys."""
     rows = "".join(
-        f"| `{name}`{' *' if 'by_phase' in schemas[name] else ''} | {_default(schemas[name])} | "
-        f"{_values(schemas[name])} | {schemas[name]['description'].replace('|', chr(92) + '|')} |\n"
+        f"| `{name}`{' *' if 'by_phase' in schemas[name] else ''} | {_describe_default(schemas[name])} | "
+        f"{_describe_values(schemas[name])} | {schemas[name]['description'].replace('|', chr(92) + '|')} |\n"
         for name in names
     )
     return f"| key | default | values | meaning |\n|---|---|---|---|\n{rows}"
 
 
-def _default(item: Mapping[str, Any]) -> str:
-    """Return the default of a key."""
+def _describe_default(item: Mapping[str, Any]) -> str:
+    """Return the text of a key's default for the table. item: the key's JSON Schema."""
     return f"`{json.dumps(item['default'])}`" if "default" in item else ""
 
 
-def _values(item: Mapping[str, Any]) -> str:
-    """Return the values that a key takes, in words."""
+def _describe_values(item: Mapping[str, Any]) -> str:
+    """Return the values that a key accepts, in words. item: the key's JSON Schema."""
     if "enum" in item:
         return ", ".join(f"`{value}`" for value in item["enum"] if value is not None)
     if "examples" in item:
@@ -198,20 +198,20 @@ def _values(item: Mapping[str, Any]) -> str:
     return f"{kinds} {', '.join(bounds)}".strip()
 
 
-def pictures() -> dict[str, str]:
+def draw_pictures() -> dict[str, str]:
     """Return the pictures of all schedules, and of a growing batch size, by file name."""
     found = {}
     for name in names("schedule"):
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
-        found[f"{name}.svg"] = _picture(schedule)
+        found[f"{name}.svg"] = _draw_picture(schedule)
     warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)
     settings = ModernBertSettings(batch_size=8, micro_batch_size=1, max_seq_len=1, warmup=warmup)
     course = UpdateCourse(stretches=tuple(grow(BatchWarmup(settings), 1, settings.rows)), tokens=1)
-    found["batch_warmup.svg"] = _picture(lambda update: course.micro_batches(update) / settings.rows)
+    found["batch_warmup.svg"] = _draw_picture(lambda update: course.micro_batches(update) / settings.rows)
     return found
 
 
-def _picture(schedule: Schedule) -> str:
+def _draw_picture(schedule: Schedule) -> str:
     """Return a line of the learning rate over the updates, as SVG. The base rate is at the top."""
     width, height = _WIDTH - 2 * _EDGE, _HEIGHT - 2 * _EDGE
     points = " ".join(

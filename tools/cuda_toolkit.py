@@ -19,8 +19,8 @@ PARTS = "nvcc,cudart,cccl"
 SYSTEM_NCCL = Path("/usr/include/nccl.h")
 
 
-def find(place: Path, pip: Callable[..., None]) -> dict[str, str]:
-    """Return the environment variables for a build with CUDA and NCCL.
+def find_build_variables(place: Path, pip: Callable[..., None]) -> dict[str, str]:
+    """Return the environment variables for building with CUDA and NCCL.
 
     place: directory for packages and links that the build needs. pip: ``pip("install", ...)`` runs pip.
     MissingExtraError if torch has no CUDA, or if there is no toolkit or NCCL for it.
@@ -45,7 +45,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
     for home in find_system_homes():
         version = read_compiler_version(home)
         if version is not None and version.split(".")[0] == cuda.split(".")[0]:
-            return _variables(home)
+            return _list_variables(home)
         seen.append(f"{home} ({version or 'no bin/nvcc, include/cuda_runtime.h'})")
     try:
         release = importlib.metadata.version("cuda-toolkit")
@@ -59,7 +59,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
     _link_libraries(home / "lib", home / "lib")
     if not (home / "lib64").exists():
         (home / "lib64").symlink_to("lib")
-    return _variables(home)
+    return _list_variables(home)
 
 
 def find_system_homes() -> list[Path]:
@@ -103,7 +103,7 @@ def find_nccl(place: Path) -> dict[str, str]:
     }
 
 
-def _variables(home: Path) -> dict[str, str]:
+def _list_variables(home: Path) -> dict[str, str]:
     """Return the variables that name a toolkit's directory."""
     names = ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDAToolkit_ROOT")
     return dict.fromkeys(names, str(home))

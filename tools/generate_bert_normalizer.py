@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 
 import tokenizers
-from generate_unicode11 import json_tables, ranges
+from generate_unicode11 import find_ranges, format_json_tables
 from tokenizers.normalizers import NFD, BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
@@ -34,17 +34,20 @@ def main() -> None:
         point
         for lower_case, strips_accents in product((False, True), repeat=2)
         for point in points
-        if ours(f"a{chr(point)}b", lower_case, strips_accents)
-        != theirs(f"a{chr(point)}b", lower_case, strips_accents)
+        if split_by_kernel(f"a{chr(point)}b", lower_case, strips_accents)
+        != split_by_library(f"a{chr(point)}b", lower_case, strips_accents)
     }
     different.update(point for point in points if is_ordered_differently(chr(point)))
-    items = {"different": [f"[{first}, {last}]" for first, last in ranges(sorted(different))]}
+    items = {"different": [f"[{first}, {last}]" for first, last in find_ranges(sorted(different))]}
     version, maker = f"tokenizers {tokenizers.__version__}", "tools/generate_bert_normalizer.py"
-    TABLE.write_text(json_tables(version, maker, items), encoding="utf-8")
+    TABLE.write_text(format_json_tables(version, maker, items), encoding="utf-8")
 
 
-def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Return the words that the kernel makes for a tokenizer.json. It lower-cases characters one by one."""
+def split_by_kernel(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
+    """Return the words into which the kernel splits a text, with the settings of a tokenizer.json.
+
+    It lower-cases each character separately.
+    """
     words = []
     for token in clean_text(text, drops_unassigned=False).split():
         if lower_case:
@@ -59,8 +62,8 @@ def ours(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
     return [word for word in words if word]
 
 
-def theirs(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
-    """Return the words that the library makes."""
+def split_by_library(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
+    """Return the words into which the tokenizers library splits a text."""
     normalized = NORMALIZERS[lower_case, strips_accents].normalize_str(text)
     return [word for word, _ in SPLITTER.pre_tokenize_str(normalized)]
 

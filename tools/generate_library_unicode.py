@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 
 import tokenizers
-from generate_unicode11 import json_tables, ranges
+from generate_unicode11 import find_ranges, format_json_tables
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -32,56 +32,59 @@ def main() -> None:
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
     with open(os.path.join(ROOT, "bertdata", "unicode", "library.json"), "w") as file:
-        file.write(source())
+        file.write(make_source())
 
 
-def source() -> str:
+def make_source() -> str:
     """Return the text of the data file. ``LibraryClasses`` explains each table."""
-    letters, numbers = matched(r"\p{L}"), matched(r"\p{N}")
+    letters, numbers = find_matches(r"\p{L}"), find_matches(r"\p{N}")
     tables = {
         "letter": letters,
         "number": numbers,
-        "newer_number": digits() - numbers,
-        "space": matched(r"\s"),
-        "word_but_letter": words() - letters,
-        "newer_mark": newer_marks(),
-        "never_composed": never_composed(),
+        "newer_number": find_digits() - numbers,
+        "space": find_matches(r"\s"),
+        "word_but_letter": find_word_characters() - letters,
+        "newer_mark": find_newer_marks(),
+        "never_composed": find_never_composed(),
     }
     items = {
-        name: [f"[{first}, {last}]" for first, last in ranges(sorted(points))]
+        name: [f"[{first}, {last}]" for first, last in find_ranges(sorted(points))]
         for name, points in tables.items()
     }
-    return json_tables(f"tokenizers {VERSION}", "tools/generate_library_unicode.py", items)
+    return format_json_tables(f"tokenizers {VERSION}", "tools/generate_library_unicode.py", items)
 
 
-def matched(pattern: str) -> set[int]:
+def find_matches(pattern: str) -> set[int]:
     """Return the code points that match a pattern of one character."""
     keeps_others = pre_tokenizers.Split(Regex(pattern), "removed")
     found = set(POINTS)
-    for points in chunks():
+    for points in list_chunks():
         for _, (start, stop) in keeps_others.pre_tokenize_str("".join(map(chr, points))):
             found.difference_update(points[start:stop])
     return found
 
 
-def digits() -> set[int]:
-    """Return the code points that the library's pre-tokenizer Digits separates."""
+def find_digits() -> set[int]:
+    """Return the code points that the library's pre-tokenizer ``Digits`` separates from other text."""
     apart = pre_tokenizers.Digits(individual_digits=True)
     return {
         points[start // 2]
-        for points in chunks()
+        for points in list_chunks()
         for _, (start, stop) in apart.pre_tokenize_str("".join(f"a{chr(point)}" for point in points))
         if stop - start == 1 and start % 2
     }
 
 
-def words() -> set[int]:
-    """Return the code points next to which an added token of single words is not recognised."""
+def find_word_characters() -> set[int]:
+    """Return the code points that count as part of a word next to an added token with ``single_word``.
+
+    The library does not recognise such a token next to them.
+    """
     tokenizer = Tokenizer(models.BPE({"y": 0}, []))
     tokenizer.add_tokens([AddedToken("x", single_word=True)])
     return {
         point
-        for points in chunks()
+        for points in list_chunks()
         for point, encoding in zip(
             points, tokenizer.encode_batch([chr(point) + "x" for point in points]), strict=True
         )
@@ -89,8 +92,8 @@ def words() -> set[int]:
     }
 
 
-def newer_marks() -> set[int]:
-    """Return the combining marks of Unicode 11.0 that the normaliser does not know as such."""
+def find_newer_marks() -> set[int]:
+    """Return the combining marks of Unicode 11.0 that the library's normaliser does not treat as marks."""
     order = normalizers.NFD().normalize_str
     for point in POINTS:
         character = chr(point)
@@ -104,7 +107,7 @@ def newer_marks() -> set[int]:
     return {point for point in load_unicode11().combining if not moves(chr(point))}
 
 
-def never_composed() -> set[int]:
+def find_never_composed() -> set[int]:
     """Return the composed characters of Unicode 11.0 that the normaliser's NFC does not keep."""
     compose = normalizers.NFC().normalize_str
     composites = [
@@ -113,7 +116,7 @@ def never_composed() -> set[int]:
     return {point for point in composites if compose(chr(point)) != chr(point)}
 
 
-def chunks() -> Iterable[list[int]]:
+def list_chunks() -> Iterable[list[int]]:
     """Return all code points in lists of at most CHUNK."""
     return (POINTS[start : start + CHUNK] for start in range(0, len(POINTS), CHUNK))
 

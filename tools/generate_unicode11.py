@@ -70,21 +70,21 @@ def main() -> None:
             "generate_unicode11: needs Python 3.7 (Unicode 11.0.0), this is %s" % unicodedata.unidata_version
         )
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bertdata")
-    data = json_source(collect())
+    data = make_json(collect_tables())
     with open(os.path.join(package, "unicode", "unicode11.json"), "w") as file:
         file.write(data)
     with open(os.path.join(package, "_native", "unicode", "unicode11.h"), "w") as file:
-        file.write(cpp_source(parse(data)))
+        file.write(make_cpp_header(parse_tables(data)))
 
 
-def collect() -> UnicodeTables:
+def collect_tables() -> UnicodeTables:
     """Collect all properties that the engines use, from this interpreter."""
     points = range(sys.maxunicode + 1)
-    found = {name: ranges(cp for cp in points if general_class(cp) == name) for name in CLASSES}
-    found["cased"] = ranges(cp for cp in points if case_property(cp) == "cased")
-    found["case_ignorable"] = ranges(cp for cp in points if case_property(cp) == "ignorable")
+    found = {name: find_ranges(cp for cp in points if find_general_class(cp) == name) for name in CLASSES}
+    found["cased"] = find_ranges(cp for cp in points if find_case_property(cp) == "cased")
+    found["case_ignorable"] = find_ranges(cp for cp in points if find_case_property(cp) == "ignorable")
     for name, holds in PREDICATES.items():
-        found[name] = ranges(cp for cp in points if holds(chr(cp)))
+        found[name] = find_ranges(cp for cp in points if holds(chr(cp)))
     return UnicodeTables(
         ranges=found,
         lower=[(cp, [ord(c) for c in chr(cp).lower()]) for cp in points if chr(cp).lower() != chr(cp)],
@@ -98,7 +98,7 @@ def collect() -> UnicodeTables:
     )
 
 
-def general_class(cp: int) -> str | None:
+def find_general_class(cp: int) -> str | None:
     """Return the class of a character in BERT's cleaning, or None for ordinary characters."""
     category = unicodedata.category(chr(cp))
     if category == "Zs":
@@ -114,7 +114,7 @@ def general_class(cp: int) -> str | None:
     return None
 
 
-def case_property(cp: int) -> str | None:
+def find_case_property(cp: int) -> str | None:
     """Return the class of a character in Python's rule for a final sigma.
 
     It is "cased", "ignorable" (skipped when looking for a cased neighbour), or None.
@@ -130,7 +130,7 @@ def case_property(cp: int) -> str | None:
     return None
 
 
-def ranges(points: Iterable[int]) -> list[tuple[int, int]]:
+def find_ranges(points: Iterable[int]) -> list[tuple[int, int]]:
     """Return the runs of ascending code points, as inclusive (first, last) pairs."""
     runs: list[tuple[int, int]] = []
     for cp in points:
@@ -141,13 +141,13 @@ def ranges(points: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def mappings(tables: UnicodeTables) -> list[tuple[str, list[tuple[int, list[int]]]]]:
+def list_mappings(tables: UnicodeTables) -> list[tuple[str, list[tuple[int, list[int]]]]]:
     """Return the tables of mappings, by name."""
     names = ("lower", "upper", "decomposition")
     return [(name, getattr(tables, name)) for name in names]
 
 
-def wrap(items: Iterable[str]) -> str:
+def wrap_items(items: Iterable[str]) -> str:
     """Return the items as lines of at most WIDTH characters."""
     lines, line = [], "   "
     for item in items:
@@ -158,23 +158,23 @@ def wrap(items: Iterable[str]) -> str:
     return "\n".join([*lines, line]) + "\n"
 
 
-def json_source(tables: UnicodeTables) -> str:
+def make_json(tables: UnicodeTables) -> str:
     """Return the text of the data file."""
     items = {name: ["[%d, %d]" % pair for pair in found] for name, found in tables.ranges.items()}
-    for name, mapping in mappings(tables):
+    for name, mapping in list_mappings(tables):
         items[name] = ["[%d, %s]" % (cp, json.dumps("".join(map(chr, to)))) for cp, to in mapping]
     items["combining"] = ["[%d, %d]" % pair for pair in tables.combining]
-    return json_tables("11.0.0 of CPython 3.7", "tools/generate_unicode11.py", items)
+    return format_json_tables("11.0.0 of CPython 3.7", "tools/generate_unicode11.py", items)
 
 
-def json_tables(version: str, made_by: str, items: dict[str, list[str]]) -> str:
+def format_json_tables(version: str, made_by: str, items: dict[str, list[str]]) -> str:
     """Return the text of a data file. items: by table, values that are already JSON."""
     parts = ['  "version": %s' % json.dumps(version), '  "made_by": %s' % json.dumps(made_by)]
-    parts += ['  "%s": [\n%s\n  ]' % (name, wrap(found)[:-2]) for name, found in items.items()]
+    parts += ['  "%s": [\n%s\n  ]' % (name, wrap_items(found)[:-2]) for name, found in items.items()]
     return "{\n%s\n}\n" % ",\n".join(parts)
 
 
-def parse(data: str) -> UnicodeTables:
+def parse_tables(data: str) -> UnicodeTables:
     """Return the tables from the text of the data file."""
     tables = json.loads(data)
     mapped = {
@@ -191,7 +191,7 @@ def parse(data: str) -> UnicodeTables:
     )
 
 
-def cpp_source(tables: UnicodeTables) -> str:
+def make_cpp_header(tables: UnicodeTables) -> str:
     """Return the text of the C++ header."""
     parts = [
         "// Unicode 11.0 data. Made by tools/generate_unicode11.py on CPython 3.7, not by hand.\n",
@@ -202,13 +202,13 @@ def cpp_source(tables: UnicodeTables) -> str:
         "struct Combining { uint32_t from; uint8_t ccc; };\n",
     ]
     for name, found in tables.ranges.items():
-        body = wrap("{0x%X, 0x%X}" % (first, last) for first, last in found)
+        body = wrap_items("{0x%X, 0x%X}" % (first, last) for first, last in found)
         parts.append("inline constexpr Range k_%s[] = {\n%s};\n" % (name, body))
-    for name, mapping in mappings(tables):
+    for name, mapping in list_mappings(tables):
         assert all(len(to) <= 4 for _, to in mapping)
-        body = wrap("{0x%X, {%s}}" % (cp, ", ".join("0x%X" % c for c in to)) for cp, to in mapping)
+        body = wrap_items("{0x%X, {%s}}" % (cp, ", ".join("0x%X" % c for c in to)) for cp, to in mapping)
         parts.append("inline constexpr Mapping k_%s[] = {\n%s};\n" % (name, body))
-    body = wrap("{0x%X, %d}" % pair for pair in tables.combining)
+    body = wrap_items("{0x%X, %d}" % pair for pair in tables.combining)
     parts.append("inline constexpr Combining k_combining[] = {\n%s};\n" % body)
     parts.append("}  // namespace bertdata::unicode11\n")
     return "\n".join(parts)

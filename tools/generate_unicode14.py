@@ -13,13 +13,13 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 
-from generate_unicode11 import case_property, ranges, wrap
+from generate_unicode11 import find_case_property, find_ranges, wrap_items
 
 PROPERTIES: dict[str, Callable[[str], object]] = {
     "word": re.compile(r"\w").match,
     "decimal": str.isdecimal,
-    "cased": lambda c: case_property(ord(c)) == "cased",
-    "case_ignorable": lambda c: case_property(ord(c)) == "ignorable",
+    "cased": lambda c: find_case_property(ord(c)) == "cased",
+    "case_ignorable": lambda c: find_case_property(ord(c)) == "ignorable",
 }
 MAPPINGS: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
 
@@ -32,10 +32,10 @@ def main() -> None:
         )
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     with open(os.path.join(root, "bertdata", "_native", "unicode", "unicode14.h"), "w") as file:
-        file.write("\n".join(cpp_source()))
+        file.write("\n".join(make_cpp_header()))
 
 
-def cpp_source() -> Iterator[str]:
+def make_cpp_header() -> Iterator[str]:
     """Yield the parts of the C++ header."""
     yield "// Unicode 14.0 data. Made by tools/generate_unicode14.py on CPython 3.11, not by hand.\n"
     yield "#pragma once\n#include <cstdint>\n\nnamespace bertdata::unicode14 {\n"
@@ -43,16 +43,16 @@ def cpp_source() -> Iterator[str]:
     yield "// Full mapping of one code point, padded with zeros.\nstruct Mapping { uint32_t from, to[3]; };\n"
     points = [cp for cp in range(sys.maxunicode + 1) if not 0xD800 <= cp < 0xE000]
     for name, holds in PROPERTIES.items():
-        found = ranges(cp for cp in points if holds(chr(cp)))
+        found = find_ranges(cp for cp in points if holds(chr(cp)))
         if name == "decimal":
             check_digits(found)
             yield "// The value of a digit is its distance from the range's first, modulo ten."
-        body = wrap(f"{{0x{first:X}, 0x{last:X}}}" for first, last in found)
+        body = wrap_items(f"{{0x{first:X}, 0x{last:X}}}" for first, last in found)
         yield f"inline constexpr Range k_{name}[] = {{\n{body}}};\n"
     for name, change in MAPPINGS.items():
         changed = [(cp, [ord(c) for c in change(chr(cp))]) for cp in points if change(chr(cp)) != chr(cp)]
         assert all(len(to) <= 3 for _, to in changed)
-        body = wrap(f"{{0x{cp:X}, {{{', '.join(f'0x{c:X}' for c in to)}}}}}" for cp, to in changed)
+        body = wrap_items(f"{{0x{cp:X}, {{{', '.join(f'0x{c:X}' for c in to)}}}}}" for cp, to in changed)
         yield f"inline constexpr Mapping k_{name}[] = {{\n{body}}};\n"
     yield "}  // namespace bertdata::unicode14\n"
 

@@ -78,7 +78,7 @@ def build_wheel(kept: Path, gpu_operations: str) -> Path:
 
     gpu_operations: "NCCL", or "" for processors.
     """
-    for program in (_compiler(), "make"):
+    for program in (_find_compiler(), "make"):
         if shutil.which(program) is None:
             raise MissingExtraError(
                 f"{program}: no such program; a C++ compiler and make are needed to build Horovod"
@@ -92,21 +92,21 @@ def build_wheel(kept: Path, gpu_operations: str) -> Path:
     )
     with tempfile.TemporaryDirectory(prefix="horovod-") as place:
         tools = Path(place, "tools")
-        pip("install", "--target", str(tools), *BUILD_TOOLS)
+        run_pip("install", "--target", str(tools), *BUILD_TOOLS)
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_GPU_")},
             **BUILD_SETTINGS,
-            **(_gpu_settings(gpu_operations, Path(place, "cuda")) if gpu_operations else {}),
+            **(_find_gpu_settings(gpu_operations, Path(place, "cuda")) if gpu_operations else {}),
             "PATH": os.pathsep.join([str(tools / "bin"), os.environ.get("PATH", os.defpath)]),
             "PYTHONPATH": str(tools),
             "MAKEFLAGS": f"-j{available_cores()}",
         }
         isolation = ("--no-build-isolation", "--no-deps")
         source = ("--no-binary=horovod", f"horovod=={VERSION}")
-        pip("download", *isolation, "--dest", place, *source, environment=environment)
-        patch(unpacked := unpack(Path(place)), standard)
+        run_pip("download", *isolation, "--dest", place, *source, environment=environment)
+        patch_source(unpacked := unpack_source(Path(place)), standard)
         options = ("--verbose", *isolation, "--wheel-dir", place)
-        run(
+        run_command(
             [sys.executable, "-m", "pip", "wheel", *options, str(unpacked)],
             "Horovod could not be built",
             environment=environment,
@@ -126,7 +126,7 @@ def find_standard() -> int:
     searched = [word for folder in folders for word in ("-isystem", str(folder))]
     for standard in STANDARDS:
         # Running the preprocessor is enough: the headers refuse an older standard with #error.
-        command = [_compiler(), f"-std=c++{standard}", "-E", "-x", "c++", *searched, "-"]
+        command = [_find_compiler(), f"-std=c++{standard}", "-E", "-x", "c++", *searched, "-"]
         done = subprocess.run(
             command, input="#include <torch/extension.h>\n", text=True, capture_output=True, check=False
         )
@@ -134,12 +134,12 @@ def find_standard() -> int:
             return standard
     errors = [line for line in done.stderr.splitlines() if "error" in line] or [""]
     raise MissingExtraError(
-        f"{_compiler()} cannot read the headers of torch {importlib.metadata.version('torch')} "
+        f"{_find_compiler()} cannot read the headers of torch {importlib.metadata.version('torch')} "
         f"in C++{' or '.join(map(str, STANDARDS))}: {errors[0].strip()}"
     )
 
 
-def unpack(place: Path) -> Path:
+def unpack_source(place: Path) -> Path:
     """Unpack the source package in ``place``. Return its directory."""
     (archive,) = place.glob("horovod-*.tar.gz")
     with tarfile.open(archive) as file:
@@ -147,7 +147,7 @@ def unpack(place: Path) -> Path:
     return place / f"horovod-{VERSION}"
 
 
-def patch(source: Path, standard: int) -> None:
+def patch_source(source: Path, standard: int) -> None:
     """Apply CHANGES. AssetError unless each text occurs exactly once."""
     for name, old, new in CHANGES:
         text = (source / name).read_text(encoding="utf-8")
@@ -157,13 +157,13 @@ def patch(source: Path, standard: int) -> None:
         (source / name).write_text(text.replace(old, new), encoding="utf-8")
 
 
-def pip(command: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+def run_pip(command: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
     """Run a command of pip without output. AssetError with its last line if it fails."""
     whole = [sys.executable, "-m", "pip", command, "--quiet", *arguments]
-    run(whole, f"pip {command} failed", environment=environment)
+    run_command(whole, f"pip {command} failed", environment=environment)
 
 
-def run(
+def run_command(
     command: list[str],
     failure: str,
     environment: Mapping[str, str] | None = None,
@@ -191,11 +191,11 @@ def run(
     raise AssetError(f"{failure}: {lines[-1]}" if lines else failure)
 
 
-def _gpu_settings(operations: str, place: Path) -> dict[str, str]:
+def _find_gpu_settings(operations: str, place: Path) -> dict[str, str]:
     """Return the environment variables for a build for GPUs."""
-    return {**cuda_toolkit.find(place, pip), "HOROVOD_GPU_OPERATIONS": operations}
+    return {**cuda_toolkit.find_build_variables(place, run_pip), "HOROVOD_GPU_OPERATIONS": operations}
 
 
-def _compiler() -> str:
+def _find_compiler() -> str:
     """Return the name of the C++ compiler."""
     return os.environ.get("CXX", "c++")

@@ -15,14 +15,14 @@ def main(arguments: Sequence[str]) -> int:
     """Run pip install for the packages that the extras need. Return its exit status."""
     wanted = [word for word in arguments if word in list_extras()]
     options = [word for word in arguments if word not in wanted]
-    command = [sys.executable, "-m", "pip", "install", *options, *requirements(wanted)]
+    command = [sys.executable, "-m", "pip", "install", *options, *list_requirements(wanted)]
     return subprocess.run(command, check=False).returncode
 
 
-def requirements(extras: Sequence[str]) -> list[str]:
+def list_requirements(extras: Sequence[str]) -> list[str]:
     """Return the requirements of the extras on this machine, without their markers."""
     found = []
-    for line in _checkout().requires or []:
+    for line in _find_checkout().requires or []:
         requirement = Requirement(line)
         marker, requirement.marker = requirement.marker, None
         if marker is not None and any(marker.evaluate({"extra": extra}) for extra in extras):
@@ -32,10 +32,10 @@ def requirements(extras: Sequence[str]) -> list[str]:
 
 def list_extras() -> list[str]:
     """Return the names of all extras."""
-    return _checkout().metadata.get_all("Provides-Extra") or []
+    return _find_checkout().metadata.get_all("Provides-Extra") or []
 
 
-def _checkout() -> importlib.metadata.Distribution:
+def _find_checkout() -> importlib.metadata.Distribution:
     """Return the installed distribution that has the command bertdata."""
     for found in importlib.metadata.distributions():
         if any(entry.group == "console_scripts" and entry.name == "bertdata" for entry in found.entry_points):

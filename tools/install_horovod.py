@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from horovod_build import VERSION, build_wheel, pip, run
+from horovod_build import VERSION, build_wheel, run_command, run_pip
 
 from bertdata.errors import BertDataError, MissingExtraError, SettingsError
 from bertdata.io import assets
@@ -25,7 +25,7 @@ def main(pip_options: Sequence[str]) -> int:
     0: installed. 1: the build or the installation failed. 2: a requirement is missing.
     """
     try:
-        install(pip_options)
+        install_wheel(pip_options)
     except BertDataError as error:
         print(f"install_horovod: error: {error}", file=sys.stderr)
         return error.exit_status
@@ -35,22 +35,22 @@ def main(pip_options: Sequence[str]) -> int:
     return 0
 
 
-def install(pip_options: Sequence[str]) -> None:
+def install_wheel(pip_options: Sequence[str]) -> None:
     """Install Horovod from the wheel for this torch, and build the wheel first if there is none."""
-    wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), gpu_operations())
+    wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), read_gpu_operations())
     if find_installed_wheel() == wheel.as_uri():
         return
     if find_installed_wheel() is not None:  # pip would keep the same version built for another torch
-        pip("uninstall", "--yes", "horovod")
-    pip("install", *pip_options, str(wheel))
-    built = "gloo_built() and h.nccl_built()" if gpu_operations() else "gloo_built()"
-    run(
+        run_pip("uninstall", "--yes", "horovod")
+    run_pip("install", *pip_options, str(wheel))
+    built = "gloo_built() and h.nccl_built()" if read_gpu_operations() else "gloo_built()"
+    run_command(
         [sys.executable, "-c", f"import horovod.torch as h; raise SystemExit(not (h.{built}))"],
         "the installed Horovod does not load",
     )
 
 
-def gpu_operations() -> str:
+def read_gpu_operations() -> str:
     """Return the library for collectives on GPUs: "NCCL", or "" for a build for processors."""
     asked = os.environ.get("HOROVOD_GPU_OPERATIONS", "")
     if asked not in ("", "NCCL"):
@@ -67,7 +67,7 @@ def find_wheel_directory() -> Path:
             "torch is not installed; Horovod is built against it: pip install '.[train]'"
         ) from None
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    kind = gpu_operations().lower() or "gloo"
+    kind = read_gpu_operations().lower() or "gloo"
     return assets.cache_directory() / "wheels" / f"horovod-{VERSION}-{python}-torch-{torch}-{kind}"
 
 

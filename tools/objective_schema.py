@@ -20,16 +20,16 @@ _UNVERIFIED = {"required": ["unverified"]}
 Schema = dict[str, Any]
 
 
-def manifest_schema(written: str) -> str:
+def make_manifest_schema(written: str) -> str:
     """Return ``schemas/manifest.json`` with its last definition, of an objective's record, replaced."""
     head, name, _ = written.partition(f'\n    "{OBJECTIVE_RECORD}": {{\n      "description"')
     assert name, "schemas/manifest.json has no definition of an objective's record"
-    return f'{head}\n    "{OBJECTIVE_RECORD}": {_laid_out(_record(), "    ")}\n  }}\n}}\n'
+    return f'{head}\n    "{OBJECTIVE_RECORD}": {_format_schema(_make_record_schema(), "    ")}\n  }}\n}}\n'
 
 
-def _record() -> Schema:
+def _make_record_schema() -> Schema:
     """Return the schema of an objective's record: for any objective, and for the known ones by name."""
-    common = _declared(ExampleSettings)
+    common = _list_declared_schemas(ExampleSettings)
     common[IDS.size] |= {"minimum": 5, "maximum": LONGEST_SEQUENCE}
     unverified = "made from another tool's files, whose other settings are not known"
     return {
@@ -46,20 +46,20 @@ def _record() -> Schema:
             "unverified": {"description": unverified, "const": True},
         },
         "allOf": [
-            _of_objective(one, common)
+            _make_objective_schema(one, common)
             for one in OBJECTIVES.values()
-            if _own(one, common) and not one.unlearned
+            if _list_additional_schemas(one, common) and not one.unlearned
         ],
     }
 
 
-def _of_objective(objective: Objective, common: Mapping[str, Any]) -> Schema:
+def _make_objective_schema(objective: Objective, common: Mapping[str, Any]) -> Schema:
     """Return the schema of the settings that only this objective has.
 
-    A setting that manifests leave out if it has its default is not required. A dataset made from another
-    tool's files has only sizes.
+    Settings that manifests omit at their default are not required. A dataset made from another tool's files
+    has only sizes.
     """
-    own = _own(objective, common)
+    own = _list_additional_schemas(objective, common)
     sizes = [name for name in objective.batch_type.sizes() if name in own]
     for name in sizes:
         own[name]["minimum"] = 1
@@ -79,13 +79,13 @@ def _of_objective(objective: Objective, common: Mapping[str, Any]) -> Schema:
     }
 
 
-def _own(objective: Objective, common: Mapping[str, Any]) -> dict[str, Schema]:
+def _list_additional_schemas(objective: Objective, common: Mapping[str, Any]) -> dict[str, Schema]:
     """Return the schemas of the settings that the objective has in addition to the common ones."""
-    declared = _declared(objective.settings_type)
+    declared = _list_declared_schemas(objective.settings_type)
     return {name: schema for name, schema in declared.items() if name not in common}
 
 
-def _declared(kind: type[ExampleSettings]) -> dict[str, Schema]:
+def _list_declared_schemas(kind: type[ExampleSettings]) -> dict[str, Schema]:
     """Return the schemas of the settings that are in the objective's record, except its name."""
     found = {}
     for name, schema in derive_schemas(kind).items():
@@ -94,7 +94,7 @@ def _declared(kind: type[ExampleSettings]) -> dict[str, Schema]:
     return found
 
 
-def _laid_out(value: Any, indent: str) -> str:
+def _format_schema(value: Any, indent: str) -> str:
     """Return the value as JSON, with short values and values without objects on one line."""
     line = json.dumps(value)
     items = value.values() if isinstance(value, dict) else value
@@ -103,6 +103,6 @@ def _laid_out(value: Any, indent: str) -> str:
         return line
     inner = f"{indent}  "
     if isinstance(value, list):
-        return "[\n" + ",\n".join(inner + _laid_out(item, inner) for item in value) + f"\n{indent}]"
-    lines = [f"{inner}{json.dumps(key)}: {_laid_out(item, inner)}" for key, item in value.items()]
+        return "[\n" + ",\n".join(inner + _format_schema(item, inner) for item in value) + f"\n{indent}]"
+    lines = [f"{inner}{json.dumps(key)}: {_format_schema(item, inner)}" for key, item in value.items()]
     return "{\n" + ",\n".join(lines) + f"\n{indent}}}"

@@ -25,9 +25,9 @@ from bertdata.cli import like
 from bertdata.cli.common.programs import choice
 from bertdata.cli.common.programs.flag import Flag
 from bertdata.cli.common.programs.program import Program
-from tools.configuration_page import page as page_of_configuration
-from tools.configuration_page import pictures
-from tools.objective_schema import manifest_schema
+from tools.configuration_page import draw_pictures
+from tools.configuration_page import make_page as page_of_configuration
+from tools.objective_schema import make_manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import get_key_schemas
@@ -43,21 +43,21 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 PICTURES = ROOT / "docs" / "schedules"
 
 
-def pages() -> dict[str, str]:
+def make_pages() -> dict[str, str]:
     """Return the text of each page by file name. README.md lists the pages."""
-    known = [*load_programs().values(), *choice.programs(like.DOOR).values()]
-    return {"README.md": _index()} | {page_name(program.name): page(program) for program in known}
+    known = [*load_programs().values(), *choice.list_programs(like.DOOR).values()]
+    return {"README.md": _make_index()} | {name_page(program.name): page(program) for program in known}
 
 
-def page_name(program: str) -> str:
+def name_page(program: str) -> str:
     """Return the file name of a program's page."""
     return program.rpartition(".")[0].replace("/", "-") + ".md"
 
 
-def _index() -> str:
+def _make_index() -> str:
     """Return the page that lists all programs."""
-    ours = _rows(load_programs(), TESTS)
-    makers = _rows(choice.programs(like.DOOR), TOOLKIT_TESTS)
+    ours = _make_rows(load_programs(), TESTS)
+    makers = _make_rows(choice.list_programs(like.DOOR), TOOLKIT_TESTS)
     return f"""\
 # Other programs' command lines
 
@@ -87,15 +87,15 @@ To add a program of your own, write a file of the same form and name it by its p
 """
 
 
-def _rows(known: Mapping[str, Program], tests: Path) -> str:
+def _make_rows(known: Mapping[str, Program], tests: Path) -> str:
     """Return the table rows of programs."""
     return "".join(
-        f"| [`{name}`]({page_name(name)}) | {program.purpose} | {', '.join(_tests(name, tests))} |\n"
+        f"| [`{name}`]({name_page(name)}) | {program.purpose} | {', '.join(_find_tests(name, tests))} |\n"
         for name, program in known.items()
     )
 
 
-def _tests(name: str, folder: Path) -> list[str]:
+def _find_tests(name: str, folder: Path) -> list[str]:
     """Return the test files that mention the program.
 
     For the trainer's programs they must also be named after the vendor.
@@ -120,27 +120,27 @@ def page(program: Program) -> str:
     if program.other_versions:
         versions = ", ".join(f"`{program.name}@{version}`" for version in program.other_versions)
         parts.append(f"Other versions: {versions}.\n")
-    parts.append(_notes(program))
+    parts.append(_read_notes(program))
     if program.compared:
         parts.append(f"**Run side by side with the original:** {program.compared}.\n")
     parts.append("## Published commands\n")
     for line in program.published:
-        environment, words = _divided(line)
+        environment, words = _split_variables(line)
         setting = "".join(f"{name}={value} " for name, value in environment.items())
         shown = " ".join(filter(None, [f"{setting}{program.door.command} {program.name}", words]))
-        with _environment(environment):
-            parts += [f"```\n{shown}\n```\n", _resolution(program, words)]
+        with _replace_environment(environment):
+            parts += [f"```\n{shown}\n```\n", _describe_command(program, words)]
     if program.also_published:
-        parts.append(_others(program))
+        parts.append(_make_other_commands(program))
     if program.variables:
-        parts.append(f"## Environment variables\n\n{_flags(program.variables, 'variable')}")
+        parts.append(f"## Environment variables\n\n{_make_flag_table(program.variables, 'variable')}")
     for command, table in program.commands.items():
         if table.flags:
-            parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_flags(table.flags)}")
+            parts.append(f"## Flags{f' of {command}' if command else ''}\n\n{_make_flag_table(table.flags)}")
     return "\n".join(parts)
 
 
-def _notes(program: Program) -> str:
+def _read_notes(program: Program) -> str:
     """Return the comment at the top of the program's file, with each paragraph on a line."""
     vendor, _, file = program.name.partition("/")
     path = program.door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
@@ -149,18 +149,18 @@ def _notes(program: Program) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
 
 
-def _others(program: Program) -> str:
+def _make_other_commands(program: Program) -> str:
     """Return the table of further published commands, each with a summary."""
     rows = []
     for line in program.also_published:
-        with _environment({}):
+        with _replace_environment({}):
             summary = find_meaning(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
     return "| also published, after the program's name | meaning |\n|---|---|\n" + "".join(rows)
 
 
-def _divided(line: str) -> tuple[dict[str, str], str]:
-    """Split a published line into the environment variables at its start and the rest."""
+def _split_variables(line: str) -> tuple[dict[str, str], str]:
+    """Split a published command line into the environment variables at its start and the other words."""
     words = line.split(" ")
     count = next(
         (place for place, word in enumerate(words) if not re.match(r"[A-Z_0-9]+=", word)), len(words)
@@ -169,7 +169,7 @@ def _divided(line: str) -> tuple[dict[str, str], str]:
 
 
 @contextmanager
-def _environment(given: Mapping[str, str]) -> Iterator[None]:
+def _replace_environment(given: Mapping[str, str]) -> Iterator[None]:
     """Context manager that replaces the environment, so that pages are the same on every machine."""
     kept = dict(os.environ)
     os.environ.clear()
@@ -181,32 +181,33 @@ def _environment(given: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(kept)
 
 
-def _resolution(program: Program, line: str) -> str:
-    """Return the meaning of a command: a summary and a table of keys by phase, or its settings.
+def _describe_command(program: Program, line: str) -> str:
+    """Return what a published command means, as Markdown: a summary, and a table of keys by phase or of
+    settings.
 
     The keys are in the order of docs/configuration.md, so that the pages of two programs can be compared.
     """
     given = program.read(split(line.replace("\\\n", " ")))
     if program.door is like.DOOR:
-        return _keys({"value": like.described(given.keys())})
+        return _make_key_table({"value": like.describe_settings(given.keys())})
     meaning = find_meaning(program, given)
-    return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_keys(_columns(meaning))}"
+    return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_make_key_table(_list_columns(meaning))}"
 
 
-def _keys(columns: Mapping[str, Mapping[str, Any]]) -> str:
+def _make_key_table(columns: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of keys, with a column per phase."""
     order = {name: number for number, name in enumerate(get_key_schemas())}
     found = dict.fromkeys(name for column in columns.values() for name in column)
     names = sorted(found, key=lambda name: order.get(name, len(order)))
     heading = f"| key | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
     rows = "".join(
-        f"| `{name}` | {' | '.join(_cell(column.get(name)) for column in columns.values())} |\n"
+        f"| `{name}` | {' | '.join(_format_cell(column.get(name)) for column in columns.values())} |\n"
         for name in names
     )
     return heading + rows
 
 
-def _columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
+def _list_columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
     """Return the columns of the table, by title.
 
     They are the phases, then the settings of evaluation and conversion if there are any.
@@ -218,7 +219,7 @@ def _columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
     return columns | {title: settings for title, settings in others.items() if settings is not None}
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     """Return a value as a table cell."""
     if value is None:
         return ""
@@ -226,7 +227,7 @@ def _cell(value: Any) -> str:
     return f"`{shown if len(shown) < 80 else shown[:77] + '...'}`".replace("|", "\\|")
 
 
-def _flags(table: Sequence[Flag], title: str = "flag") -> str:
+def _make_flag_table(table: Sequence[Flag], title: str = "flag") -> str:
     """Return a table of flags or variables."""
     rows = []
     for flag in table:
@@ -237,7 +238,7 @@ def _flags(table: Sequence[Flag], title: str = "flag") -> str:
     return f"| {title} | default | meaning | key here |\n|---|---|---|---|\n" + "".join(rows)
 
 
-def schemas() -> dict[str, str]:
+def make_schemas() -> dict[str, str]:
     """Return the text of each generated schema, by file name."""
     trainer = "Configuration of the trainer: section, meaning, type and range of each key"
     model = "The model: the keys of bert_config.json and of Hugging Face's config.json"
@@ -245,13 +246,13 @@ def schemas() -> dict[str, str]:
     ignored = "Keys without a description are written by other programs and change nothing here."
     keys = ModernBertConfig.file_keys() | ModelConfig.file_keys()
     return {
-        "trainer.json": _schema(trainer, f"{made}.", get_key_schemas()),
-        "model.json": _schema(model, f"{made}model.py. {ignored}", keys),
-        "manifest.json": manifest_schema((SCHEMAS / "manifest.json").read_text(encoding="utf-8")),
+        "trainer.json": _make_schema(trainer, f"{made}.", get_key_schemas()),
+        "model.json": _make_schema(model, f"{made}model.py. {ignored}", keys),
+        "manifest.json": make_manifest_schema((SCHEMAS / "manifest.json").read_text(encoding="utf-8")),
     }
 
 
-def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
+def _make_schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
     """Return the text of a schema whose keys are these."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -261,10 +262,10 @@ def _schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
         "additionalProperties": False,
         "properties": keys,
     }
-    return _laid_out(schema, "") + "\n"
+    return _format_schema(schema, "") + "\n"
 
 
-def _laid_out(schema: Any, indent: str) -> str:
+def _format_schema(schema: Any, indent: str) -> str:
     """Return the schema as JSON, with a line per property.
 
     Properties with their own properties take several.
@@ -273,12 +274,12 @@ def _laid_out(schema: Any, indent: str) -> str:
         return json.dumps(schema)
     inner = f"{indent}  "
     lines = {keyword: json.dumps(value) for keyword, value in schema.items()}
-    inside = {name: _laid_out(item, f"{inner}  ") for name, item in schema["properties"].items()}
-    lines["properties"] = _braced(inside, inner)
-    return _braced(lines, indent)
+    inside = {name: _format_schema(item, f"{inner}  ") for name, item in schema["properties"].items()}
+    lines["properties"] = _format_object(inside, inner)
+    return _format_object(lines, indent)
 
 
-def _braced(lines: Mapping[str, str], indent: str) -> str:
+def _format_object(lines: Mapping[str, str], indent: str) -> str:
     """Return a JSON object with one value per line. lines: values that are already JSON."""
     body = ",\n".join(f"{indent}  {json.dumps(name)}: {text}" for name, text in lines.items())
     return f"{{\n{body}\n{indent}}}"
@@ -286,14 +287,14 @@ def _braced(lines: Mapping[str, str], indent: str) -> str:
 
 def main() -> None:
     """Write all generated files."""
-    for name, text in schemas().items():
+    for name, text in make_schemas().items():
         (SCHEMAS / name).write_text(text, encoding="utf-8")
     CONFIGURATION.write_text(page_of_configuration(), encoding="utf-8")
     PICTURES.mkdir(exist_ok=True)
-    for name, text in pictures().items():
+    for name, text in draw_pictures().items():
         (PICTURES / name).write_text(text, encoding="utf-8")
     FOLDER.mkdir(exist_ok=True)
-    for name, text in pages().items():
+    for name, text in make_pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 
 

@@ -8,19 +8,19 @@ OUTPUT = re.compile(r'<span class="go">.*?</span>\n?', re.DOTALL)
 PROMPT = re.compile(r'<span class="gp">\$ </span>')
 
 
-def with_commands_to_copy(page: str) -> str:
+def add_commands_to_copy(page: str) -> str:
     """Return the page's HTML with ``data-copy``, which mkdocs-material copies, on each block of a console."""
-    return BLOCK.sub(_marked, page)
+    return BLOCK.sub(_mark_block, page)
 
 
-def _marked(block: re.Match[str]) -> str:
+def _mark_block(block: re.Match[str]) -> str:
     if not PROMPT.search(block["code"]):
         return block[0]  # a block without prompts is copied as it is
-    commands = html.escape(commands_of(block["code"]))
+    commands = html.escape(find_commands(block["code"]))
     return f'<div class="highlight" data-copy="{commands}"><pre>{block["code"]}</pre></div>'
 
 
-def commands_of(code: str) -> str:
+def find_commands(code: str) -> str:
     """Return the commands of a highlighted console block."""
     without_output = PROMPT.sub("", OUTPUT.sub("", code))
     return html.unescape(re.sub(r"<[^>]+>", "", without_output)).strip()

@@ -18,8 +18,8 @@ from mkdocs.structure.files import File, Files
 
 from bertdata.cli.main import COMMANDS
 from bertdata.cli.main import main as bertdata_main
-from tools.site_copying import with_commands_to_copy
-from tools.site_reference import python_page
+from tools.site_copying import add_commands_to_copy
+from tools.site_reference import make_python_page
 from trainer.__main__ import main as trainer_main
 from trainer.plugins import names
 
@@ -46,8 +46,8 @@ def on_files(files: Files, config: Any) -> Files:
     for source in (path for pattern in FILES for path in sorted(ROOT.glob(pattern))):
         name = source.relative_to(ROOT).as_posix()
         files.append(File.generated(config, name, abs_src_path=str(source)))
-    files.append(File.generated(config, "flags.md", content=flags_page()))
-    files.append(File.generated(config, "python-reference.md", content=python_page()))
+    files.append(File.generated(config, "flags.md", content=make_flags_page()))
+    files.append(File.generated(config, "python-reference.md", content=make_python_page()))
     return files
 
 
@@ -55,10 +55,10 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Change links to where their targets are on the site."""
     name = page.file.src_uri
     source = next((path for path, own in PAGES.items() if own == name), f"docs/{name}")
-    return _with_pipes(LINK.sub(lambda link: _relinked(link, source, name, files), markdown))
+    return _unescape_pipes(LINK.sub(lambda link: _relink(link, source, name, files), markdown))
 
 
-def _with_pipes(markdown: str) -> str:
+def _unescape_pipes(markdown: str) -> str:
     """Return the page with ``|`` for each escaped pipe in the code of a table.
 
     GitHub shows ``\\|`` there as a pipe, Python-Markdown as two characters.
@@ -72,10 +72,10 @@ def _with_pipes(markdown: str) -> str:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Let the copy button copy the commands of a console block without prompts and output."""
-    return with_commands_to_copy(html)
+    return add_commands_to_copy(html)
 
 
-def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
+def _relink(link: re.Match[str], source: str, name: str, files: Files) -> str:
     """Return a link with its target on the site, or the link's text if the target is not on the site."""
     mark, words, target = link.groups()
     path, hash_sign, anchor = target.partition("#")
@@ -90,15 +90,15 @@ def _relinked(link: re.Match[str], source: str, name: str, files: Files) -> str:
     return f"{mark}[{words}]({posixpath.relpath(place, posixpath.dirname(name) or '.')}{hash_sign}{anchor})"
 
 
-def flags_page() -> str:
+def make_flags_page() -> str:
     """Return the page with the ``--help`` of every command."""
     parts = ["# Flags of every command\n\nThe output of each command's `--help`, in this version.\n"]
-    for title, call, words in _commands():
-        parts.append(f"## `{title}`\n\n```text\n{_help(call, [*words, '--help'])}```\n")
+    for title, call, words in _list_commands():
+        parts.append(f"## `{title}`\n\n```text\n{_run_help(call, [*words, '--help'])}```\n")
     return "\n".join(parts)
 
 
-def _commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
+def _list_commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
     """Yield each command's title, the function that runs it, and its first words."""
     for name in COMMANDS:
         yield f"bertdata {name}", bertdata_main, [name]
@@ -106,7 +106,7 @@ def _commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str]]]:
         yield f"python -m trainer {name}", trainer_main, [name]
 
 
-def _help(call: Callable[[list[str]], int], words: list[str]) -> str:
+def _run_help(call: Callable[[list[str]], int], words: list[str]) -> str:
     """Return what a command prints."""
     os.environ["COLUMNS"] = WIDTH
     printed = io.StringIO()

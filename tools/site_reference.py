@@ -28,24 +28,23 @@ parameters after `*` are passed by name.
 EXCEPTIONS = "## Exceptions\n\n::: bertdata.errors\n    options:\n      heading_level: 3\n"
 
 
-def python_page() -> str:
+def make_python_page() -> str:
     """Return the Markdown of the page. mkdocstrings fills the section on exceptions."""
     names = [name for name in bertdata.__all__ if name not in ("__version__", "errors")]
-    functions = "\n".join(section(name, getattr(bertdata, name)) for name in names)
+    functions = "\n".join(make_section(name, getattr(bertdata, name)) for name in names)
     return f"{HEAD}\n{functions}\n{EXCEPTIONS}"
 
 
-def section(name: str, function: Callable[..., Any]) -> str:
+def make_section(name: str, function: Callable[..., Any]) -> str:
     """Return the section on one function."""
     signature = inspect.signature(function)
     prose, meanings = divide_docstring(inspect.getdoc(function) or "", list(signature.parameters))
     text = prose.replace("``", "`")
-    return (
-        f"## {name}\n\n```python\n{wrapped(name, signature)}\n```\n\n{text}\n\n{table(signature, meanings)}\n"
-    )
+    call, parameters = wrap_call(name, signature), make_table(signature, meanings)
+    return f"## {name}\n\n```python\n{call}\n```\n\n{text}\n\n{parameters}\n"
 
 
-def wrapped(name: str, signature: inspect.Signature) -> str:
+def wrap_call(name: str, signature: inspect.Signature) -> str:
     """Return the call with names and defaults, wrapped to lines of at most WIDTH characters."""
     words = []
     is_by_name = False
@@ -62,18 +61,18 @@ def wrapped(name: str, signature: inspect.Signature) -> str:
             lines.append("")
         lines[-1] += f"{' ' if lines[-1] else ''}{word},"
     body = "".join(f"    {line}\n" for line in lines)
-    return f"{name}(\n{body}) -> {_type(signature.return_annotation)}"
+    return f"{name}(\n{body}) -> {_format_type(signature.return_annotation)}"
 
 
-def table(signature: inspect.Signature, meanings: dict[str, str]) -> str:
+def make_table(signature: inspect.Signature, meanings: dict[str, str]) -> str:
     """Return the table of the parameters with type, default and meaning."""
     rows = []
     for name, parameter in signature.parameters.items():
         default = "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
         if parameter.kind is parameter.VAR_KEYWORD:
             default = ""
-        kind = _type(parameter.annotation)
-        rows.append(f"| `{name}` | `{kind}` | {default} | {_cell(meanings.get(name, ''))} |\n")
+        kind = _format_type(parameter.annotation)
+        rows.append(f"| `{name}` | `{kind}` | {default} | {_format_cell(meanings.get(name, ''))} |\n")
     return "| parameter | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
 
 
@@ -92,18 +91,20 @@ def divide_docstring(text: str, names: Sequence[str]) -> tuple[str, dict[str, st
     meanings: dict[str, str] = {}
     for paragraph, is_listed in zip(paragraphs, is_table, strict=True):
         if is_listed:
-            meanings |= dict(_meanings(start, "\n".join(f"{line};" for line in paragraph.splitlines())))
+            meanings |= dict(_find_meanings(start, "\n".join(f"{line};" for line in paragraph.splitlines())))
         elif any(is_table) or not start.search(paragraph):
             prose.append(paragraph)
         else:
-            before, after = _with_ends(start, paragraph)
-            for names_of, meaning in _meanings(start, paragraph[len(before) : len(paragraph) - len(after)]):
+            before, after = _find_ends(start, paragraph)
+            for names_of, meaning in _find_meanings(
+                start, paragraph[len(before) : len(paragraph) - len(after)]
+            ):
                 meanings.setdefault(names_of, meaning)
             prose += [one for one in (before.strip(), after.strip()) if one]
     return "\n\n".join(prose), meanings
 
 
-def _meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+def _find_meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
     """Yield each name with its meaning."""
     _, *pieces = start.split(text)
     for names, meaning in zip(pieces[::2], pieces[1::2], strict=True):
@@ -111,8 +112,11 @@ def _meanings(start: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
             yield name, " ".join(meaning.split()).rstrip(".;")
 
 
-def _with_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
-    """Return the prose before the first meaning, and the sentences on exceptions after the last."""
+def _find_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
+    """Return the prose before the first meaning, and the sentences on exceptions after the last meaning.
+
+    start: pattern of the start of a meaning.
+    """
     first = start.search(text)
     assert first is not None
     last = list(start.finditer(text))[-1].end()
@@ -120,7 +124,7 @@ def _with_ends(start: re.Pattern[str], text: str) -> tuple[str, str]:
     return text[: first.start()], text[last + after.start() :] if after else ""
 
 
-def _type(annotation: Any) -> str:
+def _format_type(annotation: Any) -> str:
     """Return an annotation without the names of modules."""
     if annotation is inspect.Parameter.empty:
         return "Any"
@@ -129,7 +133,7 @@ def _type(annotation: Any) -> str:
     return re.sub(r"\bAnyPaths?\b", lambda alias: ALIASES[alias[0]], shown)
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     """Return a text for a cell of a table, with what Markdown would take for mark-up shown as it is."""
     shown = html.escape(text, quote=False).replace("``", "`")
     return re.sub(r"([|*\[\]])", r"\\\1", shown)

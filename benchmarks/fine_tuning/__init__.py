@@ -1,1 +1,3 @@
-"""Fine-tuning of a real encoder beside transformers' ``Trainer``: accuracy after training, time of a step."""
+"""Fine-tuning of a public encoder by this trainer and by transformers' ``Trainer``: accuracy and time per
+step.
+"""

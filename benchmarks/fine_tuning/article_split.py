@@ -1,4 +1,4 @@
-"""A file of SQuAD cut in two, so that no article is in both parts."""
+"""Split of a SQuAD file into two, such that no article is in both."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,10 @@ Articles = list[dict[str, Any]]
 
 
 def split_articles(articles: Articles, wanted: int) -> tuple[Articles, Articles]:
-    """Two lists of whole articles: the first that have at most ``wanted`` questions together, and the others.
+    """Divide the articles into two lists, each in the file's order.
 
-    In their order; an article that is too large for what is wanted yet goes to the second list.
+    The first list gets articles as long as they have at most ``wanted`` questions in total. An article that
+    would exceed this number goes to the second list.
     """
     first, second, questions = [], [], 0
     for article in articles:
@@ -22,7 +23,7 @@ def split_articles(articles: Articles, wanted: int) -> tuple[Articles, Articles]
 
 
 def write_split(source: Path, wanted: int, directory: Path) -> tuple[Path, Path]:
-    """Write both parts of a file into the directory, as SQuAD's programs name them. Returns their paths."""
+    """Write both parts of a SQuAD file into the directory, under SQuAD's usual names. Return their paths."""
     value = json.loads(source.read_text(encoding="utf-8"))
     paths = directory / "train-v1.1.json", directory / "dev-v1.1.json"
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""One run of the peer: transformers' model and Trainer on the same weights, files and settings.
+"""One fine-tuning run with transformers' model and Trainer, with the benchmark's weights, files and settings.
 
 ``python -m benchmarks.fine_tuning.peer TASK --weights DIR --train-file FILE --eval-file FILE --seed N
---output-dir DIR`` writes the predictions of the evaluated file as our command names them. Batches are padded
-to their longest example, which changes the time and not the result.
+--output-dir DIR`` writes predictions for the evaluation file, under the file name that this project's command
+uses. Batches are padded to their longest example. This changes the time but not the result.
 """
 
 import argparse
@@ -14,17 +14,17 @@ from typing import Any
 import torch
 import transformers
 
-from benchmarks.fine_tuning.peer_answers import answer_texts, squad_features
+from benchmarks.fine_tuning.peer_answers import find_answer_texts, read_squad_features
 from benchmarks.fine_tuning.task import TASKS, BenchmarkTask, TaskData
 from trainer.tasks.classification.presets import TASKS as TABLES
 from trainer.tasks.classification.reading import convert_labels, read_pairs
 from trainer.tasks.data_file import read_file
 
-EVALUATED = 32  # examples of a batch
+EVALUATED = 32  # examples per batch when evaluating
 
 
-def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
-    """Features of a table of pairs with their labels, not padded."""
+def read_pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[str, Any]]:
+    """Return the features of a table of sentence pairs, with labels and without padding."""
     table = TABLES[task.name]
     pairs = read_pairs(read_file(str(path)), table).pairs
     firsts, seconds = [pair.first for pair in pairs], [str(pair.second) for pair in pairs]
@@ -36,7 +36,7 @@ def pair_features(path: Path, tokenizer: Any, task: BenchmarkTask) -> list[dict[
 
 
 def make_model(task: BenchmarkTask, weights: Path, seed: int) -> transformers.PreTrainedModel:
-    """The encoder with a new head from the seed."""
+    """Return the encoder with a new head, whose initial weights come from the seed."""
     transformers.set_seed(seed)
     if task.is_squad:
         return transformers.BertForQuestionAnswering.from_pretrained(weights, dtype=torch.float32)
@@ -55,7 +55,10 @@ def make_trainer(
     shuffled: bool = True,
     callbacks: Sequence[transformers.TrainerCallback] = (),
 ) -> transformers.Trainer:
-    """transformers' Trainer with the task's settings, on one processor. padded: to the longest length."""
+    """Return transformers' Trainer with the task's settings, on one processor.
+
+    padded: pad all batches to the greatest length, not to their longest example.
+    """
     arguments = transformers.TrainingArguments(
         output_dir=str(output_dir),
         seed=seed,
@@ -63,7 +66,7 @@ def make_trainer(
         per_device_train_batch_size=task.batch_size,
         per_device_eval_batch_size=EVALUATED,
         learning_rate=task.rate,
-        warmup_steps=task.warmup,  # below 1: a share of all steps
+        warmup_steps=task.warmup,  # a value below 1 means a share of all steps
         lr_scheduler_type="linear",
         weight_decay=0.0,
         max_grad_norm=1.0,
@@ -83,21 +86,21 @@ def make_trainer(
 
 
 def fine_tune(task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> None:
-    """Train, predict, and write the predictions."""
+    """Train a model, predict the evaluation file, and write the predictions."""
     output_dir.mkdir(parents=True, exist_ok=True)
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     model = make_model(task, data.weights, seed)
     if task.is_squad:
-        features, _ = squad_features(data.train, tokenizer, task)
-        evaluated, spans = squad_features(data.evaluation, tokenizer, task)
+        features, _ = read_squad_features(data.train, tokenizer, task)
+        evaluated, spans = read_squad_features(data.evaluation, tokenizer, task)
     else:
-        features = pair_features(data.train, tokenizer, task)
-        evaluated = pair_features(data.evaluation, tokenizer, task)
+        features = read_pair_features(data.train, tokenizer, task)
+        evaluated = read_pair_features(data.evaluation, tokenizer, task)
     trainer = make_trainer(task, model, tokenizer, features, output_dir, seed=seed)
     trainer.train()
     logits = trainer.predict(evaluated).predictions
     if task.is_squad:
-        texts = answer_texts(data.evaluation, spans, *logits[:2])
+        texts = find_answer_texts(data.evaluation, spans, *logits[:2])
         (output_dir / "predictions.json").write_text(json.dumps(texts), encoding="utf-8")
     else:
         labels = "".join(f"{number}\n" for number in logits.argmax(1).tolist())
@@ -105,6 +108,7 @@ def fine_tune(task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) 
 
 
 def main() -> None:
+    """Make the run that the command line describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=TASKS)
     for name in ("--weights", "--train-file", "--eval-file", "--output-dir"):

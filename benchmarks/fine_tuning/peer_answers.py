@@ -1,4 +1,4 @@
-"""SQuAD as transformers' run_qa.py does it: features by a fast tokeniser's offsets, answers by the logits."""
+"""SQuAD as in transformers' run_qa.py: features from a fast tokenizer's offsets, answers from the logits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,31 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fine_tuning.task import MAX_ANSWER_TOKENS, N_BEST, BenchmarkTask
-from benchmarks.squad_features import answer_positions, read_entries
+from benchmarks.squad_features import find_answer_positions, read_entries
 from bertdata.examples.columns import Array
 
 Offsets = Sequence[tuple[int, int] | None]
-"""Of each token its characters in the context, first and last + 1; None for a token of something else."""
+"""For each token, its first character in the context and the character after its last. None for tokens
+outside the context.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerSpan:
-    """What an answer is made from: its question's number, and the offsets of the feature's tokens."""
+    """What the answer of a feature is made from: the question's number, and the offsets of the feature's
+    tokens.
+    """
 
     question: int
     offsets: Offsets
 
 
-def squad_features(
+def read_squad_features(
     path: Path, tokenizer: Any, task: BenchmarkTask
 ) -> tuple[list[dict[str, Any]], list[PeerSpan]]:
-    """Features with their answers' positions, not padded, and what their predictions need."""
+    """Return the features of a SQuAD file, with the answers' positions and without padding, and a span for
+    each.
+    """
     entries = read_entries(path)
     found = tokenizer(
         [entry.question for entry in entries],
@@ -40,7 +46,7 @@ def squad_features(
     features, spans = [], []
     for number, question in enumerate(found["overflow_to_sample_mapping"]):
         offsets, segments = found["offset_mapping"][number], found.sequence_ids(number)
-        start, end = answer_positions(offsets, segments, *entries[question].answer)
+        start, end = find_answer_positions(offsets, segments, *entries[question].answer)
         feature = {name: found[name][number] for name in ("input_ids", "token_type_ids", "attention_mask")}
         features.append({**feature, "start_positions": start, "end_positions": end})
         of_context = [pair if part == 1 else None for pair, part in zip(offsets, segments, strict=True)]
@@ -48,12 +54,15 @@ def squad_features(
     return features, spans
 
 
-def answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Array) -> dict[str, str]:
-    """The best answer to each question of the file, by its id. logits: (features, S)."""
+def find_answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Array) -> dict[str, str]:
+    """Return the best answer to each question of the file, by the question's id.
+
+    starts, ends: logits of shape (features, S).
+    """
     entries = read_entries(path)
     best: dict[int, tuple[float, str]] = {}
     for span, start_logits, end_logits in zip(spans, starts, ends, strict=True):
-        found = best_answer(span.offsets, start_logits, end_logits)
+        found = find_best_answer(span.offsets, start_logits, end_logits)
         if found is not None:
             score, (first, last) = found
             candidate = (score, entries[span.question].context[first:last])
@@ -61,8 +70,11 @@ def answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends: Arr
     return {entry.id: best.get(number, (0.0, ""))[1] for number, entry in enumerate(entries)}
 
 
-def best_answer(offsets: Offsets, starts: Array, ends: Array) -> tuple[float, tuple[int, int]] | None:
-    """Score and characters of the best answer among the best starts and ends, or None where none is valid."""
+def find_best_answer(offsets: Offsets, starts: Array, ends: Array) -> tuple[float, tuple[int, int]] | None:
+    """Return the score and the character range of the best valid answer among the N_BEST starts and ends.
+
+    None if no combination of a start and an end is valid.
+    """
     best: tuple[float, tuple[int, int]] | None = None
     last_places = np.argsort(-ends, kind="stable")[:N_BEST].tolist()
     for start in np.argsort(-starts, kind="stable")[:N_BEST].tolist():

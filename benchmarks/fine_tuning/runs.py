@@ -1,4 +1,6 @@
-"""Whole runs of both programs, scored alike. A finished one is kept, so that a benchmark can be continued."""
+"""Whole fine-tuning runs of both programs, with the same scoring. Finished runs are kept, so a benchmark can
+continue.
+"""
 
 import json
 import os
@@ -18,15 +20,17 @@ PROGRAMS = (OURS, PEER)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """Points of the task's metric on the evaluated file, with CPU and wall seconds of the whole command."""
+    """Result of a run: the task's metric in points on the evaluation file, and the command's CPU and wall
+    seconds.
+    """
 
     points: float
     cpu: float
     wall: float
 
 
-def command_of(program: str, task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> list[str]:
-    """The command that trains and predicts."""
+def make_command(program: str, task: BenchmarkTask, data: TaskData, seed: int, output_dir: Path) -> list[str]:
+    """Return the command that trains and predicts with this program."""
     files = ["--train-file", str(data.train), "--eval-file", str(data.evaluation)]
     files += ["--output-dir", str(output_dir), "--seed", str(seed)]
     if program == PEER:
@@ -44,8 +48,8 @@ def command_of(program: str, task: BenchmarkTask, data: TaskData, seed: int, out
     ]
 
 
-def score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
-    """Points of the predictions in the directory, by the task's official metrics."""
+def compute_score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
+    """Return the points of the predictions in the directory, by the task's official metrics."""
     predictions = output_dir / f"predictions.{'json' if task.is_squad else 'tsv'}"
     files = [str(data.evaluation), str(predictions), "--json"]
     command = [sys.executable, "-m", "trainer", "score", "--task", task.name, *files]
@@ -54,8 +58,8 @@ def score(task: BenchmarkTask, data: TaskData, output_dir: Path) -> float:
     return task.points * metric
 
 
-def run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Path) -> Result:
-    """The result of a run, made now or found in the place with the same settings."""
+def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Path) -> Result:
+    """Return the result of a run. A result that ``place`` has for the same settings is reused."""
     settings = {**task.as_json(), "threads": os.environ["OMP_NUM_THREADS"]}
     output_dir = place / f"{task.name}-{program}-{seed}"
     kept = output_dir.with_suffix(".json")
@@ -64,20 +68,20 @@ def run(program: str, task: BenchmarkTask, data: TaskData, seed: int, place: Pat
         if value["settings"] == settings:
             return Result(**value["result"])
     shutil.rmtree(output_dir, ignore_errors=True)
-    cost = measure.command(*command_of(program, task, data, seed, output_dir))
-    result = Result(points=score(task, data, output_dir), cpu=cost.cpu, wall=cost.wall)
+    cost = measure.measure_command(*make_command(program, task, data, seed, output_dir))
+    result = Result(points=compute_score(task, data, output_dir), cpu=cost.cpu, wall=cost.wall)
     kept.write_text(json.dumps({"settings": settings, "result": asdict(result)}), encoding="utf-8")
     shutil.rmtree(output_dir)
     return result
 
 
-def compare(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
-    """Make the runs of all seeds, the programs in turn, and print their table."""
+def compare_runs(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
+    """Make the runs of all seeds, alternating between the programs, and print a table."""
     place.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Result]] = {program: [] for program in PROGRAMS}
     for seed in seeds:
         for program in PROGRAMS:
-            found[program].append(run(program, task, data, seed, place))
+            found[program].append(find_or_make_run(program, task, data, seed, place))
             one = found[program][-1]
             print(
                 f"  {task.name}, seed {seed}, {program}: {task.metric} {one.points:.2f}, "

@@ -1,4 +1,4 @@
-"""Time of a step of fine-tuning, ours beside that of transformers' Trainer, on the same examples."""
+"""Time of a fine-tuning step of this trainer and of transformers' Trainer, on the same examples."""
 
 import statistics
 import tempfile
@@ -31,7 +31,7 @@ from trainer.tasks.task_files import make_features
 
 STEPS = 20
 WARM = 2
-"""Steps at the beginning that are not counted."""
+"""Number of first steps that are not counted."""
 
 Step = Callable[[Batch], object]
 
@@ -44,39 +44,43 @@ class Seconds:
     cpu: list[float] = field(default_factory=list)
 
     def add(self, since: tuple[float, float]) -> None:
-        wall, cpu = clocks()
+        """Add a step that began at these clock readings."""
+        wall, cpu = read_clocks()
         self.wall.append(wall - since[0])
         self.cpu.append(cpu - since[1])
 
     def medians(self) -> tuple[float, float]:
+        """Return the medians of the wall and of the CPU seconds."""
         return statistics.median(self.wall[WARM:]), statistics.median(self.cpu[WARM:])
 
 
-def clocks() -> tuple[float, float]:
-    """Wall and CPU seconds since some point."""
+def read_clocks() -> tuple[float, float]:
+    """Return the wall clock and the CPU clock of this process, in seconds."""
     return time.perf_counter(), time.process_time()
 
 
 class InTurns(transformers.TrainerCallback):
-    """Our step before each of the peer's, both timed."""
+    """Callback of transformers' Trainer that makes a step of this trainer before each of its steps, and times
+    both.
+    """
 
     def __init__(self, step: Step, batches: Sequence[Batch]) -> None:
         self.ours, self.peer = Seconds(), Seconds()
         self._step, self._batches = step, iter(batches)
-        self._since = clocks()
+        self._since = read_clocks()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        since = clocks()
+        since = read_clocks()
         self._step(next(self._batches))
         self.ours.add(since)
-        self._since = clocks()
+        self._since = read_clocks()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         self.peer.add(self._since)
 
 
-def ends_updates(config: Config, data: TaskData) -> Step:
-    """An update of our trainer, from the weights."""
+def make_our_step(config: Config, data: TaskData) -> Step:
+    """Return a function that makes an update with this trainer, starting from the encoder's weights."""
     begun = runtime.open_runtime(config)
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
     fresh = make_initial_state(config, shape, "", "")
@@ -85,8 +89,8 @@ def ends_updates(config: Config, data: TaskData) -> Step:
     return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 
-def own_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
-    """Our configuration of the task's settings."""
+def make_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
+    """Return this trainer's configuration with the task's settings."""
     return Config.of(
         task=task.name,
         max_seq_length=task.length,
@@ -100,8 +104,8 @@ def own_config(task: BenchmarkTask, data: TaskData, place: str) -> Config:
     )
 
 
-def peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
-    """The examples of the batches as the peer takes them, not padded."""
+def make_peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
+    """Return the examples of the batches as transformers' features, without padding."""
     features = []
     for batch in batches:
         for row, length in enumerate(batch.attention_mask.sum(1).tolist()):
@@ -115,11 +119,14 @@ def peer_features(batches: Sequence[RowBatch]) -> list[dict[str, Any]]:
 
 
 LABELS = {"label_ids": "labels", "answer_starts": "start_positions", "answer_ends": "end_positions"}
-"""The peer's names of our targets."""
+"""transformers' name for each of this trainer's labels."""
 
 
-def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
-    """The first batches of the order: the same examples as rows and flat."""
+def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any]:
+    """Return the first batches of the training order.
+
+    rows: padded rows instead of flat batches. Both have the same examples.
+    """
     size = task.batch_size
     form = RowForm() if rows else make_form(Rows(dataset), batch_size=size)
     loader = Loader(Rows(dataset), form=form, batch_size=size)
@@ -128,16 +135,22 @@ def load(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> list[Any
     return found
 
 
-def compare(task: BenchmarkTask, data: TaskData) -> None:
-    """Print the medians of both programs' steps. The peer runs with both ways of padding."""
+def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
+    """Print the median times of both programs.
+
+    transformers' Trainer is measured with both ways of padding.
+    """
     tokenizer = transformers.AutoTokenizer.from_pretrained(data.weights)
     with tempfile.TemporaryDirectory() as place:
-        config = own_config(task, data, place)
+        config = make_config(task, data, place)
         made = make_features(config, str(data.train), training=True, labelled=True, tell=lambda line: None)
         dataset = open_dataset(made.directory)
-        batches, features = load(dataset, task, rows=False), peer_features(load(dataset, task, rows=True))
+        batches, features = (
+            load_batches(dataset, task, rows=False),
+            make_peer_features(load_batches(dataset, task, rows=True)),
+        )
         for padded in (True, False):
-            turns = InTurns(ends_updates(config, data), batches)
+            turns = InTurns(make_our_step(config, data), batches)
             trainer = make_trainer(
                 *(task, make_model(task, data.weights, 1), tokenizer, features, Path(place)),
                 padded=padded,
@@ -146,11 +159,11 @@ def compare(task: BenchmarkTask, data: TaskData) -> None:
             )
             trainer.args.num_train_epochs = 1
             trainer.train()
-            report(task, turns, "to the longest length" if padded else "to the longest of a batch")
+            print_medians(task, turns, "to the longest length" if padded else "to the longest of a batch")
 
 
-def report(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
-    """Print the medians."""
+def print_medians(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
+    """Print the median times of a comparison. padding: how transformers' batches are padded."""
     (wall, cpu), (peer_wall, peer_cpu) = turns.ours.medians(), turns.peer.medians()
     print(f"{task.name}, a step of {task.batch_size} examples at {task.length}, medians of {STEPS}: "
           f"ours {wall:.3f} s, {cpu:.3f} CPU s; transformers, padded {padding}: {peer_wall:.3f} s, "

@@ -1,4 +1,4 @@
-"""The two tasks of the benchmark, with the settings that both programs get."""
+"""The two tasks of the fine-tuning benchmark, with the settings for both programs."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,11 +10,12 @@ N_BEST, MAX_ANSWER_TOKENS = 20, 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkTask:
-    """A task: its name in our command, the metric to compare, the settings.
+    """A task: its name in this project's command, the metric to compare, and the settings.
 
-    AdamW with PyTorch's constants and without decay, linear warm-up and decay, gradients clipped at 1.0.
-    metric: its name and the factor to points. bar: points below the peer that are accepted. warmup: a share
-    of all steps. stride: of SQuAD, the tokens from span to span.
+    All tasks use AdamW with PyTorch's constants and no weight decay, linear warm-up and decay, and gradients
+    clipped at norm 1.0. metric: the metric's name, and the factor that turns it into points. bar: accepted
+    number of points below transformers. warmup: share of all steps. stride: for SQuAD, number of tokens from
+    one span to the next.
     """
 
     name: str
@@ -30,6 +31,7 @@ class BenchmarkTask:
 
     @property
     def is_squad(self) -> bool:
+        """True for SQuAD, False for sentence pairs."""
         return self.name == "squad"
 
     def as_json(self) -> dict[str, Any]:
@@ -38,7 +40,7 @@ class BenchmarkTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskData:
-    """The encoder's directory in Hugging Face's form, and the files to train on and to evaluate."""
+    """The encoder's directory in Hugging Face's format, and the files for training and evaluation."""
 
     weights: Path
     train: Path

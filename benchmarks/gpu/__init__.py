@@ -1,1 +1,1 @@
-"""Stages that prove the trainer on a GPU and measure it: ``make gpu``, or ``python -m benchmarks.gpu``."""
+"""Stages of tests and measurements of the trainer on a GPU: ``make gpu``, or ``python -m benchmarks.gpu``."""

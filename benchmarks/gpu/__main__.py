@@ -1,7 +1,7 @@
-"""Prove the trainer on a GPU and measure it: ``python -m benchmarks.gpu [STAGE ...]``.
+"""Test and measure the trainer on a GPU: ``python -m benchmarks.gpu [STAGE ...]``.
 
-Each figure is a line of JSON in FOLDER/figures.jsonl as soon as it is known; FOLDER/logs holds the whole
-output of each step. docs/devices.md describes the stages.
+Each figure becomes a line of JSON in FOLDER/figures.jsonl as soon as it is known. FOLDER/logs has the output
+of each step. docs/devices.md describes the stages.
 """
 
 import argparse
@@ -14,15 +14,17 @@ from pathlib import Path
 from benchmarks.corpus import ROOT
 from benchmarks.gpu.figures import file_size, read_figures
 from benchmarks.gpu.runner import end_with_children, run_stage
-from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, step_names
+from benchmarks.gpu.stages import STAGES, USUAL, StageSettings, find_stage, list_step_names
 from benchmarks.gpu.summary import summarise
 
 CONTEXT_SECONDS = 120.0
-"""The limit for finding the device."""
+"""Time limit for finding the device."""
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the stages. Exit status: 0 each step was done, 1 one failed, 2 wrong usage or no such device."""
+    """Run the stages. Return 0 if every step succeeded, 1 if one failed, 2 for wrong usage or a missing
+    device.
+    """
     given = _parser().parse_args(words)
     names = given.stages or list(USUAL)
     folder = Path(given.output).resolve()
@@ -52,11 +54,11 @@ def main(words: list[str] | None = None) -> int:
 
 
 def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str | None:
-    """The fault of the command's names, or None."""
+    """Return what is wrong with the stages and steps that the command line names, or None."""
     for name in stages:
         if name not in STAGES:
             return f"there is no stage {name!r}; the stages are {', '.join(STAGES)}"
-    known = [step for name in stages for step in step_names(name, plan)]
+    known = [step for name in stages for step in list_step_names(name, plan)]
     for name in only:
         if name not in known:
             return f"--only: {', '.join(stages)} has no step {name!r}; the steps are {'; '.join(known)}"
@@ -64,7 +66,10 @@ def find_fault(stages: list[str], only: list[str], plan: StageSettings) -> str |
 
 
 def find_context(device: str) -> dict[str, str] | str:
-    """The device and torch's version, or an error's text. Found in another process, which may hang."""
+    """Return the device's name and torch's version, or the text of an error.
+
+    This is done in another process, which may hang.
+    """
     command = [sys.executable, "-m", "benchmarks.gpu.context", device]
     try:
         done = subprocess.run(
@@ -79,6 +84,7 @@ def find_context(device: str) -> dict[str, str] | str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument(
         "stages", nargs="*", metavar="STAGE", help=f"{', '.join(STAGES)}; default: all but options"

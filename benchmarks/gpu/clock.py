@@ -1,4 +1,4 @@
-"""Clocks that wait for the GPU, and its peak memory."""
+"""Timing of work on the GPU, which runs asynchronously, and its peak memory."""
 
 import time
 from collections.abc import Callable
@@ -8,36 +8,39 @@ import torch
 from benchmarks.gpu.figures import NOT_HERE, Figures
 
 
-def wait(device: str) -> None:
-    """Wait until the GPU has done all that it was given."""
+def wait_for_device(device: str) -> None:
+    """Wait until the GPU has finished all work that was started on it."""
     if device == "cuda":
         torch.cuda.synchronize()
 
 
-def seconds_of(function: Callable[[], object], device: str) -> float:
-    """Seconds of one call, with what it starts on the GPU."""
-    wait(device)
+def time_call(function: Callable[[], object], device: str) -> float:
+    """Return the seconds of a call, including the work that it starts on the GPU."""
+    wait_for_device(device)
     start = time.perf_counter()
     function()
-    wait(device)
+    wait_for_device(device)
     return time.perf_counter() - start
 
 
-def seconds_each(function: Callable[[], object], device: str, seconds: float) -> float:
-    """Seconds of a call on average, over about so many seconds of calls. The first three do not count."""
+def time_repeated_calls(function: Callable[[], object], device: str, seconds: float) -> float:
+    """Return the mean seconds of a call, from calls repeated for about ``seconds`` seconds.
+
+    The first three calls do not count.
+    """
     for _ in range(3):
-        once = seconds_of(function, device)
+        once = time_call(function, device)
     count = max(3, round(seconds / max(once, 1e-6)))
 
     def repeat() -> None:
         for _ in range(count):
             function()
 
-    return seconds_of(repeat, device) / count
+    return time_call(repeat, device) / count
 
 
 def add_peak_memory(figures: Figures, device: str) -> None:
-    """Write the most memory that PyTorch has used on the GPU."""
+    """Write the largest amount of memory that PyTorch has used on the GPU to the figures file."""
     if device == "cuda":
         figures.add("peak memory", torch.cuda.max_memory_allocated() / 2**30, "GiB")
     else:

@@ -1,9 +1,9 @@
-"""The trainer's ``--compile-only`` with a preset: its time and memory."""
+"""Time and memory of the trainer's ``--compile-only`` with a preset."""
 
-from benchmarks.gpu.clock import add_peak_memory, seconds_of
+from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.gpu.updates import phase_data
+from benchmarks.gpu.updates import make_phase_data
 from trainer.checkpoints.checkpoint import make_initial_state
 from trainer.data.rows import find_rows
 from trainer.run.compiling import compile_shapes
@@ -13,12 +13,12 @@ from trainer.run.training_state import Training
 
 
 def compile_only(figures: Figures, sizes: Sizes, phase: str) -> None:
-    """Seconds and peak memory, on data of the phase's fill."""
+    """Measure seconds and peak memory, on data with the phase's share of padding."""
     config = sizes.config(phase, compile_only=True)
-    data = phase_data(config, sizes.phases[phase].fill)
+    data = make_phase_data(config, sizes.phases[phase].fill)
     runtime, shape = open_runtime(config), find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, data.digest))
     planned = PlannedUpdates(runtime, find_rows(config, data))
-    seconds = seconds_of(lambda: compile_shapes(training, planned), sizes.device)
+    seconds = time_call(lambda: compile_shapes(training, planned), sizes.device)
     figures.add("compile-only", seconds, "s")
     add_peak_memory(figures, sizes.device)

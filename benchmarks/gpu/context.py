@@ -1,4 +1,4 @@
-"""The device by name and torch's version, as JSON: ``python -m benchmarks.gpu.context DEVICE``."""
+"""Print the device's name and torch's version as JSON: ``python -m benchmarks.gpu.context DEVICE``."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from bertdata.errors import BertDataError
 
 
 def main(device: str) -> int:
-    """Print both. The exit status is 2 where the device is not there."""
+    """Print both. Return 0, or 2 if the device does not exist."""
     try:
         import torch
 

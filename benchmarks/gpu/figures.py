@@ -1,4 +1,4 @@
-"""The figures file: lines of JSON, each written out as soon as its value is known."""
+"""The figures file: a line of JSON for each figure, written as soon as its value is known."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from typing import Any
 NAME = "figures.jsonl"
 
 NOT_HERE = "not on a processor"
-"""Why a figure of a GPU is absent in a rehearsal."""
+"""Reason why a GPU's figure is absent in a rehearsal (a run with small sizes on a processor)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Writer of one step's lines. Each has stage, step and context.
+    """Writer of the lines of one step. Each line has the keys stage, step and context.
 
-    folder: the output folder, which holds the file. context: description of the device, and torch's version.
+    folder: the output folder, which has the file. context: name of the device, and torch's version.
     """
 
     folder: Path
@@ -25,28 +25,30 @@ class Figures:
     context: dict[str, str]
 
     def add(self, name: str, value: float, unit: str, **details: Any) -> None:
-        """Write one figure. details: more keys of its line."""
+        """Write a figure. details: additional keys of the line."""
         self._write({"name": name, "value": value, "unit": unit, **details})
 
     def absent(self, name: str, reason: str) -> None:
-        """Write that there is no figure of this name, and why."""
+        """Write that the figure with this name could not be measured, and why."""
         self._write({"name": name, "absent": reason})
 
     def ended(self, status: str, seconds: float, **details: Any) -> None:
-        """Write the end of the step: "done", "failed", "timed out" or "left out"."""
+        """Write how the step ended: "done", "failed", "timed out" or "left out"."""
         self._write({"status": status, "seconds": round(seconds, 1), **details})
 
     def _write(self, line: dict[str, Any]) -> None:
         about = {"stage": self.stage, "step": self.step}
         text = json.dumps({**about, **line, "context": self.context}) + "\n"
-        with open(self.folder / NAME, "a", encoding="utf-8") as file:  # several steps may write at a time
+        with open(
+            self.folder / NAME, "a", encoding="utf-8"
+        ) as file:  # append, because several steps may write at the same time
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
 
 def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
-    """The lines from that byte of the file on, or none where it is missing."""
+    """Return the lines of the figures file from byte ``start`` on. Empty if there is no file."""
     try:
         with open(folder / NAME, "rb") as file:
             file.seek(start)
@@ -56,13 +58,13 @@ def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
 
 
 def file_size(folder: Path) -> int:
-    """Bytes of the figures file, or 0 where it is missing."""
+    """Return the size of the figures file in bytes, or 0 if it does not exist."""
     path = folder / NAME
     return path.stat().st_size if path.exists() else 0
 
 
 def find_value(folder: Path, step: str, name: str) -> float | None:
-    """The newest value of a figure, or None."""
+    """Return the newest value of a step's figure, or None."""
     found = [
         float(line["value"])
         for line in read_figures(folder)

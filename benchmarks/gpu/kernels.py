@@ -1,4 +1,4 @@
-"""CUDA kernels of a profile by kind, told by their names."""
+"""Types of the CUDA kernels in a profile, recognised by the kernels' names."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ COPIES, ELEMENTWISE, OTHER = "copies", "elementwise and Triton", "other"
 KINDS = (PRODUCTS, ATTENTION, OPTIMISER, COPIES, ELEMENTWISE, OTHER)
 
 _PATTERNS = (
-    # Triton's kernels bear the names of all operations that are fused in them, so their prefix decides.
+    # The name of a Triton kernel lists all operations that are fused in it, so only its prefix decides.
     (r"^triton_tem", PRODUCTS),
     (r"^triton_for", OPTIMISER),  # kernels over lists of tensors
     (r"^triton_", ELEMENTWISE),
@@ -19,18 +19,21 @@ _PATTERNS = (
     (r"elementwise|layer_?norm|reduce_kernel|softmax|dropout|embedding|grad_weight", ELEMENTWISE),
     (r"index|gather|scatter|fill|loss|gelu|sort|scan", ELEMENTWISE),
 )
-"""Patterns in lower-case names; the first that is found tells the kind."""
+"""Pairs of a pattern for lower-case kernel names and the type. The first pattern that matches decides."""
 
 
-def kind_of(kernel: str) -> str:
-    """The kind of the kernel of that name."""
+def classify_kernel(kernel: str) -> str:
+    """Return the type of the kernel with this name."""
     name = kernel.lower()
     return next((kind for pattern, kind in _PATTERNS if re.search(pattern, name)), OTHER)
 
 
-def times_by_kind(kernels: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The sum of the times of (name, time) by kind, all kinds in a fixed order."""
+def sum_times_by_type(kernels: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return the sum of the kernels' times for every type, in a fixed order.
+
+    kernels: pairs of name and time.
+    """
     sums = dict.fromkeys(KINDS, 0.0)
     for name, time in kernels:
-        sums[kind_of(name)] += time
+        sums[classify_kernel(name)] += time
     return sums

@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
-from benchmarks.gpu.clock import seconds_each, seconds_of
+from benchmarks.gpu.clock import time_call, time_repeated_calls
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.gpu.updates import phase_data
+from benchmarks.gpu.updates import make_phase_data
 from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.run.runtime import find_model_config, make_model, open_runtime
@@ -16,10 +16,10 @@ from trainer.update.step import OptimiserStep
 
 
 def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
-    """Seconds of the first step, which compiles, and of the following ones."""
+    """Measure the seconds of the first step, which compiles, and of the following steps."""
     config = sizes.config(phase, compile=False)
     runtime = open_runtime(config)
-    model = make_model(runtime, find_model_config(config, phase_data(config, sizes.phases[phase].fill)))
+    model = make_model(runtime, find_model_config(config, make_phase_data(config, sizes.phases[phase].fill)))
     for weight in model.parameters():
         weight.grad = torch.randn_like(weight)
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
@@ -31,14 +31,14 @@ def optimiser(figures: Figures, sizes: Sizes, phase: str, fused: bool) -> None:
         made += 1
         step.take(gradients, 1e-4, made)
 
-    figures.add("first step", seconds_of(take, sizes.device), "s", weights=len(gradients))
+    figures.add("first step", time_call(take, sizes.device), "s", weights=len(gradients))
     figures.add(
-        "step", seconds_each(take, sizes.device, 2 * sizes.seconds) * 1e3, "ms", weights=len(gradients)
+        "step", time_repeated_calls(take, sizes.device, 2 * sizes.seconds) * 1e3, "ms", weights=len(gradients)
     )
 
 
 def make_end(config: Config, device: Device, model: nn.Module, fused: bool) -> OptimiserStep:
-    """The trainer's clipping and optimiser for the model's weights, fused or compiled."""
+    """Return the trainer's clipping and optimiser step for the model's weights, fused or compiled."""
     device.fused_step = fused
     step = make_optimiser_step(config, device, model.named_parameters())
     if not fused:

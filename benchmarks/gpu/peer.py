@@ -1,8 +1,9 @@
-"""The peer: transformers' BertForPreTraining or ModernBertForMaskedLM, compiled, on padded rows.
+"""Speed of transformers' BertForPreTraining and ModernBertForMaskedLM, compiled, on padded rows.
 
-It has the same examples, scaled-dot-product attention, bf16 autocast, dropout, and this trainer's clipping
-and fused optimiser. As published it computes the vocabulary's logits at every position; ``masked_only``
-computes them at masked positions, to show the rest of the difference.
+The model gets the same examples as this trainer's, with scaled-dot-product attention, bf16 autocast, dropout,
+and this trainer's clipping and fused optimiser. transformers computes the vocabulary's logits at every
+position. With ``masked_only`` they are computed at masked positions only, which shows how much of the
+difference is due to the logits.
 """
 
 import time
@@ -13,11 +14,11 @@ import transformers
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.gpu.clock import add_peak_memory, wait
+from benchmarks.gpu.clock import add_peak_memory, wait_for_device
 from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.optimiser import make_end
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw, phase_data, time_updates
+from benchmarks.gpu.updates import WARM_UP, TimedWork, add_speed, draw_updates, make_phase_data, time_updates
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.loader import Update
@@ -26,14 +27,17 @@ from trainer.run.runtime import find_model_config, open_runtime
 from trainer.update.worker import Runtime
 
 MOST_DIVISION = 8
-"""Micro-batches are made so many times smaller at most, until they fit into memory."""
+"""Largest number by which micro-batches are divided to fit into memory."""
 
 
 def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, divide: int = 1) -> None:
-    """Speed and memory of the peer's updates. divide: as in ``updates``, more where memory runs out."""
+    """Measure speed and memory of updates of transformers' model.
+
+    divide: number by which micro-batches are divided. It is increased if memory runs out.
+    """
     while True:
         try:
-            return measure(figures, sizes, phase, masked_only, divide)
+            return measure_peer(figures, sizes, phase, masked_only, divide)
         except torch.OutOfMemoryError:
             if divide == MOST_DIVISION:
                 raise
@@ -43,21 +47,21 @@ def peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool = False, 
         torch.cuda.reset_peak_memory_stats()
 
 
-def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
-    """Speed and memory with micro-batches that are so many times smaller."""
+def measure_peer(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divide: int) -> None:
+    """Measure speed and memory with micro-batches that are ``divide`` times smaller."""
     config = sizes.config(phase, rows=True)
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
-    data = phase_data(config, sizes.phases[phase].fill)
+    data = make_phase_data(config, sizes.phases[phase].fill)
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(runtime.config, data)
-    drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates)
-    make = Peer(runtime, peer_model(shape, masked_only), masked_only)
-    wait(sizes.device)
+    drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates)
+    make = Peer(runtime, make_peer_model(shape, masked_only), masked_only)
+    wait_for_device(sizes.device)
     start = time.perf_counter()
     make(Update(drawn[0].batches[:1], drawn[0].position))
-    wait(sizes.device)
+    wait_for_device(sizes.device)
     figures.add("first micro-batch of a shape", time.perf_counter() - start, "s", batch_size=size)
     timed = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
@@ -67,13 +71,13 @@ def measure(figures: Figures, sizes: Sizes, phase: str, masked_only: bool, divid
 
 
 class Peer:
-    """Updates of the peer's model."""
+    """Function object that makes updates of transformers' model."""
 
     def __init__(self, runtime: Runtime, model: nn.Module, masked_only: bool) -> None:
         self._device, self._config = runtime.device, runtime.config
         self._model = model.to(runtime.device.torch_device).train()
         has_pairs = isinstance(model, transformers.BertForPreTraining)
-        loss = masked_loss if masked_only and has_pairs else published_loss
+        loss = compute_masked_loss if masked_only and has_pairs else compute_published_loss
         self._loss: Callable[[nn.Module, RowBatch], Tensor] = torch.compile(loss, dynamic=False)
         self._step = make_end(self._config, self._device, self._model, fused=True)
         self._made = 0
@@ -91,8 +95,8 @@ class Peer:
             weight.grad = None
 
 
-def peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
-    """transformers' model of the shape. masked_only: only ModernBERT has a setting for it."""
+def make_peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
+    """Return transformers' model of this shape. masked_only: a setting that only ModernBERT has."""
     torch.manual_seed(1)
     if isinstance(shape, ModernBertConfig):
         config = transformers.ModernBertConfig(**shape.for_transformers(), sparse_prediction=masked_only)
@@ -103,14 +107,16 @@ def peer_model(shape: ModelConfig, masked_only: bool) -> nn.Module:
     return transformers.BertForPreTraining(transformers.BertConfig(**given, attn_implementation="sdpa"))
 
 
-def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
-    """The peer's own loss, with labels at every position."""
+def compute_published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
+    """Return the loss that transformers computes, with labels at every position."""
     size, length = batch.input_ids.shape
     labels = torch.full((size, length + 1), -100, device=batch.input_ids.device)
     unused = batch.masked_lm_weights == 0
-    places = batch.masked_lm_positions.long().masked_fill(unused, length)  # a column that is cut off
+    places = batch.masked_lm_positions.long().masked_fill(
+        unused, length
+    )  # unused slots go to an extra column, which is cut off
     labels = labels.scatter(1, places, batch.masked_lm_ids.long())[:, :length].contiguous()
-    given = inputs(batch)
+    given = make_inputs(batch)
     if batch.next_sentence_labels is None:
         del given["token_type_ids"]
     else:
@@ -119,9 +125,9 @@ def published_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     return loss
 
 
-def masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
-    """The same loss with the head on masked positions only."""
-    hidden, pooled = model.bert(**inputs(batch))[:2]
+def compute_masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
+    """Return the same loss, computed by applying the head to masked positions only."""
+    hidden, pooled = model.bert(**make_inputs(batch))[:2]
     places = batch.masked_lm_positions.long()[:, :, None].expand(-1, -1, hidden.shape[-1])
     words, pairs = model.cls(hidden.gather(1, places), pooled)
     losses = F.cross_entropy(
@@ -132,7 +138,7 @@ def masked_loss(model: nn.Module, batch: RowBatch) -> Tensor:
     return (losses * weights).sum() / weights.sum() + following
 
 
-def inputs(batch: RowBatch) -> dict[str, Tensor]:
-    """The model's inputs by transformers' names."""
+def make_inputs(batch: RowBatch) -> dict[str, Tensor]:
+    """Return the model's inputs under transformers' names."""
     names: Sequence[str] = ("input_ids", "token_type_ids", "attention_mask")
     return {name: getattr(batch, name).long() for name in names}

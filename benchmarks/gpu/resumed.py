@@ -1,4 +1,7 @@
-"""A preset on real shards, killed and resumed: its last tensors must be those of a run never stopped."""
+"""Test that a killed and resumed run ends with the same tensors as a run without interruption.
+
+The run is a preset's, on real shards.
+"""
 
 import os
 import shutil
@@ -13,7 +16,7 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 
 STEPS, EVERY = 40, 10
-"""Updates of a run, and those between two checkpoints."""
+"""Number of updates of a run, and of updates from one checkpoint to the next."""
 
 SMALL_MODEL = (
     "--hidden-size=128",
@@ -27,22 +30,25 @@ SMALL_MODEL = (
     "--global-batch-size=16",
 )
 WAIT_SECONDS = 200.0
-"""The longest wait for the checkpoint after which a run is killed."""
+"""Longest time to wait for the checkpoint after which a run is killed."""
 
 
 def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
-    """Seconds of three runs: never stopped, killed after the second checkpoint, resumed. Compares tensors."""
+    """Compare the last tensors of an uninterrupted run and of a resumed run, and write the runs' seconds.
+
+    There are three runs: uninterrupted, killed after the second checkpoint, and resumed from it.
+    """
     place = figures.folder / "killed"
     shutil.rmtree(place, ignore_errors=True)
     make_shards(place / "shards")
-    commands = {name: command(place, name, sizes.device) for name in ("whole", "killed")}
+    commands = {name: make_command(place, name, sizes.device) for name in ("whole", "killed")}
     start = time.perf_counter()
     subprocess.run(commands["whole"], check=True)
     figures.add("never stopped", time.perf_counter() - start, "s")
     reached = kill_after_checkpoint(commands["killed"], place / "killed", 2 * EVERY)
     figures.add("killed after update", reached, "updates")
     subprocess.run([*commands["killed"], "--resume"], check=True)
-    whole, resumed = (tensors(place / name, STEPS) for name in ("whole", "killed"))
+    whole, resumed = (read_tensors(place / name, STEPS) for name in ("whole", "killed"))
     different = sorted(name for name in whole if whole[name] != resumed.get(name))
     if different or whole.keys() != resumed.keys():
         raise SystemExit(f"the resumed run's tensors differ: {', '.join(different) or 'other files'}")
@@ -50,15 +56,15 @@ def killed_and_resumed(figures: Figures, sizes: Sizes) -> None:
 
 
 def make_shards(output: Path) -> None:
-    """Shards of the sample corpus."""
+    """Make shards of the sample corpus."""
     parts = sorted(map(str, (ROOT / "golden" / "corpus").glob("part-*")))
     words = ["create", *parts, f"--output={output}", f"--vocab={ROOT / 'golden' / 'vocab.txt'}"]
     sizes = ["--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=5", "--workers=1"]
     subprocess.run([sys.executable, "-m", "bertdata", *words, *sizes], check=True)
 
 
-def command(place: Path, name: str, device: str) -> list[str]:
-    """The preset's run with a small model on the shards."""
+def make_command(place: Path, name: str, device: str) -> list[str]:
+    """Return the command that trains the preset with a small model on the shards."""
     words = [
         "pretrain",
         "--config=bert_large_phase1_h100",
@@ -72,11 +78,14 @@ def command(place: Path, name: str, device: str) -> list[str]:
 
 
 def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
-    """Start the run and send SIGKILL to its group once that checkpoint is there. Returns its newest one."""
+    """Start the run and send SIGKILL to its process group when the checkpoint exists.
+
+    Return the number of its newest checkpoint. number: the update of the checkpoint to wait for.
+    """
     process = subprocess.Popen(words, start_new_session=True)
     try:
         deadline = time.monotonic() + WAIT_SECONDS
-        while number not in checkpoints(run):
+        while number not in list_checkpoints(run):
             if process.poll() is not None:
                 raise SystemExit(f"the run ended before it was killed, with exit status {process.returncode}")
             if time.monotonic() > deadline:
@@ -86,15 +95,15 @@ def kill_after_checkpoint(words: list[str], run: Path, number: int) -> int:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return max(checkpoints(run))
+    return max(list_checkpoints(run))
 
 
-def checkpoints(run: Path) -> list[int]:
-    """The updates of the run's checkpoints."""
+def list_checkpoints(run: Path) -> list[int]:
+    """Return the update numbers of the run's checkpoints."""
     return [int(path.name.rpartition("-")[2]) for path in run.glob("checkpoints/step-????????")]
 
 
-def tensors(run: Path, number: int) -> dict[str, bytes]:
-    """The bytes of a checkpoint's files of tensors."""
+def read_tensors(run: Path, number: int) -> dict[str, bytes]:
+    """Return the bytes of each tensor file of a checkpoint, by file name."""
     folder = run / "checkpoints" / f"step-{number:08d}"
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}

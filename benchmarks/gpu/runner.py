@@ -1,4 +1,4 @@
-"""Run the steps of a stage: each is a process with a time limit, and its output is kept as files."""
+"""Runner of a stage's steps. Each step is a process with a time limit, whose output is kept in files."""
 
 import os
 import re
@@ -14,21 +14,21 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.gpu.figures import Figures
-from benchmarks.processes import descendants
+from benchmarks.processes import list_descendants
 
 AT_ONCE = 4
-"""Processes of steps that run together."""
+"""Number of steps that may run at the same time."""
 
 TAIL_LINES = 6
-"""Lines of a failed step's error output that its figure line and the summary show."""
+"""Number of lines of a failed step's error output in its figure line and in the summary."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkStep:
-    """One process of a stage.
+    """A process of a stage.
 
-    seconds: its limit. needs: it is left out where the stage has less time left. together: it may run beside
-    its neighbours, because nothing is timed.
+    seconds: time limit. needs: the step is left out if the stage has fewer seconds left. together: nothing is
+    timed, so the step may run at the same time as its neighbours.
     """
 
     name: str
@@ -41,9 +41,9 @@ class BenchmarkStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkStage:
-    """Steps in their order, and the seconds that they have together.
+    """Steps in order, and the seconds for all of them together.
 
-    absent: (step, reason) of steps that this device cannot run.
+    absent: pairs of step and reason, for steps that this device cannot run.
     """
 
     name: str
@@ -53,11 +53,13 @@ class BenchmarkStage:
 
 
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
-"""The start of the line in which Python names an error; torch's compiler prints more after it."""
+"""Start of the line in which Python names an error. torch's compiler prints more lines after it."""
 
 
 def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> bool:
-    """Run all steps, whatever fails. False if one failed, ran too long, or was left out for want of time."""
+    """Run all steps, even if some fail. Return False if a step failed, took too long, or was left out for
+    lack of time.
+    """
     deadline = time.monotonic() + stage.seconds
 
     def run(step: BenchmarkStep) -> bool:
@@ -77,10 +79,10 @@ def run_stage(stage: BenchmarkStage, folder: Path, context: dict[str, str]) -> b
 
 
 def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
-    """Run the step, write its outcome and print it in one line. left: the seconds that the stage has."""
+    """Run a step, write its outcome, and print it in one line. left: seconds that the stage has left."""
     title = f"{figures.stage}: {step.name}"
     if left < step.needs:
-        _say(f"{title}: left out")
+        _print_line(f"{title}: left out")
         why = f"needs {step.needs:.0f} s, the stage has {max(left, 0):.0f} s left"
         figures.ended("left out", 0.0, error=why)
         return False
@@ -90,19 +92,19 @@ def run_step(step: BenchmarkStep, figures: Figures, left: float) -> bool:
     limit, start = min(step.seconds, left), time.monotonic()
     status, code = run_process(step, log, limit)
     seconds = time.monotonic() - start
-    _say(f"{title}: {status} in {seconds:.0f} s")
+    _print_line(f"{title}: {status} in {seconds:.0f} s")
     if status == "done":
         figures.ended(status, seconds, log=log.name)
         return True
     limits = f" (limit {limit:.0f} s)" if status == "timed out" else ""
-    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_tail(log)}{limits}")
+    figures.ended(status, seconds, log=log.name, exit_status=code, error=f"{_find_tail(log)}{limits}")
     return False
 
 
 def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]:
-    """Run the command with output in LOG.out and LOG.err. Returns its status in a word, and its exit status.
+    """Run a step's command, with its output in LOG.out and LOG.err.
 
-    At the limit it is killed with all its children.
+    Return how it ended, in a word, and its exit status. At the time limit it is killed with all its children.
     """
     with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
         process = subprocess.Popen(
@@ -123,10 +125,13 @@ def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]
 
 
 def end_with_children() -> None:
-    """Let SIGTERM, as timeout sends it, end the steps too: one left running would spoil later figures."""
+    """Make SIGTERM, which ``timeout`` sends, also end the running steps.
+
+    A step that stays would distort later measurements.
+    """
 
     def end(*_: object) -> None:
-        for child in list(descendants(os.getpid())):
+        for child in list(list_descendants(os.getpid())):
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         os._exit(128 + signal.SIGTERM)
@@ -135,8 +140,8 @@ def end_with_children() -> None:
 
 
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process, if it runs, with its group and with children that have groups of their own."""
-    children = list(descendants(process.pid))
+    """Kill a running process, its process group, and its children that have other process groups."""
+    children = list(list_descendants(process.pid))
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     for child in children:
@@ -145,8 +150,11 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _tail(log: Path) -> str:
-    """The last lines of the error output, after the one that names the error, else of the other output."""
+def _find_tail(log: Path) -> str:
+    """Return the last lines of the error output, from the line that names the error on.
+
+    If there is no error output, return the last lines of the standard output.
+    """
     for kind in ("err", "out"):
         text = Path(f"{log}.{kind}").read_text(encoding="utf-8", errors="replace")
         if lines := [line for line in text.splitlines() if line.strip()]:
@@ -155,5 +163,5 @@ def _tail(log: Path) -> str:
     return "no output"
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(f"benchmarks.gpu: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Sizes of what is measured: as the H100 presets train on a GPU, or tiny ones for a rehearsal."""
+"""Sizes of the measured work: those of the H100 presets on a GPU, or tiny ones for a rehearsal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +10,10 @@ from trainer.config.settings import Config
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """A shipped configuration with generated data.
+    """A configuration that comes with the trainer, with generated data.
 
-    fill: tokens of the data over those of full sequences. keys: in place of the configuration's. without:
-    keys of the configuration that generated data cannot serve.
+    fill: share of positions that hold a token. keys: replace keys of the configuration. without: keys of the
+    configuration that generated data do not support.
     """
 
     config: str
@@ -26,9 +26,10 @@ class Phase:
 class Sizes:
     """Sizes of all stages on one device.
 
-    updates: timed ones, of ``accumulation`` micro-batches. seconds: those for which one product or copy is
-    repeated. tokens, masks: of a micro-batch. products: inputs and outputs of a layer's matrix products.
-    head: of the vocabulary's. peak: the device's dense bf16 limit in TFLOP/s, where it is known.
+    updates: number of timed updates, each of ``accumulation`` micro-batches. seconds: time for which a
+    product or copy is repeated. tokens, masks: per micro-batch. products: inputs and outputs of a layer's
+    matrix products. head: inputs and outputs of the vocabulary's product. peak: the device's dense bf16 limit
+    in TFLOP/s, if known.
     """
 
     device: str
@@ -45,15 +46,15 @@ class Sizes:
     peak: float | None = None
 
     def config(self, phase: str, **more: Any) -> Config:
-        """The configuration of the phase on this device. Keys of ``more`` win."""
+        """Return the phase's configuration for this device. more: replace any other keys."""
         found = self.phases[phase]
         keys: dict[str, Any] = {"device": self.device, "generated_data": True, **found.keys, **more}
         given = make_config(["--config", found.config]).as_json()
         return Config.of(**{name: given[name] for name in given if name not in found.without} | keys)
 
 
-def modernbert(length: int, masks: int, batch_size: int, **keys: Any) -> Phase:
-    """ModernBERT base on full sequences, with as many masked tokens as its recipe draws."""
+def make_modernbert_phase(length: int, masks: int, batch_size: int, **keys: Any) -> Phase:
+    """Return ModernBERT base on sequences without padding, with as many masked tokens as its recipe draws."""
     sizes = {"max_seq_length": length, "max_predictions_per_seq": masks, "batch_size": batch_size}
     return Phase(
         config="modernbert_base",
@@ -68,8 +69,8 @@ FULL = Sizes(
     phases={
         "phase1": Phase(config="bert_large_phase1_h100", fill=0.9),
         "phase2": Phase(config="bert_large_phase2_h100", fill=0.5),
-        "modernbert 1024": modernbert(1024, 307, 32),
-        "modernbert 8192": modernbert(8192, 2457, 4),
+        "modernbert 1024": make_modernbert_phase(1024, 307, 32),
+        "modernbert 8192": make_modernbert_phase(8192, 2457, 4),
     },
     accumulation=8,
     updates=12,
@@ -82,7 +83,7 @@ FULL = Sizes(
     layers=24,
     peak=989.0,
 )
-"""BERT-Large on an H100; the limit is that of the SXM cards, of an H200 too."""
+"""BERT-Large on an H100. The peak is that of the SXM modules, and of the H200 too."""
 
 _TINY = {
     "hidden_size": 64,
@@ -95,7 +96,7 @@ _TINY = {
     "global_batch_size": 64,
     "max_seq_length": 32,
     "max_predictions_per_seq": 5,
-    "token_budget": 10_000,  # one shape to compile, the same in both phases
+    "token_budget": 10_000,  # the same in both phases, so only one shape is compiled
 }
 _TINY_MODERNBERT = {
     "hidden_size": 64,
@@ -110,8 +111,8 @@ SMALL = Sizes(
     phases={
         "phase1": Phase(config="bert_large_phase1_h100", fill=0.9, keys=_TINY),
         "phase2": Phase(config="bert_large_phase2_h100", fill=0.5, keys=_TINY),
-        "modernbert 1024": modernbert(32, 9, 8, **_TINY_MODERNBERT),
-        "modernbert 8192": modernbert(128, 38, 2, **_TINY_MODERNBERT),
+        "modernbert 1024": make_modernbert_phase(32, 9, 8, **_TINY_MODERNBERT),
+        "modernbert 8192": make_modernbert_phase(128, 38, 2, **_TINY_MODERNBERT),
     },
     accumulation=8,
     updates=2,
@@ -123,9 +124,9 @@ SMALL = Sizes(
     head=(64, 1008),
     layers=1,
 )
-"""A rehearsal: every figure, none of any worth."""
+"""Sizes for a rehearsal: every figure is produced, but the values mean nothing."""
 
 
 def find_sizes(device: str, small: bool) -> Sizes:
-    """Full or small sizes on the device."""
+    """Return the full or the small sizes for the device."""
     return replace(SMALL if small else FULL, device=device)

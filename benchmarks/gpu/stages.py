@@ -1,4 +1,6 @@
-"""The stages: their steps in order of worth, each with its limit, all under ten minutes."""
+"""The stages: their steps, the most important first, each with a time limit. Every stage takes less than 10
+minutes.
+"""
 
 import json
 import sys
@@ -11,7 +13,7 @@ from benchmarks.gpu.figures import NOT_HERE
 from benchmarks.gpu.runner import BenchmarkStage, BenchmarkStep
 
 CUDNN = {"device_options": {"attention": "cudnn"}, "attention_probs_dropout_prob": 0.125}
-"""cuDNN refuses dropout that is not a multiple of 1/16, and so BERT's 0.1."""
+"""Keys for cuDNN's attention. It needs dropout to be a multiple of 1/16, so BERT's 0.1 is replaced."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "as shipped": {},
@@ -25,7 +27,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "eager fp16": {"compile": False, "precision": "fp16"},
     "eager fp32": {"compile": False, "precision": "fp32"},
 }
-"""Keys in place of the presets', for the stage ``options``; those of a GPU alone name device_options."""
+"""For the stage ``options``: keys that replace the preset's. Options with device_options are only for GPUs.
+"""
 
 TINY: dict[str, list[str]] = {
     "fp32": [],
@@ -44,7 +47,7 @@ TINY_ON_A_GPU: dict[str, list[str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageSettings:
-    """What all steps are started with. folder: of the output. processes: those that run the tests."""
+    """Settings of all steps. folder: for the output. processes: number of processes that run the tests."""
 
     folder: Path
     device: str
@@ -56,7 +59,10 @@ class StageSettings:
         self, stage: str, step: str, function: str, seconds: float, needs: float = 10.0, *,
         together: bool = False, environment: dict[str, str] | None = None, **options: Any,
     ) -> BenchmarkStep:  # fmt: skip
-        """A step that calls a function of this package, named MODULE.FUNCTION, with the options."""
+        """Return a step that calls a function of this package with these options.
+
+        function: MODULE.FUNCTION.
+        """
         about = {"stage": stage, "step": step, "context": self.context}
         given = {"folder": str(self.folder), "device": self.device, "small": self.small}
         text = json.dumps({**given, "about": about, "options": options})
@@ -75,7 +81,9 @@ class StageSettings:
 
 
 def smoke(plan: StageSettings) -> BenchmarkStage:
-    """Is the device there, what are its limits, does each precision and kernel train?"""
+    """Return the stage that checks the device: its limits, and whether it trains with each precision and
+    kernel.
+    """
     name = "smoke"
     doctor = BenchmarkStep(name="doctor", command=[sys.executable, "-m", "trainer", "doctor"], seconds=60)
     steps = [
@@ -92,24 +100,35 @@ def smoke(plan: StageSettings) -> BenchmarkStage:
 
 
 def phase1(plan: StageSettings) -> BenchmarkStage:
-    """BERT-Large as the preset of phase 1 trains it, the peer, and LAMB alone, the same in both phases."""
+    """Return the stage of phase 1: BERT-Large by its preset, transformers' model, and LAMB alone.
+
+    LAMB's time is the same in both phases, so only this stage measures it.
+    """
 
     def optimiser(step: str, seconds: float, fused: bool) -> BenchmarkStep:
         return plan.call("phase1", step, "optimiser.optimiser", seconds, 20, phase="phase1", fused=fused)
 
-    *most, last = _phase(plan, "phase1", smaller=1)
+    *most, last = _make_phase_steps(plan, "phase1", smaller=1)
     steps = [*most, optimiser("LAMB fused", 45, True), last, optimiser("LAMB compiled", 200, False)]
     return BenchmarkStage(name="phase1", seconds=420, steps=steps)
 
 
 def phase2(plan: StageSettings) -> BenchmarkStage:
-    """BERT-Large as the preset of phase 2 trains it. Rows and the peer need smaller micro-batches."""
+    """Return the stage of phase 2: BERT-Large by its preset, and transformers' model.
+
+    Padded rows and transformers' model need smaller micro-batches.
+    """
     return BenchmarkStage(
-        name="phase2", seconds=420, steps=_phase(plan, "phase2", smaller=1 if plan.small else 2)
+        name="phase2", seconds=420, steps=_make_phase_steps(plan, "phase2", smaller=1 if plan.small else 2)
     )
 
 
-def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
+def _make_phase_steps(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
+    """Return the steps of a phase.
+
+    smaller: number by which micro-batches are divided where memory is short.
+    """
+
     def updates(step: str, seconds: float, needs: float = 30.0, **options: Any) -> BenchmarkStep:
         return plan.call(name, step, "updates.updates", seconds, needs, phase=name, **options)
 
@@ -127,7 +146,9 @@ def _phase(plan: StageSettings, name: str, smaller: int) -> list[BenchmarkStep]:
 
 
 def modernbert(plan: StageSettings) -> BenchmarkStage:
-    """ModernBERT base at both lengths of its recipe, and the peer at the first."""
+    """Return the stage of ModernBERT base: both lengths of its recipe, and transformers' model at the first
+    length.
+    """
 
     def call(step: str, function: str, length: int, **options: Any) -> BenchmarkStep:
         return plan.call("modernbert", step, function, 120, 30, phase=f"modernbert {length}", **options)
@@ -143,13 +164,15 @@ def modernbert(plan: StageSettings) -> BenchmarkStage:
 
 
 def tests(plan: StageSettings) -> BenchmarkStage:
-    """The tests marked gpu, or in a rehearsal those of the devices."""
+    """Return the stage that runs the tests marked ``gpu``, or in a rehearsal the tests of the devices."""
     step = plan.call("tests", "pytest", "pytests.tests", 480, 30, processes=plan.processes)
     return BenchmarkStage(name="tests", seconds=480, steps=[step])
 
 
 def extra(plan: StageSettings) -> BenchmarkStage:
-    """A run that is killed and resumed, the memory of --compile-only, products in fp8."""
+    """Return the stage with a run that is killed and resumed, the memory of --compile-only, and products in
+    fp8.
+    """
     steps = [
         plan.call("extra", "fp8", "ceiling.eight_bits", 60),
         plan.call("extra", "killed and resumed", "resumed.killed_and_resumed", 240, 60),
@@ -162,7 +185,9 @@ def extra(plan: StageSettings) -> BenchmarkStage:
 
 
 def options(plan: StageSettings) -> BenchmarkStage:
-    """Other keys than the presets', in both phases. --only chooses some of them."""
+    """Return the stage that trains both phases with other keys than the preset's. --only chooses some of
+    them.
+    """
     steps, absent = [], []
     for phase in ("phase1", "phase2"):
         for option, keys in OPTIONS.items():
@@ -180,14 +205,17 @@ STAGES: dict[str, Callable[[StageSettings], BenchmarkStage]] = {
     made.__name__: made for made in (smoke, phase1, phase2, modernbert, tests, extra, options)
 }
 _REHEARSAL_SECONDS = 590.0
-"""The limit of each step on a processor, which other work may slow down, and half that of a stage."""
+"""Time limit of each step on a processor, which other work may slow down. It is half the limit of a stage."""
 
 USUAL: Sequence[str] = ("smoke", "phase1", "phase2", "modernbert", "tests", "extra")
-"""The stages that run where none is named."""
+"""The stages that run if the command line names none."""
 
 
 def find_stage(name: str, plan: StageSettings, only: Sequence[str] = ()) -> BenchmarkStage:
-    """The stage. only: of its steps those of these names. A busy processor gets more time."""
+    """Return the stage with this name. On a processor, its steps get more time.
+
+    only: names of the steps to keep.
+    """
     stage = STAGES[name](plan)
     if plan.on_processor:
         steps = [replace(step, seconds=_REHEARSAL_SECONDS) for step in stage.steps]
@@ -201,7 +229,7 @@ def find_stage(name: str, plan: StageSettings, only: Sequence[str] = ()) -> Benc
     )
 
 
-def step_names(name: str, plan: StageSettings) -> list[str]:
-    """The names of all steps of the stage, those that the device cannot run included."""
+def list_step_names(name: str, plan: StageSettings) -> list[str]:
+    """Return the names of all steps of a stage, including steps that the device cannot run."""
     stage = STAGES[name](plan)
     return [*(step.name for step in stage.steps), *(step for step, _ in stage.absent)]

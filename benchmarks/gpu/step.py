@@ -1,4 +1,4 @@
-"""One step in this process: ``python -m benchmarks.gpu.step MODULE.FUNCTION JSON``, started by the runner."""
+"""Program that runs a step, started by the runner: ``python -m benchmarks.gpu.step MODULE.FUNCTION JSON``."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from bertdata.errors import BertDataError
 
 
 def main(words: list[str]) -> int:
-    """Call the function with the step's figures, the sizes and its options. Returns the exit status."""
+    """Call the function with the step's figures, the sizes and its options. Return the exit status."""
     name, text = words
     given = json.loads(text)
     module, _, function = name.partition(".")

@@ -1,4 +1,4 @@
-"""The lines of a run in a few words, for a terminal or the tail of a log."""
+"""Summary of a run's figures, for a terminal or the end of a log."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -6,15 +6,15 @@ from typing import Any
 
 
 def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
-    """A heading for each step, then its figures, those that are absent, and its error if it had one."""
+    """Return for each step a heading, its figures, its absent figures, and its error if it failed."""
     shown = []
     ordered = sorted(lines, key=lambda line: (line["stage"], line["step"]))
     for (stage, step), found in groupby(ordered, key=lambda line: (line["stage"], line["step"])):
         about = list(found)
         ends = [line for line in about if "status" in line]
-        shown.append(f"{stage}: {step}{''.join(f', {_end(line)}' for line in ends)}")
+        shown.append(f"{stage}: {step}{''.join(f', {_describe_end(line)}' for line in ends)}")
         shown += [
-            f"    {line['name']}: {_number(line['value'])} {line['unit']}"
+            f"    {line['name']}: {_format_number(line['value'])} {line['unit']}"
             for line in about
             if "value" in line
         ]
@@ -25,11 +25,11 @@ def summarise(lines: Iterable[dict[str, Any]]) -> list[str]:
     return shown
 
 
-def _end(line: dict[str, Any]) -> str:
+def _describe_end(line: dict[str, Any]) -> str:
     return f"{line['status']} in {line['seconds']:.0f} s"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if value >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Short runs of the trainer's command with a tiny model: does each precision and kernel train here?"""
+"""Short runs of the trainer's command with a tiny model, to check that every precision and kernel trains."""
 
 import csv
 import shutil
@@ -9,34 +9,35 @@ from benchmarks.gpu.sizes import Sizes
 from trainer.__main__ import main
 
 COMPARED = 5
-"""Updates whose losses are compared."""
+"""Number of updates whose losses are compared."""
 
 
 def three_updates(figures: Figures, sizes: Sizes, flags: list[str]) -> None:
-    """The loss after three updates with the flags."""
-    rows = train(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
+    """Write the loss after three updates with these flags."""
+    rows = train_tiny(figures.folder / "runs" / figures.step, 3, [f"--device={sizes.device}", *flags])
     figures.add("loss of update 3", rows[-1], "nats")
 
 
 def processor_beside(figures: Figures, sizes: Sizes) -> None:
-    """Losses of the processor and of the device, and their largest difference, in fp32 without dropout.
+    """Write the losses on the processor and on the device, and their largest difference, in fp32 without
+    dropout.
 
-    In a rehearsal the second run is one on padded rows.
+    In a rehearsal, the second run is on padded rows instead of on the device.
     """
     place = figures.folder / "runs"
     flags = [f"--device={sizes.device}", *["--rows"] * (sizes.device == "cpu")]
-    there = train(
+    there = train_tiny(
         place / "losses on the processor", COMPARED, ["--device=cpu"]
-    )  # first: CUDA changes how it multiplies
-    here = train(place / "losses there", COMPARED, flags)
+    )  # run first, because CUDA changes how the processor multiplies
+    here = train_tiny(place / "losses there", COMPARED, flags)
     pairs = list(zip(there, here, strict=True))
     for number, (processor, device) in enumerate(pairs, start=1):
         figures.add(f"loss of update {number}", device, "nats", on_the_processor=processor)
     figures.add("largest difference", max(abs(one - other) for one, other in pairs), "nats")
 
 
-def train(place: Path, steps: int, flags: list[str]) -> list[float]:
-    """Train ``tiny`` on generated data, in this process, not compiled. Returns the loss of each update."""
+def train_tiny(place: Path, steps: int, flags: list[str]) -> list[float]:
+    """Train ``tiny`` on generated data in this process, without compiling. Return the loss of each update."""
     words = [
         "--config=tiny",
         "--generated-data",
@@ -46,7 +47,7 @@ def train(place: Path, steps: int, flags: list[str]) -> list[float]:
         "--vocab-size=1000",
     ]
     words += ["--seed=1", "--no-compile", "--no-progress-bar", f"--output-dir={place}", *flags]
-    shutil.rmtree(place, ignore_errors=True)  # of the stages before, in the same folder
+    shutil.rmtree(place, ignore_errors=True)  # left by earlier stages in the same folder
     if status := main(["pretrain", *words]):
         raise SystemExit(status)
     with (place / "training.csv").open(encoding="utf-8") as file:

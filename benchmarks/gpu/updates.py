@@ -1,4 +1,4 @@
-"""Updates of the trainer itself, timed: as a preset trains, or with other keys."""
+"""Speed of the trainer's updates, with a preset's keys or with other keys."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.gpu.clock import add_peak_memory, seconds_of
+from benchmarks.gpu.clock import add_peak_memory, time_call
 from benchmarks.gpu.figures import NOT_HERE, Figures, find_value
-from benchmarks.gpu.kernels import KINDS, times_by_kind
+from benchmarks.gpu.kernels import KINDS, sum_times_by_type
 from benchmarks.gpu.sizes import Sizes
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE, ShardLayout
@@ -28,12 +28,12 @@ from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
 WARM_UP = 2
-"""Whole updates before the clock starts, after one micro-batch of each shape."""
+"""Number of updates before the clock starts. A micro-batch of each shape runs before them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedWork:
-    """Counts over the timed updates, without padding. fed: tokens with padding."""
+    """Counts over the timed updates, without padding. fed: tokens including padding."""
 
     sequences: int
     tokens: int
@@ -59,19 +59,20 @@ def updates(
     divide: int = 1,
     profile: bool = False,
 ) -> None:
-    """Speed, share of the ceiling and memory of a phase's updates.
+    """Measure a phase's updates: their speed, their share of the device's limits, and their memory.
 
-    divide: micro-batches are so many times smaller, and as many more. profile: a table of kernels too.
+    divide: micro-batches are this many times smaller, and there are as many times more of them. profile: also
+    measure the kernels.
     """
     config = sizes.config(phase, **keys or {})
     size = (config.update.batch_size or 1) // divide
     accumulation = sizes.accumulation * divide
     config = config.changed(batch_size=size)
-    data = phase_data(config, sizes.phases[phase].fill)
+    data = make_phase_data(config, sizes.phases[phase].fill)
     runtime = open_runtime(config).changed(config, data)
     shape = find_model_config(config, data)
     training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, data.digest))
-    drawn = draw(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
+    drawn = draw_updates(data, runtime, size, accumulation, WARM_UP + sizes.updates + 1)
 
     def make(update: Update) -> None:
         training.update([update])
@@ -79,7 +80,7 @@ def updates(
 
     first = {batch.input_ids.shape: batch for update in drawn for batch in update.batches}
     for batch in first.values():
-        seconds = seconds_of(lambda: make(Update([batch], drawn[0].position)), sizes.device)  # noqa: B023
+        seconds = time_call(lambda: make(Update([batch], drawn[0].position)), sizes.device)  # noqa: B023
         figures.add("first micro-batch of a shape", seconds, "s", tokens=batch.input_ids.numel())
     *timed, last = drawn[WARM_UP:]
     seconds = time_updates(make, drawn[:WARM_UP], timed, sizes.device)
@@ -91,8 +92,8 @@ def updates(
         add_kernels(figures, sizes.device, lambda: make(last))
 
 
-def phase_data(config: Config, fill: float) -> OpenedDataset:
-    """Generated examples in the configuration's layout."""
+def make_phase_data(config: Config, fill: float) -> OpenedDataset:
+    """Return generated examples in the configuration's layout."""
     length, masks = config.data.max_seq_length, config.data.max_predictions_per_seq
     assert length is not None
     assert masks is not None
@@ -101,8 +102,10 @@ def phase_data(config: Config, fill: float) -> OpenedDataset:
     return generated_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
 
 
-def draw(data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int) -> list[Update]:
-    """So many updates of the data, ready for the device."""
+def draw_updates(
+    data: OpenedDataset, runtime: Runtime, size: int, accumulation: int, count: int
+) -> list[Update]:
+    """Return ``count`` updates of the data, on the device."""
     rows, device = find_rows(runtime.config, data), runtime.device
     form = make_form(
         rows,
@@ -132,18 +135,20 @@ def time_updates(
     timed: Sequence[Update],
     device: str,
 ) -> float:
-    """Seconds of the timed updates, after those before."""
+    """Return the seconds of the timed updates. The updates ``before`` are made first, without timing."""
 
     def all_of(several: Sequence[Update]) -> None:
         for update in several:
             make(update)
 
-    seconds_of(lambda: all_of(before), device)
-    return seconds_of(lambda: all_of(timed), device)
+    time_call(lambda: all_of(before), device)
+    return time_call(lambda: all_of(timed), device)
 
 
 def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, count: int) -> None:
-    """Write the speed: sequences, real tokens, operations and their shares of the limits."""
+    """Write the speed: sequences, tokens without padding, operations, and their shares of the device's
+    limits.
+    """
     done = work.operations / seconds / 1e12
     figures.add("sequences", work.sequences / seconds, "a second")
     figures.add("real tokens", work.tokens / seconds, "a second")
@@ -158,7 +163,7 @@ def add_speed(figures: Figures, sizes: Sizes, work: TimedWork, seconds: float, c
 
 
 def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> None:
-    """Write the time of an update's CUDA kernels by kind, and their share of all."""
+    """Write the time of an update's CUDA kernels by type, and the share of each type."""
     if device != "cuda":
         update()
         for kind in KINDS:
@@ -169,17 +174,19 @@ def add_kernels(figures: Figures, device: str, update: Callable[[], None]) -> No
         update()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
-    found = kernel_times(profile.key_averages())
+    found = list_kernel_times(profile.key_averages())
     total = sum(milliseconds for _, milliseconds in found)
-    for kind, milliseconds in times_by_kind(found).items():
+    for kind, milliseconds in sum_times_by_type(found).items():
         figures.add(f"kernels: {kind}", milliseconds, "ms an update", share=milliseconds / total)
     figures.add("kernels: all", total, "ms an update", of_seconds=seconds)
     longest = sorted(found, key=lambda one: -one[1])[:12]
     print("\n".join(f"{milliseconds:9.3f} ms  {name[:150]}" for name, milliseconds in longest))
 
 
-def kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
-    """Name and milliseconds of what ran on the GPU, of a profile's averages, without ranges."""
+def list_kernel_times(events: Iterable[Any]) -> list[tuple[str, float]]:
+    """Return name and milliseconds of each kernel in a profile's averages. Ranges of the profiler are left
+    out.
+    """
     return [
         (event.key, event.self_device_time_total / 1e3)
         for event in events

@@ -1,1 +1,1 @@
-"""The trainings of original programs that were recorded, trained again and compared loss by loss."""
+"""Recorded training runs of original programs, trained again with this trainer and compared loss by loss."""

@@ -1,9 +1,9 @@
-"""Train the recorded runs of original programs again and compare the losses: ``docs/reliability.md``.
+"""Train recorded runs of original programs again and compare the losses (``docs/reliability.md``).
 
     python -m benchmarks.trajectories [--runs DIR] [--only NAME]
 
-DIR holds ``runs/``, ``examples/`` and ``init/``, or is that ``runs/`` itself; by default it is the reference
-kit's. The exit status is 1 where a loss of the first updates differs by the bound or more.
+DIR has the folders ``runs``, ``examples`` and ``init``, or is the folder ``runs`` itself. By default it is
+the reference kit's. The exit status is 1 if a loss within the first updates differs by the bound or more.
 """
 
 import argparse
@@ -19,11 +19,14 @@ from benchmarks.trajectories.training import Losses, train_again
 
 BOUND = 1e-4
 BOUND_UPDATES = 100
-"""Small models are chaotic: behind these updates rounding alone may part two runs by more."""
+"""Number of first updates that are compared. Small models are chaotic, so later rounding alone can separate
+two runs.
+"""
 
 
 def main() -> None:
-    given = _parse()
+    """Train the runs again and print the table."""
+    given = _parse_arguments()
     directory = given.runs / "runs" if (given.runs / "runs").is_dir() else given.runs
     runs = sorted(directory.glob("*.json"))
     if not runs:
@@ -38,25 +41,27 @@ def main() -> None:
         run = read_run(path, root)
         begun = time.monotonic()
         losses = train_again(run, root)
-        fell += _tell(run, losses)
+        fell += _print_run(run, losses)
         print(f"{run.name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
     if fell:
         sys.exit(f"{fell} of the runs differ by {BOUND:g} or more within {BOUND_UPDATES} updates")
 
 
-def _tell(run: RecordedRun, losses: Losses) -> bool:
-    """Print the run's line of the table. True where its bound fell."""
+def _print_run(run: RecordedRun, losses: Losses) -> bool:
+    """Print the run's row of the table. Return True if a loss differs by the bound or more."""
     early = losses.largest(min(BOUND_UPDATES, run.updates))
-    falls = not early < BOUND  # a loss that is no number falls too
+    falls = not early < BOUND  # written so that NaN fails too
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
     end = losses.largest(run.updates)
-    cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _differences(run, losses))
+    cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _describe_differences(run, losses))
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return falls
 
 
-def _differences(run: RecordedRun, losses: Losses) -> str:
-    """The known differences from the door's settings, which the training here followed."""
+def _describe_differences(run: RecordedRun, losses: Losses) -> str:
+    """Return how the settings of this training differ, as known, from those of the trainer's ``like``
+    command.
+    """
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")
@@ -65,11 +70,11 @@ def _differences(run: RecordedRun, losses: Losses) -> str:
     return "; ".join(found)
 
 
-def _parse() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Compare the losses of recorded trainings with the product's."
     )
-    kit = corpus.kit()
+    kit = corpus.find_kit()
     usual = None if kit is None else Path(kit, "trajectories", "runs")
     parser.add_argument("--runs", type=Path, default=usual, help="directory of runs (default: the kit's)")
     parser.add_argument("--only", help="runs whose name has this in it")

@@ -1,4 +1,4 @@
-"""A recorded training of an original program: its settings, the order of its examples, what it lost."""
+"""A recorded training run of an original program: its settings, the order of its examples, and its losses."""
 
 import json
 import re
@@ -13,16 +13,16 @@ import numpy as np
 from bertdata.errors import InputError
 
 _SAME = re.compile(r"^as ([\w.-]+)")
-"""The beginning of a text that adds to that of another run."""
+"""Start of a text that adds to the same text of another run, ``as NAME ...``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRun:
-    """A training in the kit's form.
+    """A recorded training run, as the reference kit stores it.
 
-    original: the program in words. settings: its flags, or words such as ``lr 5e-4``. examples: the file of
-    its examples. micro_batches: numbers of examples, in the order of training, ``in_update`` of them an
-    update. losses: that of each micro-batch before its update. rates: one for each micro-batch.
+    original: description of the program. settings: its flags, or words such as ``lr 5e-4``. examples: file of
+    its examples. micro_batches: lists of example numbers in the order of training, ``in_update`` lists per
+    update. losses: loss of each micro-batch before its update. rates: learning rate for each micro-batch.
     """
 
     name: str
@@ -36,46 +36,50 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """The updates that were made: the order may go on behind them."""
+        """Number of updates that were made. The recorded order of examples may be longer."""
         return len(self.losses) // self.in_update
 
     @property
     def update_losses(self) -> list[float]:
-        """The mean loss of each update's micro-batches."""
+        """Mean loss over each update's micro-batches."""
         found = np.reshape(np.asarray(self.losses)[: self.updates * self.in_update], (-1, self.in_update))
         return [float(value) for value in found.mean(axis=1)]
 
     @cached_property
     def columns(self) -> dict[str, Any]:
-        """The examples' arrays by name."""
+        """Arrays of the examples by name."""
         with np.load(self.examples) as stored:
             return dict(stored)
 
     @property
     def task(self) -> str:
-        """The kind of learning, by the columns of the examples."""
+        """Name of the training task, recognised by the columns of the examples."""
         if "answer_starts" in self.columns:
             return "squad"
         return "classification" if "label_ids" in self.columns else "pretraining"
 
     @property
     def clips_whole(self) -> bool:
-        """True where the original was changed, to clip by the norm of whole gradients."""
+        """True if the original program was changed to clip by the norm over all gradients."""
         return "norm of summed rows" in self.original
 
     @property
     def is_packed(self) -> bool:
-        """True where a micro-batch is one row of ModernBERT's loader."""
+        """True if a micro-batch is one packed row of ModernBERT's loader."""
         return self.kind == "modernbert" and "rows of" in self.settings
 
     @property
     def kind(self) -> str:
-        """The kind of model, by the program's words: its first weights are of that kind."""
+        """Type of the model, recognised by the program's description. The first weights are stored by this
+        type.
+        """
         words = f"{self.name} {self.original}".lower()
         return next((kind for kind in ("modernbert", "roberta") if kind in words), "bert")
 
     def number(self, pattern: str, default: float | None = None) -> float:
-        """The number behind a pattern in the settings. InputError where there is none and no default."""
+        """Return the number that follows a pattern in the settings. InputError if there is none and no
+        default.
+        """
         found = re.search(rf"\b{pattern}[ =]*([-+.\de]*\d)", self.settings)
         if found:
             return float(found[1])
@@ -85,12 +89,12 @@ class RecordedRun:
 
 
 def read_run(path: Path, root: Path) -> RecordedRun:
-    """Read a run's file. root: the directory of its examples and first weights."""
+    """Read a run's file. root: directory of its examples and first weights."""
     values = json.loads(path.read_text())
     return RecordedRun(
         name=path.stem,
-        original=_spelt_out(path, "original"),
-        settings=_spelt_out(path, "settings"),
+        original=_resolve_text(path, "original"),
+        settings=_resolve_text(path, "settings"),
         examples=root / values["examples"],
         micro_batches=values["micro_batches"],
         in_update=values["micro_batches_an_update"],
@@ -99,10 +103,10 @@ def read_run(path: Path, root: Path) -> RecordedRun:
     )
 
 
-def _spelt_out(path: Path, key: str) -> str:
-    """Return a text of a run, and behind it that of the run which it, or its program, takes after."""
+def _resolve_text(path: Path, key: str) -> str:
+    """Return a text of a run's file. If it starts with ``as NAME``, the text of that run is appended."""
     values = json.loads(path.read_text())
     text = str(values[key])
     named = _SAME.match(str(values["original"])) or _SAME.match(str(values["settings"]))
     model = path.parent / f"{named[1]}.json" if named else path
-    return text if model == path or not model.exists() else f"{text}; {_spelt_out(model, key)}"
+    return text if model == path or not model.exists() else f"{text}; {_resolve_text(model, key)}"

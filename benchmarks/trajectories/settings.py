@@ -1,4 +1,8 @@
-"""The product's own settings for a recorded training: its door's, else those of a shipped configuration."""
+"""Trainer configurations for recorded runs.
+
+They come from the trainer's ``like`` command if it knows the run's program, otherwise from a configuration
+that comes with the trainer.
+"""
 
 import re
 import shlex
@@ -7,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.trajectories.recorded import RecordedRun
-from bertdata.cli.common.programs.choice import read_line
+from bertdata.cli.common.programs.choice import split_like_line
 from bertdata.config.declared import derive_schemas
 from bertdata.errors import InputError
 from trainer.config.files import read_config
@@ -27,17 +31,17 @@ _OF_PLACE = {
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
     **{"task_train_file": None, "task_eval_file": None, "task_predict_file": None, "task_dir": None},
 }
-"""Keys of the machine and of files: one process on a processor, whose examples come in the recorded order."""
+"""Keys for the machine and for files: one process on a processor, with examples in the recorded order."""
 
 
-def configured(run: RecordedRun, start: Path, place: Path) -> Config:
-    """Return the configuration that the product trains the run with.
+def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
+    """Return the configuration with which the trainer repeats a run.
 
-    start: the directory of the first weights. place: a directory for what a run would write.
+    start: directory of the first weights. place: directory for the run's output.
     """
-    keys = _door_keys(run, place)
+    keys = _find_program_keys(run, place)
     if keys is None:
-        keys = _shipped_keys(run)
+        keys = _find_shipped_keys(run)
     keys |= {name: value for name, value in _OF_PLACE.items() if name in keys or value is not None}
     keys |= {"start_from_ckpt": str(start), "output_dir": str(place), "accumulation": run.in_update}
     keys |= {"batch_size": max(map(len, run.micro_batches)), "global_batch_size": None}
@@ -51,33 +55,33 @@ def configured(run: RecordedRun, start: Path, place: Path) -> Config:
     counted = re.search(r"(\d+) examples", run.settings)
     if keys.get("num_train_epochs") is None:
         return Config.of(**keys)
-    if counted is None:  # the run names its updates alone
+    if counted is None:  # the run's settings only give the number of updates
         return Config.of(**keys | {"num_train_epochs": None, "steps": run.updates})
     config = Config.of(**keys)
     return config.changed(**schedule_of_epochs(config, int(counted[1]), config.update.examples(1)))
 
 
-def _door_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
-    """Return the keys that the door of the run's program gives, or None where it has no door."""
+def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
+    """Return the keys that ``like`` makes of the run's command line. None if it does not know the program."""
     for pattern, words in _DOORS.items():
         if re.search(pattern, run.original):
-            line = read_line(DOOR, words(run))
+            line = split_like_line(DOOR, words(run))
             phases = find_meaning(line.program, line.given).phases
             is_second = "--phase2" in run.settings
             return dict(phases[-1 if is_second else 0])
     return None
 
 
-def _words(program: str, flags: Mapping[str, str | None]) -> list[str]:
-    """Return a command line of flags with their values, None for a switch."""
+def _make_command_line(program: str, flags: Mapping[str, str | None]) -> list[str]:
+    """Return a command line of flags with their values. None as a value means a switch."""
     found = [program]
     for name, value in flags.items():
         found += [f"--{name}"] if value is None else [f"--{name}={value}"]
     return found
 
 
-def _flags(run: RecordedRun) -> dict[str, str | None]:
-    """Return the flags that the run's settings name, without those of its files."""
+def _list_flags(run: RecordedRun) -> dict[str, str | None]:
+    """Return the flags in the run's settings, without flags for files."""
     found: dict[str, str | None] = {}
     words = shlex.split(re.sub(r"\([^)]*\)", "", run.settings))
     for word, following in zip(words, [*words[1:], "--"], strict=True):
@@ -88,57 +92,62 @@ def _flags(run: RecordedRun) -> dict[str, str | None]:
     return found
 
 
-def _mlperf(run: RecordedRun) -> list[str]:
+def _make_mlperf_line(run: RecordedRun) -> list[str]:
     files = {"bert_config_file": "bert.json", "input_file": "data", "output_dir": "out"}
-    return _words("mlperf/run_pretraining.py", {**_flags(run), **files})
+    return _make_command_line("mlperf/run_pretraining.py", {**_list_flags(run), **files})
 
 
-def _google(run: RecordedRun) -> list[str]:
+def _make_google_line(run: RecordedRun) -> list[str]:
     flags = {"bert_config_file": "bert.json", "vocab_file": "vocab.txt", "output_dir": "out"}
     flags |= {"do_train": "true", "init_checkpoint": "start"}
     if run.task == "squad":
-        return _words("google/run_squad.py", {**_flags(run), **flags, "train_file": "train.json"})
-    return _words("google/run_classifier.py", {**_flags(run), **flags, "data_dir": "mrpc"})
+        return _make_command_line(
+            "google/run_squad.py", {**_list_flags(run), **flags, "train_file": "train.json"}
+        )
+    return _make_command_line("google/run_classifier.py", {**_list_flags(run), **flags, "data_dir": "mrpc"})
 
 
-def _of_tensorflow(program: str) -> Callable[[RecordedRun], list[str]]:
+def _make_tensorflow_reader(program: str) -> Callable[[RecordedRun], list[str]]:
     def words(run: RecordedRun) -> list[str]:
         usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
         files = {"bert_config_file": "bert.json", "input_files_dir": "data", "output_dir": "out"}
-        return _words(program, {**usual, **_flags(run), **files, "do_train": "true"})
+        return _make_command_line(program, {**usual, **_list_flags(run), **files, "do_train": "true"})
 
     return words
 
 
-def _of_pytorch(program: str) -> Callable[[RecordedRun], list[str]]:
+def _make_pytorch_reader(program: str) -> Callable[[RecordedRun], list[str]]:
     def words(run: RecordedRun) -> list[str]:
         if program.startswith("nvidia/") and "a9e2c1d5" in run.original:
             files = {"vocab_file": "vocab.txt"}
-            return [f"{program}@a9e2c1d5", *_phase_words(run, files)]
-        return [program, *_phase_words(run, {})]
+            return [f"{program}@a9e2c1d5", *_make_phase_line(run, files)]
+        return [program, *_make_phase_line(run, {})]
 
     return words
 
 
-def _phase_words(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
-    """Return the flags of a phase of NVIDIA's or Habana's pre-training. more: those of a version."""
+def _make_phase_line(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
+    """Return the command line of a phase of NVIDIA's or Habana's pre-training. more: flags of one version."""
     usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
     files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}
-    return _words("", {**usual, **_flags(run), **files, **more})[1:]
+    return _make_command_line("", {**usual, **_list_flags(run), **files, **more})[1:]
 
 
-def _habana_tf(run: RecordedRun) -> list[str]:
-    """Of fine-tuning the program is started by demo_bert.py, whose flags have other names."""
+def _make_habana_tf_line(run: RecordedRun) -> list[str]:
+    """Return the command line of Habana's TensorFlow program.
+
+    For fine-tuning, demo_bert.py starts the program, and its flags have other names.
+    """
     if run.task == "pretraining":
-        return _of_tensorflow("habana-tf/run_pretraining.py")(run)
-    given, task = _flags(run), "squad" if run.task == "squad" else "mrpc"
+        return _make_tensorflow_reader("habana-tf/run_pretraining.py")(run)
+    given, task = _list_flags(run), "squad" if run.task == "squad" else "mrpc"
     flags = {"command": "finetuning", "data_type": "fp32", "model_variant": "base", "test_set": task}
     names = {"train_batch_size": "batch_size", "num_train_epochs": "epochs", "learning_rate": "learning_rate"}
     flags |= {ours: str(given[theirs]) for theirs, ours in names.items() if theirs in given}
-    return _words("habana-tf/demo_bert.py", flags)
+    return _make_command_line("habana-tf/demo_bert.py", flags)
 
 
-def _nvidia_tuning(run: RecordedRun) -> list[str]:
+def _make_nvidia_tuning_line(run: RecordedRun) -> list[str]:
     files: dict[str, str | None] = {
         "config_file": "bert.json",
         "init_checkpoint": "start",
@@ -151,21 +160,25 @@ def _nvidia_tuning(run: RecordedRun) -> list[str]:
         "train_batch_size": f"{run.number('batch', 8):.0f}",
         "do_train": None,
     }
-    flags |= _flags(run)
+    flags |= _list_flags(run)
     if run.task == "squad":
-        return _words("nvidia/run_squad.py", {**flags, **files, "train_file": "train.json"})
+        return _make_command_line("nvidia/run_squad.py", {**flags, **files, "train_file": "train.json"})
     others = {"task_name": "mrpc", "data_dir": "mrpc"}
-    return _words("nvidia/run_glue.py", {**flags, **files, **others})
+    return _make_command_line("nvidia/run_glue.py", {**flags, **files, **others})
 
 
-def _habana_tuning(run: RecordedRun) -> list[str]:
+def _make_habana_tuning_line(run: RecordedRun) -> list[str]:
     flags: dict[str, str | None] = {"model_name_or_path": "base", "data_type": "fp32", "data_dir": "data"}
     flags |= {"task_name": "squad" if run.task == "squad" else "mrpc", "max_steps": str(run.updates)}
     flags |= {"learning_rate": str(run.number(_RATE)), "batch_size": f"{run.number('batch', 8):.0f}"}
-    return [*_words("habana/demo_bert.py", {})[:1], "finetuning", *_words("", flags)[1:]]
+    return [
+        *_make_command_line("habana/demo_bert.py", {})[:1],
+        "finetuning",
+        *_make_command_line("", flags)[1:],
+    ]
 
 
-def _transformers(run: RecordedRun) -> list[str]:
+def _make_transformers_line(run: RecordedRun) -> list[str]:
     flags: dict[str, str | None] = {"model_name_or_path": "bert", "output_dir": "out", "do_train": "true"}
     flags |= {"learning_rate": str(run.number(_RATE)), "max_steps": str(run.updates)}
     flags |= {"weight_decay": str(run.number("weight.decay", 0.0))}
@@ -179,32 +192,34 @@ def _transformers(run: RecordedRun) -> list[str]:
         flags["optim"] = named[0]
     if (schedule := re.search("constant(?:_with_warmup)?", run.settings)) is not None:
         flags["lr_scheduler_type"] = schedule[0]
-    flags |= _flags(run)
+    flags |= _list_flags(run)
     if run.task == "squad":
-        return _words("huggingface/run_qa.py", {**flags, "dataset_name": "squad"})
+        return _make_command_line("huggingface/run_qa.py", {**flags, "dataset_name": "squad"})
     if re.search(r"transformers [5-9]\.", run.original):
         flags["as_published"] = "true"
-    return _words("huggingface/run_glue.py", {**flags, "task_name": "mrpc"})
+    return _make_command_line("huggingface/run_glue.py", {**flags, "task_name": "mrpc"})
 
 
 _DOORS: Mapping[str, Callable[[RecordedRun], list[str]]] = {
-    r"mlcommons": _mlperf,
-    r"google-research/bert": _google,
-    r"transformers [0-3]\.": _habana_tuning,
-    r"HabanaAI.*TensorFlow": _habana_tf,
-    r"HabanaAI.*pretraining": _of_pytorch("habana/run_pretraining.py"),
-    r"DeepLearningExamples.*(BertAdam|run_glue|run_squad)": _nvidia_tuning,
-    r"DeepLearningExamples.*TensorFlow": _of_tensorflow("nvidia-tf/run_pretraining.py"),
-    r"DeepLearningExamples": _of_pytorch("nvidia/run_pretraining.py"),
-    r"transformers .*Trainer": _transformers,
+    r"mlcommons": _make_mlperf_line,
+    r"google-research/bert": _make_google_line,
+    r"transformers [0-3]\.": _make_habana_tuning_line,
+    r"HabanaAI.*TensorFlow": _make_habana_tf_line,
+    r"HabanaAI.*pretraining": _make_pytorch_reader("habana/run_pretraining.py"),
+    r"DeepLearningExamples.*(BertAdam|run_glue|run_squad)": _make_nvidia_tuning_line,
+    r"DeepLearningExamples.*TensorFlow": _make_tensorflow_reader("nvidia-tf/run_pretraining.py"),
+    r"DeepLearningExamples": _make_pytorch_reader("nvidia/run_pretraining.py"),
+    r"transformers .*Trainer": _make_transformers_line,
 }
-"""The command line of a run's program, by a pattern of the program's words. The first that fits counts."""
+"""Functions that make the command line of a run's program, by a pattern of its description. The first match
+counts.
+"""
 
 
-def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
-    """Return the updates of a shipped configuration, with the run's own numbers.
+def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
+    """Return the keys of a configuration that comes with the trainer, with the run's own numbers.
 
-    InputError for a program without any.
+    InputError for a program without such a configuration.
     """
     if run.kind == "bert":
         raise InputError(
@@ -215,7 +230,7 @@ def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
     shape = {name for kind in others for name in derive_schemas(kind)}
     dropped = {*shape, "precision", "masking", "train_tokens", "warmup_tokens", "batch_warmup_from"}
     dropped |= {"batch_warmup_tokens", "max_seq_length", DEVICE_OPTIONS}
-    keys = {name: _of_first_phase(value) for name, value in keys.items() if name not in dropped}
+    keys = {name: _choose_first_phase(value) for name, value in keys.items() if name not in dropped}
     keys |= {
         "steps": run.updates,
         "base_learning_rate": run.number(_RATE),
@@ -231,6 +246,6 @@ def _shipped_keys(run: RecordedRun) -> dict[str, Any]:
     return keys
 
 
-def _of_first_phase(value: Any) -> Any:
-    """Return a key's value, of two phases that of the first."""
+def _choose_first_phase(value: Any) -> Any:
+    """Return a key's value. Of a value for two phases, return that for the first."""
     return value[0] if isinstance(value, list) else value

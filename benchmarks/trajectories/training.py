@@ -1,4 +1,4 @@
-"""A recorded training made again by the product, on batches in the recorded order."""
+"""A recorded run repeated by this trainer, on batches in the recorded order."""
 
 import math
 import shutil
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.trajectories.recorded import RecordedRun
-from benchmarks.trajectories.settings import configured
+from benchmarks.trajectories.settings import make_config
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.classification.batch import LabelledBatch
@@ -47,9 +47,9 @@ _PACKED_ROW = 192
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The mean loss of each update's micro-batches, the product's beside the original's.
+    """Mean loss over each update's micro-batches, of this trainer and of the original program.
 
-    late: updates for which the original read its counter of steps after it was raised.
+    late: number of updates for which the original program read its step counter after increasing it.
     """
 
     ours: Sequence[float]
@@ -57,22 +57,22 @@ class Losses:
     late: int
 
     def largest(self, updates: int) -> float:
-        """The largest difference within the first updates."""
+        """Return the largest difference within this many first updates."""
         pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
         return max(abs(ours - theirs) for ours, theirs in pairs)
 
 
 def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Losses:
-    """Train the run by the product. root: the directory with the first weights.
+    """Repeat a recorded run with this trainer. root: directory with the first weights.
 
-    updates: the first ones that are made; None: all.
+    updates: number of updates to make. None: all.
     """
     made = run.updates if updates is None else min(updates, run.updates)
     with tempfile.TemporaryDirectory() as place:
         start = write_start(run, root, Path(place, "start"))
-        layout = layout_of(run)
-        config = configured(run, start, Path(place, "run"))
-        if run.is_packed:  # a ModernBERT has no table of positions
+        layout = make_layout(run)
+        config = make_config(run, start, Path(place, "run"))
+        if run.is_packed:  # ModernBERT has rotary positions, so packed rows may be longer
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
         runtime = open_runtime(config)
@@ -80,19 +80,19 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
             runtime = runtime.changed(config, data)
             shape = find_continued_shape(runtime, data)
         else:
-            shape = _tuned_shape(config, start)
+            shape = _read_tuned_shape(config, start)
         training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, "", ""))
         load_from("weights", str(start), training, config.update.examples(1))
-        training.schedule, late = _in_order(training.schedule, run)
-        ours = _losses(training, run, layout, made)
+        training.schedule, late = _match_recorded_order(training.schedule, run)
+        ours = _make_updates(training, run, layout, made)
     return Losses(ours, run.update_losses[:made], late)
 
 
-def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
-    """Return the schedule in the order in which the original read its counter, and the number of late reads.
+def _match_recorded_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
+    """Return the schedule with the recorded order of counter reads, and the number of late reads.
 
-    Some programs in TensorFlow give no order to reading the counter and raising it. Their recorded rates are
-    those of the update or of the next one, and this is told from them.
+    Some TensorFlow programs do not fix whether the step counter is read before or after it is increased. So
+    the recorded rate of an update is either that of the update or that of the next one. The rate shows which.
     """
     if run.rates is None:
         return schedule, 0
@@ -100,22 +100,22 @@ def _in_order(schedule: Schedule, run: RecordedRun) -> tuple[Schedule, int]:
     late = {
         number
         for number, rate in enumerate(rates[: run.updates])
-        if _same(rate, schedule(number + 1)) and not _same(rate, schedule(number))
+        if _is_same_rate(rate, schedule(number + 1)) and not _is_same_rate(rate, schedule(number))
     }
     return lambda step: schedule(step + 1 if step in late else step), len(late)
 
 
-def _same(rate: float, other: float) -> bool:
+def _is_same_rate(rate: float, other: float) -> bool:
     return math.isclose(rate, other, rel_tol=1e-5, abs_tol=1e-12)
 
 
-def _tuned_shape(config: Config, start: Path) -> ModelConfig:
+def _read_tuned_shape(config: Config, start: Path) -> ModelConfig:
     stored = open_checkpoint(str(start), with_moments=False).expect_config()
     return read_model_config(override_stored(config, stored.as_json()))
 
 
 def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
-    """Write the run's first weights, with the head of its task, as a model's directory."""
+    """Write the run's first weights, with its task's head, as a model directory. Return its path."""
     name, head = _FIRST_WEIGHTS[run.kind], _HEADS.get(run.task)
     weights = safetensors.numpy.load_file(root / "init" / f"{name}.safetensors")
     if head is not None:
@@ -126,8 +126,8 @@ def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:
     return directory
 
 
-def layout_of(run: RecordedRun) -> ShardLayout:
-    """The layout of the run's rows: an example each, or ModernBERT's packed ones."""
+def make_layout(run: RecordedRun) -> ShardLayout:
+    """Return the layout of the run's rows: one example per row, or ModernBERT's packed rows."""
     if run.is_packed:
         most = max(map(len, run.micro_batches))
         sizes: dict[str, Any] = {"max_seq_length": _PACKED_ROW, "max_predictions_per_seq": _PACKED_ROW}
@@ -138,19 +138,19 @@ def layout_of(run: RecordedRun) -> ShardLayout:
 
 
 class Feeder:
-    """Micro-batches of a run's examples, by their numbers."""
+    """Maker of micro-batches from a run's examples, by their numbers."""
 
     def __init__(self, run: RecordedRun, layout: ShardLayout, *, padded: bool) -> None:
-        """padded: micro-batches are padded rows; else they are flat."""
+        """padded: make padded rows instead of flat batches."""
         self._padded = padded
         self._layout, self._is_packed = layout, run.is_packed
-        self._examples = CompactExamples([_held(run, layout.objective)], layout)
+        self._examples = CompactExamples([_make_columns(run, layout.objective)], layout)
         rows = 1 if self._is_packed else max(map(len, run.micro_batches))
         sizes = ExampleSizes.of(np.full(8, layout.max_seq_length), np.zeros(8))
         self._budgets = Budgets([], sizes, layout, rows)
 
     def batch(self, numbers: Sequence[int]) -> Batch:
-        """The micro-batch of these examples."""
+        """Return the micro-batch of these examples."""
         count = len(numbers)
         row_ends = np.array([count]) if self._is_packed else np.arange(count) + 1
         piece = self._examples, np.array(numbers), np.arange(count)
@@ -158,8 +158,8 @@ class Feeder:
         return pad_rows(gathered, count) if self._padded else flatten(gathered, self._budgets)
 
 
-def _held(run: RecordedRun, objective: str) -> Any:
-    """The run's examples as the product's columns."""
+def _make_columns(run: RecordedRun, objective: str) -> Any:
+    """Return the run's examples as this project's columns."""
     given = run.columns
     found = {"ids": given["ids"], "ends": given["ends"].astype(np.uint32)}
     masks = {
@@ -178,8 +178,8 @@ def _held(run: RecordedRun, objective: str) -> Any:
     return SquadBatch(**found, **answers, impossible=np.zeros(len(given["ends"]), np.uint8))
 
 
-def _losses(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
-    """Make the run's first updates. Returns the mean loss of each one's micro-batches."""
+def _make_updates(training: Training, run: RecordedRun, layout: ShardLayout, updates: int) -> list[float]:
+    """Make the run's first updates. Return the mean loss over each update's micro-batches."""
     feeder = Feeder(run, layout, padded=training.runtime.has_rows)
     position, found = Position(0, 0), list[Tensor]()
     for number in range(updates):

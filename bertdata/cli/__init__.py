@@ -1,1 +1,3 @@
-"""The command line ``bertdata``: one module per command, and ``main``, which runs the chosen one."""
+"""The command line ``bertdata``: one module per command, and ``main``, which runs the command that the user
+typed.
+"""

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import replace
 
 from bertdata.cli.common.objective_flag import add_objective, load_objective
-from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, add_workers, parse_positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.discover import find_shard
 from bertdata.dataset.manifest import format_summary
@@ -53,7 +53,7 @@ item and blank lines are kept, as in fairseq-preprocess. Without it, SRC is a da
 each block becomes an item."""
 
 _BATCH = 512
-_OF_DATASETS = (
+_DATASET_FLAGS = (
     "num_shards",
     "shuffled",
     "bin_size",
@@ -78,7 +78,7 @@ def make_parser() -> Parser:
     group = parser.add_argument_group("with --to")
     group.add_argument(
         "--num-shards",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="number of shards to make. Required for nvidia-mlperf, whose published datasets have 2048 or "
         "4320; for other layouts the default is as many as SRC has",
@@ -90,13 +90,13 @@ def make_parser() -> Parser:
     )
     group.add_argument(
         "--bin-size",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="lddl: split each shard into files by length: examples of 1 to N ids, N + 1 to 2 N, ...",
     )
     group.add_argument(
         "--size-limit",
-        type=positive,
+        type=parse_positive,
         metavar="BYTES",
         help="mds: largest shard in bytes, before compression (default: 67108864)",
     )
@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
     if args.to is None:
-        given = [name for name in _OF_DATASETS if getattr(args, name)]
+        given = [name for name in _DATASET_FLAGS if getattr(args, name)]
         if given:
             parser.error(f"--{given[0].replace('_', '-')} goes with --to")
         return _convert_shard(args, find_target_format(args.target))
@@ -149,17 +149,17 @@ def run(arguments: list[str]) -> int:
     if args.tokenizer is not None:
         if args.to != FAIRSEQ:
             parser.error("--tokenizer goes with --to fairseq")
-        names = {*_OF_DATASETS, "vocab", "objective"} - {"workers", "tokenizer"}
+        names = {*_DATASET_FLAGS, "vocab", "objective"} - {"workers", "tokenizer"}
         given = [name for name in sorted(names) if getattr(args, name)]
         if given:
             parser.error(f"--{given[0].replace('_', '-')} goes with a dataset, --tokenizer with text")
-        return _binarise(args)
+        return _convert_text(args)
     if args.ids_type is not None:
         parser.error("--ids-type goes without --to: convert SRC to a shard first, all.tfrecord for instance")
     return _convert_dataset(args)
 
 
-def _binarise(args: argparse.Namespace) -> int:
+def _convert_text(args: argparse.Namespace) -> int:
     """Convert text to fairseq's binary files."""
     with ShownProgress() as progress:
         made = binarise(

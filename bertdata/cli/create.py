@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bertdata.build.dry_run import show_previews
 from bertdata.cli.common.example_flags import add_create_flags
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import add_language_settings, add_part_settings
 from bertdata.dataset.manifest import format_summary
@@ -67,10 +67,10 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
 def run(arguments: list[str]) -> int:
     """Run ``bertdata create`` and return the exit status."""
     args = make_parser(arguments).parse_args(arguments)
-    request = request_of(CreateRequest, args)
+    request = make_request(CreateRequest, args)
     keep_less_freed_memory()
     if args.dry_run:
-        preview(request)
+        print_preview(request)
         return 0
     with ShownProgress() as progress:
         request = make_request_parts(request, progress)
@@ -86,7 +86,7 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def preview(request: CreateRequest) -> None:
+def print_preview(request: CreateRequest) -> None:
     """Print what a run would make: the parts if the input is records, otherwise the shards."""
     if has_records(request):
         check_given_fields(request)

@@ -4,9 +4,15 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
+from bertdata.cli.common.absl_flags import parse_absl_boolean, parse_absl_integer, read_command_line
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
+from bertdata.cli.common.script_examples import (
+    FileNames,
+    ScriptSettings,
+    clip_probability,
+    make_files,
+    print_warnings,
+)
 from bertdata.config.dialects import DIALECTS
 
 EXAMPLE = """\
@@ -40,26 +46,47 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--vocab_file", required=True, metavar="FILE|NAME", help="WordPiece vocabulary, one token per line"
     )
-    _add(parser, "do_lower_case", boolean, True, "lower-case the text")
-    _add(parser, "max_seq_length", integer, 128, "token ids in an example, padding included")
-    _add(parser, "max_predictions_per_seq", integer, 20, "most masked positions in an example")
-    _add(parser, "random_seed", integer, 12345, "seed of all random draws")
-    _add(parser, "dupe_factor", integer, 10, "passes over the text; each draws new masks")
-    _add(parser, "masked_lm_prob", float, 0.15, "share of an example's token ids to mask")
-    _add(
+    _add_flag(parser, "do_lower_case", parse_absl_boolean, True, "lower-case the text")
+    _add_flag(parser, "max_seq_length", parse_absl_integer, 128, "token ids in an example, padding included")
+    _add_flag(
+        parser, "max_predictions_per_seq", parse_absl_integer, 20, "most masked positions in an example"
+    )
+    _add_flag(parser, "random_seed", parse_absl_integer, 12345, "seed of all random draws")
+    _add_flag(parser, "dupe_factor", parse_absl_integer, 10, "passes over the text; each draws new masks")
+    _add_flag(parser, "masked_lm_prob", float, 0.15, "share of an example's token ids to mask")
+    _add_flag(
         parser, "short_seq_prob", float, 0.1, "share of documents cut into shorter examples of random length"
     )
-    _add(parser, "do_whole_word_mask", boolean, False, "mask whole words (a flag of Google's script)")
-    _add(parser, "remask", boolean, False, "write masked positions first (a flag of Graphcore's script)")
-    _add(
+    _add_flag(
+        parser,
+        "do_whole_word_mask",
+        parse_absl_boolean,
+        False,
+        "mask whole words (a flag of Google's script)",
+    )
+    _add_flag(
+        parser,
+        "remask",
+        parse_absl_boolean,
+        False,
+        "write masked positions first (a flag of Graphcore's script)",
+    )
+    _add_flag(
         parser,
         "pad_position_value",
-        integer,
+        parse_absl_integer,
         384,
         "with --remask, position to write into empty slots",
         alias="pad-position-value",
     )
-    _add(parser, "only_check_args", boolean, False, "check the flags and stop", alias="only_check_flags")
+    _add_flag(
+        parser,
+        "only_check_args",
+        parse_absl_boolean,
+        False,
+        "check the flags and stop",
+        alias="only_check_flags",
+    )
     parser.add_argument(
         "--dialect",
         choices=tuple(DIALECTS),
@@ -71,11 +98,11 @@ def make_parser() -> Parser:
     return parser
 
 
-def _add(
+def _add_flag(
     parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str, alias: str = ""
 ) -> None:
     """Add a flag with its default in the help. alias: a second name for the flag."""
-    metavar = {boolean: "BOOL", integer: "INT", float: "FLOAT"}[kind]
+    metavar = {parse_absl_boolean: "BOOL", parse_absl_integer: "INT", float: "FLOAT"}[kind]
     help = f"{help} (default: {str(default).lower()})"
     names = [f"--{name}", *([f"--{alias}"] if alias else [])]
     parser.add_argument(*names, type=kind, default=default, metavar=metavar, help=help)
@@ -85,7 +112,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Read the command line as absl would. Return the flags' values and the warnings."""
     parser = make_parser()
     known = {
-        option.lstrip("-"): action.type is boolean
+        option.lstrip("-"): action.type is parse_absl_boolean
         for action in parser._actions
         for option in action.option_strings
         if action.dest != "help"
@@ -97,7 +124,7 @@ def read_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 def run(arguments: list[str]) -> int:
     """Run the script's command line and return the exit status."""
     args, warnings = read_flags(arguments)
-    warn(warnings)
+    print_warnings(warnings)
     if args.only_check_args:
         return 0
     settings = ScriptSettings(
@@ -106,8 +133,8 @@ def run(arguments: list[str]) -> int:
         max_predictions_per_seq=max(args.max_predictions_per_seq, 0),
         dupe_factor=args.dupe_factor,
         random_seed=args.random_seed,
-        masked_lm_prob=probability(args.masked_lm_prob),
-        short_seq_prob=probability(args.short_seq_prob),
+        masked_lm_prob=clip_probability(args.masked_lm_prob),
+        short_seq_prob=clip_probability(args.short_seq_prob),
         lower_case=args.do_lower_case,
         whole_word_mask=args.do_whole_word_mask,
         remask=args.remask,

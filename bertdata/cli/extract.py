@@ -2,7 +2,7 @@
 
 import argparse
 
-from bertdata.cli.common.extract_flags import add_extract_settings, day, given_extract_settings
+from bertdata.cli.common.extract_flags import add_extract_settings, parse_day, read_extract_settings
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.config.recipes import RECIPES
@@ -70,7 +70,7 @@ def add_find_date(parser: Parser) -> None:
         "label, bytes, md5 and paths",
     )
     group.add_argument(
-        "--until", type=day, metavar="YYYY-MM-DD", help="last day to try (default: three years later)"
+        "--until", type=parse_day, metavar="YYYY-MM-DD", help="last day to try (default: three years later)"
     )
     group.add_argument("--punkt-tables", metavar="DIR|URL", help=PUNKT_TABLES_HELP)
 
@@ -91,7 +91,7 @@ def run(arguments: list[str]) -> int:
         preview = preview_extraction(
             args.dump,
             args.output,
-            given_extract_settings(args, extractor=find_recipe_extractor(args.recipe)),
+            read_extract_settings(args, extractor=find_recipe_extractor(args.recipe)),
             args.engine,
         )
         say(*preview, NOTHING_WRITTEN)

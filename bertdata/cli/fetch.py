@@ -83,12 +83,16 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     _check_usage(args)
     if args.kind in ("vocab", "punkt"):
-        for asset in _punkt(args.language or ENGLISH) if args.kind == "punkt" else _vocabulary(args.names):
+        for asset in (
+            _find_punkt_tables(args.language or ENGLISH)
+            if args.kind == "punkt"
+            else _find_vocabulary(args.names)
+        ):
             folder = obtain(asset)
             for name, md5 in asset.files.items():
                 say(f"{md5}  {folder / name}")
         return 0
-    for wanted in _published(args):
+    for wanted in _list_downloads(args):
         _download(wanted)
         say(f"{wanted.digest}  {wanted.path}")
     return 0
@@ -124,7 +128,7 @@ def _is_address(text: str) -> bool:
     return found.scheme == "file" or (found.scheme in ("http", "https", "ftp") and has_host)
 
 
-def _vocabulary(names: list[str]) -> list[Asset]:
+def _find_vocabulary(names: list[str]) -> list[Asset]:
     """Return the vocabulary named on the command line, bert-base-uncased by default.
 
     UsageError for an unknown name.
@@ -135,7 +139,7 @@ def _vocabulary(names: list[str]) -> list[Asset]:
     return [VOCABULARIES[name]]
 
 
-def _punkt(language: str) -> list[Asset]:
+def _find_punkt_tables(language: str) -> list[Asset]:
     """Return the Punkt tables of a language, or of all languages after downloading them."""
     if language == EVERY_LANGUAGE:
         obtain_every_language()
@@ -148,8 +152,8 @@ def _punkt(language: str) -> list[Asset]:
     return [PUNKT_ASSETS[found.tables]]
 
 
-def _published(args: argparse.Namespace) -> list[Download]:
-    """Return the downloads for dump, squad or mrpc."""
+def _list_downloads(args: argparse.Namespace) -> list[Download]:
+    """Return the files to download for ``fetch dump``, ``fetch squad`` or ``fetch mrpc``."""
     folder = Path(args.output or ".")
     if args.kind == "dump":
         language, date = args.names

@@ -12,10 +12,16 @@ from typing import Any
 
 from bertdata.cli.common.door_words import PRINT_CONFIG, take_print_config
 from bertdata.cli.common.parser import Parser, add_engine, add_overwrite
-from bertdata.cli.common.programs.choice import DoorLine, programs, read_line
+from bertdata.cli.common.programs.choice import DoorLine, list_programs, split_like_line
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import SWITCH, Flag
-from bertdata.cli.common.script_examples import FileNames, ScriptSettings, make_files, probability, warn
+from bertdata.cli.common.script_examples import (
+    FileNames,
+    ScriptSettings,
+    clip_probability,
+    make_files,
+    print_warnings,
+)
 from bertdata.errors import UsageError
 from bertdata.io.terminal import say_text
 
@@ -68,7 +74,7 @@ Programs (bertdata like PROGRAM --help lists a program's flags):
 
 def make_parser() -> Parser:
     """Return the parser for the help, which lists the known programs."""
-    known = programs(DOOR)
+    known = list_programs(DOOR)
     width = max(map(len, known)) + 2
     listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
     parser = Parser(DOOR.command, next(iter(known.values())).example, SUMMARY + listed)
@@ -87,23 +93,23 @@ def run(arguments: list[str]) -> int:
     words, _ = take_print_config(arguments)
     if not words or words[0].startswith("-"):
         make_parser().parse_args(words[:1])
-    line = read_line(DOOR, arguments)
-    flags = _our_flags(line)
-    keys = _joined(line)
-    names, settings = _names(line, keys), settings_of(keys)
+    line = split_like_line(DOOR, arguments)
+    flags = _read_our_flags(line)
+    keys = _join_file_words(line)
+    names, settings = _find_file_names(line, keys), make_script_settings(keys)
     if line.printing:
-        found = {"program": line.typed, "create": described(keys)}
+        found = {"program": line.typed, "create": describe_settings(keys)}
         say_text(json.dumps(found, indent=1) + "\n")
         return 0
-    warn(line.given.warnings)
+    print_warnings(line.given.warnings)
     make_files(names, settings, flags.engine, overwrite=flags.overwrite)
     return 0
 
 
-def _joined(line: DoorLine) -> dict[str, Any]:
-    """Return the settings, with several words of one file flag joined by commas.
+def _join_file_words(line: DoorLine) -> dict[str, Any]:
+    """Return the settings, with file names given as several words joined by commas.
 
-    Warn about such words, because the program refuses them.
+    The original program refuses several words, so a warning says that they were accepted.
     """
     keys = line.given.keys()
     for name in _FILES:
@@ -113,7 +119,7 @@ def _joined(line: DoorLine) -> dict[str, Any]:
     return keys
 
 
-def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
+def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
     """Return the settings of the examples. SettingsError for values that cannot be used."""
     values = {name: value for name, value in keys.items() if name not in _FILES}
     if "pad_position_value" in values:
@@ -121,13 +127,13 @@ def settings_of(keys: Mapping[str, Any]) -> ScriptSettings:
     if "max_predictions_per_seq" in values:
         values["max_predictions_per_seq"] = max(values["max_predictions_per_seq"], 0)
     for name in values.keys() & {"masked_lm_prob", "short_seq_prob"}:
-        values[name] = probability(values[name])
+        values[name] = clip_probability(values[name])
     return ScriptSettings(**values)
 
 
-def described(keys: Mapping[str, Any]) -> dict[str, Any]:
+def describe_settings(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings for --print-config, named as in ``create-pretraining-data`` and in recipes."""
-    settings = settings_of(keys)
+    settings = make_script_settings(keys)
     found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,
         "max_predictions_per_seq": settings.max_predictions_per_seq,
@@ -145,7 +151,7 @@ def described(keys: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"whole_word_mask": settings.whole_word_mask} if "whole_word_mask" in keys else {})
 
 
-def _our_flags(line: DoorLine) -> argparse.Namespace:
+def _read_our_flags(line: DoorLine) -> argparse.Namespace:
     """Read the flags of bertdata, which follow after ``--``."""
     name = line.program.name
     parser = Parser(
@@ -156,7 +162,7 @@ def _our_flags(line: DoorLine) -> argparse.Namespace:
     return parser.parse_args(line.ours)
 
 
-def _names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
+def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
     """Return the input, output and vocabulary files. UsageError for a required setting without a value."""
     flags = {flag.key: flag for flag in line.given.table if flag.key}
     for name in KEYS:
@@ -169,18 +175,20 @@ def _names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
         keys["input_file"],
         keys["output_file"],
         keys["vocab_file"],
-        flags=(_spelled(flags, "input_file"), _spelled(flags, "output_file")),
-        casing_remedies=_casing_remedies(flags.get("lower_case")),
+        flags=(_find_spelling(flags, "input_file"), _find_spelling(flags, "output_file")),
+        casing_remedies=_make_casing_remedies(flags.get("lower_case")),
     )
 
 
-def _spelled(flags: Mapping[str, Flag], key: str) -> str:
-    """Return the program's name of the flag that sets this key, or the key if no flag does."""
+def _find_spelling(flags: Mapping[str, Flag], key: str) -> str:
+    """Return how the program spells the flag that sets this key. If no flag does, return the key."""
     return flags[key].spellings[-1] if key in flags else key
 
 
-def _casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return advice for errors: first for a vocabulary with capitals, then for a lower-case one."""
+def _make_casing_remedies(flag: Flag | None) -> tuple[str, str]:
+    """Return the advice in warnings about casing: for a vocabulary with capitals, and for a lower-case
+    vocabulary.
+    """
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"
     name = flag.spellings[-1]

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from bertdata import __version__, _native
-from bertdata.cli.common.dispatch import choose_command, end
+from bertdata.cli.common.dispatch import choose_command, run_to_exit_status
 from bertdata.cli.common.interrupts import Interrupts
 from bertdata.io.home import expand_words
 from bertdata.io.terminal import say, say_error
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; what is finished is kept, run the same command to go on"
-    return end("bertdata", lambda: _run(words), interrupted=interrupted)
+    return run_to_exit_status("bertdata", lambda: _run(words), interrupted=interrupted)
 
 
 def _run(words: list[str]) -> int:
@@ -81,11 +81,11 @@ def _run(words: list[str]) -> int:
     if name in SLOW_WITHOUT_KERNELS and not _native.available() and not _asks_for_help(arguments):
         say_error("bertdata: the native engine is not built here; running the slow Python engine")
     with Interrupts():
-        status: int = _load(name).run(arguments)
+        status: int = _import_command(name).run(arguments)
     return status
 
 
-def _load(name: str) -> Any:
+def _import_command(name: str) -> Any:
     """Import a command's module, with the garbage collector off.
 
     Imported modules create many objects and no garbage, so collections would only cost time.

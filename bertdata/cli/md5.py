@@ -46,11 +46,11 @@ def run(arguments: list[str]) -> int:
     args = make_parser().parse_args(arguments)
     load_objective(args.objective)
     status = 0
-    for path in [path for pattern in args.files for path in _expand(pattern)]:
+    for path in [path for pattern in args.files for path in _expand_pattern(pattern)]:
         try:
             if storage.is_directory(path):
                 raise MissingInputError(f"{path}: is a directory, expected a file")
-            md5 = _sum(path, args)
+            md5 = _compute_md5(path, args)
         except BertDataError as error:  # like md5sum, report the file and continue with the others
             say_error(f"bertdata: error: {error}")
             status = max(status, error.exit_status)
@@ -64,17 +64,16 @@ def run(arguments: list[str]) -> int:
     return status
 
 
-def _sum(path: str, args: argparse.Namespace) -> str:
+def _compute_md5(path: str, args: argparse.Namespace) -> str:
     """Return the md5 of a file: of its bytes, or as --content or --nvidia-mlperf say."""
     if args.content:
         return compute_content_md5(path, args.engine, args.objective)
     return compute_row_sum(path) if args.nvidia_mlperf else file_md5(path)
 
 
-def _expand(pattern: str) -> list[str]:
-    """Return the files of a pattern.
-
-    If there are none, return the pattern, so that the error names it in its turn.
+def _expand_pattern(pattern: str) -> list[str]:
+    """Return the files of a pattern. If there are none, return the pattern, which is then reported as
+    missing.
     """
     try:
         return expand([pattern])

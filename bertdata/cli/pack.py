@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser, add_workers
-from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.dataset.manifest import format_summary
 from bertdata.io.terminal import say, say_text
@@ -49,26 +49,26 @@ def run(arguments: list[str]) -> int:
     """Run ``bertdata pack`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     with ShownProgress() as progress:
-        made = pack_rows(request_of(PackRequest, args, progress=progress))
+        made = pack_rows(make_request(PackRequest, args, progress=progress))
     if args.json:
         say_text(json.dumps(made.forecast.as_json(), indent=1))
     else:
         say(f"{made.forecast.path}: packed in the layout {made.forecast.layout}")
-        say(*(f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in _rows(made.forecast)))
+        say(*(f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in _describe_plan(made.forecast)))
     if made.directory is not None and made.manifest is not None and not args.json:
         say(format_summary(made.directory, made.manifest.as_json()))
     return 0
 
 
-def _rows(plan: "PackForecast") -> Iterator[tuple[str, str]]:
-    """Yield the lines of the plan that is printed, as pairs of label and value."""
+def _describe_plan(plan: "PackForecast") -> Iterator[tuple[str, str]]:
+    """Yield label and value of each line of the packing plan."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"
-    bound = "" if plan.bound is None else f"; no packing of at most {most} a row passes {plan.bound:.4%}"
+    bound = "" if plan.bound is None else f"; no packing of at most {most} per row passes {plan.bound:.4%}"
     yield "efficiency", f"{plan.efficiency:.4%} of the positions hold tokens{bound}"
     shares = ", ".join(f"{number}: {rows / plan.rows:.1%}" for number, rows in plan.rows_by_examples.items())
-    yield "examples a row", f"{plan.examples_per_row:.5f} ({shares})"
-    yield "padded", f"{plan.padded_efficiency:.4%} with one example a row"
+    yield "examples per row", f"{plan.examples_per_row:.5f} ({shares})"
+    yield "padded", f"{plan.padded_efficiency:.4%} with one example per row"
     yield "time saved", f"{plan.time_saved:.1%} of an epoch, {plan.examples_per_row:.3f} times the speed"
     yield "shards", f"{plan.shards:,} in {plan.format}"

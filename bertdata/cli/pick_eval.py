@@ -2,7 +2,7 @@
 
 from typing import BinaryIO
 
-from bertdata.cli.common.parser import Parser, add_engine, add_overwrite, positive
+from bertdata.cli.common.parser import Parser, add_engine, add_overwrite, parse_positive
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.outputs import TFRECORD, check_output
@@ -30,7 +30,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--num-examples",
         "--num_examples_to_pick",
-        type=positive,
+        type=parse_positive,
         default=10_000,
         metavar="N",
         help="number of records to pick (default: 10000)",
@@ -38,7 +38,7 @@ def make_parser() -> Parser:
     for name, what in (("max_seq_length", "ids"), ("max_predictions_per_seq", "masked positions")):
         parser.add_argument(
             f"--{name}",
-            type=positive,
+            type=parse_positive,
             metavar="INT",
             help=f"refuse the file unless its records have room for this many {what}",
         )
@@ -77,9 +77,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_lengths(file: BinaryIO, name: str, ids: int | None, masks: int | None) -> None:
-    """Raise InputError if the first record has other lengths than the flags say.
+    """Raise InputError if the first record's lengths differ from the flags.
 
-    ids, masks: expected room for token ids and for masked positions. None: not checked.
+    ids, masks: expected number of token ids and of masked positions per record. None: not checked.
     """
     if ids is None and masks is None:
         return

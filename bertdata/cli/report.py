@@ -3,7 +3,7 @@
 import argparse
 
 from bertdata.cli.common.objective_flag import add_objective
-from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, parse_positive
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.io.terminal import say, say_error
 from bertdata.steps.write_report import SAMPLE, write_report
@@ -31,7 +31,7 @@ def make_parser() -> Parser:
     parser.add_argument("--vocab", metavar="FILE|NAME", help="vocabulary that the shards were made with")
     parser.add_argument(
         "--sample",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help=f"number of examples to read for masks, pairs, words and tokens (default: {SAMPLE:,})",
     )

@@ -1,7 +1,7 @@
 """``bertdata segment``: split articles, plain text or records into parts with one sentence per line."""
 
 from bertdata.cli.common.parser import Parser, add_dry_run, add_engine, add_workers
-from bertdata.cli.common.request_flags import add_flags, request_of
+from bertdata.cli.common.request_flags import add_flags, make_request
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.cli.common.text_flags import LANGUAGE_SETTINGS, add_part_settings, add_segment_settings
 from bertdata.io import storage
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
     """Run ``bertdata segment`` and return the exit status."""
     args = make_parser().parse_args(arguments)
     keep_less_freed_memory()
-    with apply_text_settings_file(request_of(SegmentRequest, args)) as request:
+    with apply_text_settings_file(make_request(SegmentRequest, args)) as request:
         return _run(request, dry_run=args.dry_run)
 
 
@@ -92,17 +92,18 @@ def _run(request: SegmentRequest, *, dry_run: bool) -> int:
     if reads_records(list_paths(request.sources), request.input_kind, request.settings, books):
         say(summarise_records(output, counts))
     else:
-        say(summary(output, make_segment_settings(request.settings), counts))
+        say(summarise_articles(output, make_segment_settings(request.settings), counts))
     return 0
 
 
-def summary(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
+def summarise_articles(directory: str, settings: SegmentSettings, counts: SegmentCounts) -> str:
     """Return a line that says how many articles were read, written and left out."""
     left_out = f"{counts.empty} without text and {counts.lines_outside} lines outside articles left out"
     kept = f"{counts.withheld} withheld for evaluation" if settings.recipe == "mlperf" else left_out
     return (
-        f"{directory}: {counts.files} files{_unescaped(counts)}, {counts.articles} articles, {kept}, "
-        f"{counts.sentences} sentences, {counts.bytes_in} bytes in, {counts.bytes_out} out{of_run(counts)}"
+        f"{directory}: {counts.files} files{_describe_unescaped_files(counts)}, "
+        f"{counts.articles} articles, {kept}, {counts.sentences} sentences, {counts.bytes_in} bytes in, "
+        f"{counts.bytes_out} out{describe_run_counts(counts)}"
     )
 
 
@@ -115,15 +116,15 @@ def summarise_records(directory: str, counts: SegmentCounts) -> str:
     told = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in left_out.items() if number)
     held_out = f"{counts.withheld} of them held out, " if counts.withheld else ""
     return (
-        f"{directory}: {counts.files} files{_understood(directory)}{_unescaped(counts)}, "
-        f"{counts.articles} documents, {held_out}"
+        f"{directory}: {counts.files} files{_describe_plain_text_files(directory)}"
+        f"{_describe_unescaped_files(counts)}, {counts.articles} documents, {held_out}"
         f"{told or 'no record'} left out, {counts.sentences} lines, {counts.bytes_in} bytes in, "
-        f"{counts.bytes_out} out{of_run(counts)}"
+        f"{counts.bytes_out} out{describe_run_counts(counts)}"
     )
 
 
-def of_run(counts: SegmentCounts) -> str:
-    """Return the end of a summary: the counts that exist only for a whole run, not per file."""
+def describe_run_counts(counts: SegmentCounts) -> str:
+    """Return the end of a summary: the counts that exist for a whole run but not for single files."""
     told = ""
     if counts.withheld_in_training is not None:
         told += f", withheld texts in training: {counts.withheld_in_training}"
@@ -132,12 +133,12 @@ def of_run(counts: SegmentCounts) -> str:
     return told
 
 
-def _unescaped(counts: SegmentCounts) -> str:
+def _describe_unescaped_files(counts: SegmentCounts) -> str:
     """Return the words that count the files whose ``&amp;`` escapes were undone. Empty if there are none."""
     return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""
 
 
-def _understood(directory: str) -> str:
+def _describe_plain_text_files(directory: str) -> str:
     """Return the words that count plain-text files and files without records.
 
     The counts come from the manifest just written to the directory.

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from bertdata.cli.common.objective_flag import add_objective, load_objective
-from bertdata.cli.common.parser import Parser, not_negative, positive
+from bertdata.cli.common.parser import Parser, parse_not_negative, parse_positive
 from bertdata.dataset.discover import FoundDataset, find_shard
 from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.errors import UsageError
@@ -40,14 +40,14 @@ def make_parser() -> Parser:
     )
     parser.add_argument(
         "--index",
-        type=not_negative,
+        type=parse_not_negative,
         default=0,
         metavar="N",
         help="number of the first example (or packed row) to print, from 0 (default: 0)",
     )
     parser.add_argument(
         "--num",
-        type=positive,
+        type=parse_positive,
         default=1,
         metavar="N",
         help="how many examples (or packed rows) to print (default: 1)",
@@ -73,8 +73,8 @@ def run(arguments: list[str]) -> int:
         ids_type=args.ids_type,
     ) as reader:
         objective = find_objective(reader.layout.objective)
-        words, mask_id = _words(dataset, args.vocab)
-        texts = _rows(reader) if isinstance(reader, PackReader) else _examples(reader)
+        words, mask_id = _find_words(dataset, args.vocab)
+        texts = _list_packed_rows(reader) if isinstance(reader, PackReader) else _list_examples(reader)
         chosen = list(islice(texts, args.index, args.index + args.num))
         if not chosen:
             kind, count = (
@@ -89,16 +89,16 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _examples(reader: ShardReader) -> Iterator[list[_Titled]]:
-    """Yield each example as a list with a single titled entry, for use like ``_rows``."""
+def _list_examples(reader: ShardReader) -> Iterator[list[_Titled]]:
+    """Yield each example with its title, as a list of length 1, so that it prints like a packed row."""
     for number, example in enumerate(reader):
         yield [(f"example {number}", example, reader.layout)]
 
 
-def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """Yield for each packed row its sequences, each with a title and a layout of its length.
+def _list_packed_rows(reader: PackReader) -> Iterator[list[_Titled]]:
+    """Yield for each packed row the list of its sequences, each with a title and a layout of its length.
 
-    The layout of a row's last sequence includes all padding of the row, so that the padding is printed once.
+    The layout of a row's last sequence includes all padding of the row, so the padding is printed once.
     """
     for number, row in enumerate(row for packs in reader.packs(_ROWS) for row in packs.rows()):
         left = reader.layout.max_seq_length - sum(len(example.ids) for example in row)
@@ -110,7 +110,7 @@ def _rows(reader: PackReader) -> Iterator[list[_Titled]]:
         yield titled
 
 
-def _words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
+def _find_words(dataset: FoundDataset, vocab: str | None) -> tuple[list[str], int | None]:
     """Return the words by token id, and the id of [MASK]. ([], None) if no vocabulary is known."""
     vocabulary = load_dataset_vocabulary(vocab, dataset)
     return (make_words_readable(vocabulary), vocabulary.mask) if vocabulary else ([], None)

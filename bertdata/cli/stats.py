@@ -66,21 +66,21 @@ def run(arguments: list[str]) -> int:
         say_text(json.dumps({"datasets": [one.as_json() for one in statistics]}, indent=1))
     else:
         for number, one in enumerate(statistics):
-            say(*[""] * bool(number), *_lines(one))
+            say(*[""] * bool(number), *_format_statistics(one))
     if args.picture:
         say_error(f"wrote {args.picture}")
     return 0
 
 
-def _lines(one: Statistics) -> list[str]:
+def _format_statistics(one: Statistics) -> list[str]:
     """Return all lines about a dataset."""
-    rows = [*_size_rows(one), *_length_rows(one), *one.findings.rows, *_shard_rows(one)]
+    rows = [*_describe_sizes(one), *_describe_lengths(one), *one.findings.rows, *_describe_balance(one)]
     lines = [f"{one.path}: {describe_objective(one.title)}"]  # without a recipe, the title is the objective
     lines += [f"  {label:<{_LABEL_WIDTH}}  {value}" for label, value in rows]
-    return [*lines, "", *_histogram_lines(one)]
+    return [*lines, "", *_draw_histogram(one)]
 
 
-def _size_rows(one: Statistics) -> Iterator[_Row]:
+def _describe_sizes(one: Statistics) -> Iterator[_Row]:
     """Yield the rows about examples, tokens, padding and packed rows."""
     yield "shards", f"{len(one.shards):,}"
     yield "examples", f"{one.examples:,}"
@@ -89,16 +89,16 @@ def _size_rows(one: Statistics) -> Iterator[_Row]:
         yield "[UNK]", f"{one.unknown:.2%} of the {one.input_tokens:,} tokens of the inputs"
     if one.lost is not None:
         yield "in no example", f"{one.lost:.2%} of the {one.input_tokens:,} tokens of the inputs"
-    holder = "an example" if one.layout.packing is None else "a row"
+    holder = "per example" if one.layout.packing is None else "per row"
     yield "padding", f"{one.padding:.2%} of the positions, {one.layout.max_seq_length} {holder}"
     if one.layout.packing is not None:
         yield "packed rows", f"{one.rows:,} of the layout {one.layout.packing}"
         counts = [f"{number}: {one.packs[number] / one.rows:.2%}" for number in sorted(one.packs)]
-        yield "  sequences a row", f"mean {one.examples / one.rows:.3f}; {', '.join(counts)}"
+        yield "  sequences per row", f"mean {one.examples / one.rows:.3f}; {', '.join(counts)}"
         yield "  efficiency", f"{1 - one.padding:.3%} of the positions hold a token"
 
 
-def _length_rows(one: Statistics) -> Iterator[_Row]:
+def _describe_lengths(one: Statistics) -> Iterator[_Row]:
     """Yield the rows about the lengths of the examples."""
     lengths, limit = one.lengths, one.layout.max_seq_length
     yield "length", f"mean {one.tokens / one.examples:.1f}, {min(lengths)} to {max(lengths)} tokens"
@@ -106,14 +106,14 @@ def _length_rows(one: Statistics) -> Iterator[_Row]:
     yield "  full", f"{lengths[limit] / one.examples:.2%} of the examples have all {limit} tokens"
 
 
-def _shard_rows(one: Statistics) -> Iterator[_Row]:
+def _describe_balance(one: Statistics) -> Iterator[_Row]:
     """Yield the rows about the balance of the shards."""
     tokens = [shard.tokens for shard in one.shards]
-    yield "tokens a shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
+    yield "tokens per shard", f"mean {one.tokens / len(tokens):,.1f}, {min(tokens):,} to {max(tokens):,}"
     yield "  imbalance", f"the largest is {one.imbalance:.2%} above the mean"
 
 
-def _histogram_lines(one: Statistics) -> Iterable[str]:
+def _draw_histogram(one: Statistics) -> Iterable[str]:
     """Yield a line per bin of the histogram: its shortest and longest length, its examples, and a bar."""
     histogram = one.histogram(_TEXT_BINS)
     limit, largest = one.layout.max_seq_length, max(histogram.examples)

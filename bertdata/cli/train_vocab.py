@@ -3,7 +3,7 @@
 import argparse
 
 from bertdata.build.given_parts import find_training_text
-from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, parse_positive
 from bertdata.cli.common.request_flags import add_flags
 from bertdata.cli.common.text_flags import (
     SHARED_FLAGS,
@@ -66,7 +66,11 @@ def make_parser() -> Parser:
         "--output", required=True, metavar="FILE", help="vocabulary or tokenizer.json to write"
     )
     parser.add_argument(
-        "--size", required=True, type=positive, metavar="N", help="largest number of tokens in the vocabulary"
+        "--size",
+        required=True,
+        type=parse_positive,
+        metavar="N",
+        help="largest number of tokens in the vocabulary",
     )
     parser.add_argument(
         "--kind", choices=KINDS, default="wordpiece", help="type of vocabulary (default: wordpiece)"
@@ -117,7 +121,7 @@ def run(arguments: list[str]) -> int:
         parser.error(f"--keep-accents: {args.kind} keeps accents; leave it out")
     if args.keep_accents and not args.lower_case:
         parser.error("--keep-accents goes with --lower-case: text that keeps its case keeps its accents")
-    text = _training_text(args)
+    text = _find_text(args)
     form = TOKENIZER_JSON if as_json else VOCABULARY
     check_output(
         args.output, text.files, form, overwrite=args.overwrite
@@ -127,18 +131,18 @@ def run(arguments: list[str]) -> int:
     # Both outputs are opened before the training, which takes long: a wrong path fails at once.
     with storage.open_output(args.output) as file, storage.open_output(beside) as manifest:
         with TrainingProgress(args.output, text.bytes) as progress:
-            data, tokens = (_json if as_json else _lines)(text, special, args, progress)
-            progress.warn(_warnings(args, special, progress.words, as_json))
+            data, tokens = (_train_json if as_json else _train_wordpiece)(text, special, args, progress)
+            progress.warn(_list_warnings(args, special, progress.words, as_json))
         file.write(data)
-        manifest.write(_manifest(args, data, progress.words).dump())
+        manifest.write(_make_manifest(args, data, progress.words).dump())
     say(f"{args.output}: {tokens} tokens")
     return 0
 
 
-def _training_text(args: argparse.Namespace) -> VocabularyText:
-    """Find the text to train on: records or text files.
+def _find_text(args: argparse.Namespace) -> VocabularyText:
+    """Find the text to train on, which is records or text files.
 
-    Errors as from find_training_text and plan_records.
+    An error if there is none, or if the settings do not suit it.
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = read_record_settings(args) | own
@@ -152,7 +156,7 @@ def _training_text(args: argparse.Namespace) -> VocabularyText:
     return TextFiles(found.parts)
 
 
-def _lines(
+def _train_wordpiece(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
     """Train a WordPiece vocabulary. Return the file's bytes, one token per line, and the number of tokens."""
@@ -168,10 +172,10 @@ def _lines(
     return "".join(f"{token}\n" for token in tokens).encode(), len(tokens)
 
 
-def _json(
+def _train_json(
     text: VocabularyText, special: SpecialTokens, args: argparse.Namespace, progress: TrainingProgress
 ) -> tuple[bytes, int]:
-    """Train a tokenizer. Return the bytes of tokenizer.json and the number of tokens."""
+    """Train a vocabulary for a tokenizer.json. Return the file's bytes and the number of tokens."""
     tokenizer = train_tokenizer(
         text,
         kind=args.kind,
@@ -185,7 +189,7 @@ def _json(
     return f"{tokenizer.to_str(pretty=True)}\n".encode(), tokenizer.get_vocab_size()
 
 
-def _warnings(
+def _list_warnings(
     args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
 ) -> list[str]:
     """Return the warnings about the new vocabulary."""
@@ -195,8 +199,8 @@ def _warnings(
     )
 
 
-def _manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
-    """Return the manifest of the new vocabulary, with settings, package versions and facts of the text."""
+def _make_manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
+    """Return the manifest of the new vocabulary: settings, versions of packages, and counts of the text."""
     settings = {
         "kind": args.kind,
         "size": args.size,

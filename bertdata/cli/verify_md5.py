@@ -105,33 +105,33 @@ def run(arguments: list[str]) -> int:
     if args.json:
         say_text(json.dumps(report.as_json(), indent=1))
     else:
-        _print(report, every=bool(args.table))
+        _print_report(report, every=bool(args.table))
     return 0 if report.sound else 1
 
 
-def _print(report: Report, *, every: bool) -> None:
+def _print_report(report: Report, *, every: bool) -> None:
     """Print the report. every: print all files of a table, not only the faults."""
     for line in report.chain:
         say(line)
-    for line in _of_table(report) if every else map(str, report.faults):
+    for line in _format_table_findings(report) if every else map(str, report.faults):
         say(line)
-    state = "sound" if report.sound else _count(len(report.faults), "fault")
-    right, aside = _count(report.count("right"), "file"), format_skipped_note(report.count(LEFT_OUT))
+    state = "sound" if report.sound else _format_count(len(report.faults), "fault")
+    right, aside = _format_count(report.count("right"), "file"), format_skipped_note(report.count(LEFT_OUT))
     say(f"{report.path}: {right} right, {state}{aside}")
 
 
-def _of_table(report: Report) -> Iterator[str]:
-    """Yield the lines for a table: the files that are here, a count of them, then the missing files."""
+def _format_table_findings(report: Report) -> Iterator[str]:
+    """Yield the lines about a published table: files that are here, their count, then missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)
-    yield from _lines(here)
+    yield from _format_findings(here)
     if absent:
         yield f"{report.path}: {found} of the table's {found + len(absent)} files found"
-    yield from _lines(absent)
+    yield from _format_findings(absent)
 
 
-def _lines(findings: list[Finding]) -> Iterator[str]:
+def _format_findings(findings: list[Finding]) -> Iterator[str]:
     """Yield a line per finding.
 
     Of more than MANY with the same status, yield the FIRST and a line that counts the rest.
@@ -147,6 +147,6 @@ def _lines(findings: list[Finding]) -> Iterator[str]:
             yield f"and {number - FIRST} more: {status}"
 
 
-def _count(number: int, thing: str) -> str:
+def _format_count(number: int, thing: str) -> str:
     """Return a number with its noun, in the plural where needed: "1 file", "2 files"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

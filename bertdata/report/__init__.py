@@ -1,1 +1,1 @@
-"""A dataset in numbers and pictures."""
+"""Statistics of a dataset and the HTML page about it: counts, charts, sections."""

@@ -2,20 +2,22 @@
 
 from collections import Counter
 
-from bertdata.report.charts.bar_chart import BarChart, ranges
+from bertdata.report.charts.bar_chart import BarChart, name_ranges
 from bertdata.report.summary import Statistics, make_histogram
 
 _MOST_NAME = 64
 
 
-def picture_of_lengths(one: Statistics) -> BarChart:
-    """Return the chart for a picture file. Its title names the directory and says what it holds."""
+def make_lengths_picture(one: Statistics) -> BarChart:
+    """Return the chart for ``stats --picture``. Its title has the dataset's path, its examples and its
+    padding.
+    """
     told = f"{one.title}: {one.examples:,} examples, {one.padding:.1%} padding"
     path = one.path if len(one.path) <= _MOST_NAME else f"…{one.path[-_MOST_NAME:]}"
-    return lengths_chart(one.lengths, one.layout.max_seq_length, f"{path}\n{told}")
+    return make_lengths_chart(one.lengths, one.layout.max_seq_length, f"{path}\n{told}")
 
 
-def lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
+def make_lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
     """Return a chart of the number of examples by their length in tokens.
 
     lengths: number of examples by length. limit: the longest possible length.
@@ -27,9 +29,9 @@ def lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
     return BarChart(
         title=title,
         description=f"From {min(lengths)} to {max(lengths)} tokens. {full:.1%} of the examples have {limit}.",
-        x_label=f"length (tokens, {width} a bar; at most {limit})",
+        x_label=f"length (tokens, {width} per bar; at most {limit})",
         y_label="examples",
-        names=tuple(ranges(1, width, len(examples), limit)),
+        names=tuple(name_ranges(1, width, len(examples), limit)),
         heights={"examples": examples},
         outlier=f"{100 * full:.0f} % full" if max(examples) == examples[-1] else "",
         numeric=True,

@@ -1,4 +1,4 @@
-"""The numbers that a report shows of a dataset: exact ones from the manifest, and others from a sample."""
+"""The numbers that a report shows about a dataset: exact ones from the manifest, and counts of a sample."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,21 +17,18 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import Vocabulary
 from bertdata.report.sample import DatasetSample, read_sample
-from bertdata.report.shard_counts import merged
+from bertdata.report.shard_counts import sum_counters
 from bertdata.report.summary import Statistics
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetNumbers:
-    """The numbers of one dataset.
+    """All numbers that the report shows about one dataset.
 
-    name: a name that no other dataset of the page has.
-    sample: counts over some examples.
-    statistics: statistics of the sample. None if no example could be read.
-    lengths: number of examples by their number of tokens. They are of all examples if ``lengths_are_exact``,
-    otherwise of the sample.
-    verification: result of checking the files. None if they were not checked, for the reason in
-    ``not_verified``.
+    name: a name that no other dataset of the page has. sample: counts over some examples. statistics:
+    statistics of the sample. None if no example could be read. lengths: number of examples by length in
+    tokens. They cover all examples if ``lengths_are_exact``, otherwise the sample. verification: result of
+    checking the files, or None. not_verified: why the files were not checked.
     """
 
     name: str
@@ -64,13 +61,13 @@ class DatasetNumbers:
 
     @property
     def faults(self) -> list[str]:
-        """The faults that verification found, then faults of shards that only the sample found."""
+        """The faults that verification found, then the sample's errors about other files."""
         found = () if self.verification is None else self.verification.faults
         files = tuple(f"{one.file}: " for one in found)
         return [*map(str, found), *(told for told in self.sample.faults if not told.startswith(files))]
 
     def scope(self) -> str:
-        """Return words for the examples in the sample, such as "all 1,000 examples"."""
+        """Return a phrase for the sampled examples, such as "all 1,000 examples"."""
         sampled = self.sample.examples
         if self.sample.is_all:
             return f"all {sampled:,} examples"
@@ -82,7 +79,7 @@ class DatasetNumbers:
         )
 
     def scope_of_lengths(self) -> str:
-        """Return words for the examples whose lengths were counted."""
+        """Return a phrase for the examples whose lengths were counted, such as "all 1,000 examples"."""
         return f"all {self.lengths.total():,} examples" if self.lengths_are_exact else self.scope()
 
 
@@ -92,14 +89,14 @@ def collect_numbers(
     """Verify the dataset if wanted, read about ``most`` examples, and return its numbers."""
     verification, not_verified = None, "it was not asked for"
     if with_verification:
-        verification, not_verified = _verified(dataset)
+        verification, not_verified = _verify_dataset(dataset)
     vocabulary = load_dataset_vocabulary(vocab, dataset)
     sample = read_sample(dataset, most, vocab, vocabulary)
     statistics = None
     if sample.examples:
         statistics = Statistics(dataset, sample.counts, vocabulary.mask if vocabulary else None)
-    lengths = _stored_lengths(dataset)
-    sampled = merged(shard.lengths for shard in sample.counts)
+    lengths = _read_stored_lengths(dataset)
+    sampled = sum_counters(shard.lengths for shard in sample.counts)
     return DatasetNumbers(
         name=name,
         dataset=dataset,
@@ -113,10 +110,10 @@ def collect_numbers(
     )
 
 
-def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
-    """Check the files.
+def _verify_dataset(dataset: FoundDataset) -> tuple[Report | None, str]:
+    """Check the dataset's files against its manifest or MD5SUMS.
 
-    Return the result and an empty text, or None and the reason why there is nothing to check against.
+    Return the result and an empty text. If there is nothing to check against, return None and the reason.
     """
     if not storage.is_directory(dataset.path):
         return None, "it is one file of a dataset"
@@ -128,10 +125,10 @@ def _verified(dataset: FoundDataset) -> tuple[Report | None, str]:
         return None, "it has neither manifest.json nor MD5SUMS"
 
 
-def _stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
-    """Return the lengths of all examples, as stored next to the shards.
+def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
+    """Return the lengths of all examples, from the files of lengths that are stored next to the shards.
 
-    None if a shard has no stored lengths or they do not match the manifest.
+    None if a shard has no such file or the file does not match the manifest.
     """
     found: Counter[int] = Counter()
     for shard in dataset.shards:
@@ -141,6 +138,6 @@ def _stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
         try:
             path = storage.join(shard.path.removesuffix(shard.name), make_lengths_name(entry.name))
             found.update(read_lengths(path, entry.examples, entry.lengths_md5))
-        except BertDataError:  # verification reports it
+        except BertDataError:  # no lengths then: verification reports the damaged file
             return None
     return found or None

@@ -19,7 +19,9 @@ _MOST_KEPT = 200
 
 
 class KeptExample(NamedTuple):
-    """An example to show in full. title: its shard's name and its number there."""
+    """An example that the report shows in full. title: the shard's name and the example's number in the
+    shard.
+    """
 
     title: str
     example: Any
@@ -31,10 +33,10 @@ class KeptExample(NamedTuple):
 class DatasetSample:
     """Counts over the sampled examples, and some of these examples in full.
 
-    shards_read: number of shards that examples were taken from. per_shard: most examples taken from a shard.
-    counts: the counts of each of these shards. tokens: counts of tokens and words.
-    kept: examples to show. faults: errors of shards that could not be read.
-    is_all: True if every example of the dataset was read.
+    shards_read: number of shards that the examples come from. per_shard: most examples read from a shard.
+    counts: counts of each of these shards. tokens: counts of tokens and words. kept: examples to show.
+    faults: error messages about shards that could not be read. is_all: True if every example of the dataset
+    was read.
     """
 
     shards_read: int
@@ -95,19 +97,21 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
             is_measured=reader.is_measured,
             own=own,
         )
-        for batch in _first_batches(reader, quota, counts):
+        for batch in _read_first_batches(reader, quota, counts):
             counts.add(batch)
             sample.tokens.add(batch)
             # Of the first ``kept`` examples of the shard, take those that are in this batch.
             left = kept - counts.examples + len(batch)
-            sample.kept += _kept(shard, batch, counts.examples - len(batch), left, reader.layout)
+            sample.kept += _list_kept_examples(
+                shard, batch, counts.examples - len(batch), left, reader.layout
+            )
         sample.counts.append(counts)
         return counts.examples < quota or (
             shard.entry is not None and counts.examples == shard.entry.examples
         )
 
 
-def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
+def _read_first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
     """Yield the reader's first examples as arrays.
 
     Packed rows are read whole, so there may be a few more than the quota.
@@ -118,7 +122,7 @@ def _first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[Exa
     if isinstance(reader, PackReader):
         for packs in reader.packs(_BATCH):
             packs = _cut_rows(pack_arrays(packs), left)
-            counts.packs.update(_sizes(packs))
+            counts.packs.update(_count_examples_by_row(packs))
             yield packs.examples
             left -= len(packs.examples)
             if left <= 0:
@@ -137,7 +141,7 @@ def _cut_rows(packs: PackBatch, examples: int) -> PackBatch:
     return cut_packs(packs, 0, min(rows, len(packs)))
 
 
-def _sizes(packs: PackBatch) -> list[int]:
+def _count_examples_by_row(packs: PackBatch) -> list[int]:
     """Return the number of examples in each row."""
     from bertdata.examples.columns import compute_lengths
 
@@ -145,7 +149,7 @@ def _sizes(packs: PackBatch) -> list[int]:
     return found
 
 
-def _kept(
+def _list_kept_examples(
     shard: FoundShard, batch: ExampleBatch, first: int, most: int, layout: ShardLayout
 ) -> Iterator[KeptExample]:
     """Yield the first ``most`` examples of a batch in full.

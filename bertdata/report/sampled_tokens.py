@@ -13,11 +13,11 @@ _MOST_CHARACTERS, _MOST_PIECES = 30, 12
 
 
 class SampledTokens:
-    """Counts of tokens by id, and of words by their number of tokens and of characters.
+    """Counts of tokens by id, and of words by length, in tokens and in characters.
 
-    Special tokens are not words. Without a vocabulary, only tokens are counted. A word that is cut at the end
-    of an example counts as it is. The largest number of each counter of words also stands for all larger
-    numbers.
+    Special tokens are not words. Without a vocabulary, only tokens are counted. A word that the end of an
+    example cuts off counts with the part that is there. The last length of each counter of words stands for
+    all greater lengths too.
     """
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
@@ -28,7 +28,7 @@ class SampledTokens:
         self._tables: tuple[Any, Any, Any] | None = None
 
     def add(self, batch: ExampleBatch) -> None:
-        """Count the examples of a batch of arrays."""
+        """Count the examples of a batch whose columns are arrays."""
         import numpy as np
 
         ids = restore_original_ids(batch)
@@ -42,7 +42,9 @@ class SampledTokens:
         """Count the words of a batch. ids: its original token ids."""
         import numpy as np
 
-        is_special, continues, characters = self._tables = self._tables or _tables(self._vocabulary)
+        is_special, continues, characters = self._tables = self._tables or _make_token_tables(
+            self._vocabulary
+        )
         ids = np.minimum(ids, len(is_special) - 1)  # a wrong vocabulary may lack an id
         special = is_special[ids]
         if (starts := get_word_starts(batch)) is not None:
@@ -87,11 +89,11 @@ def find_special_ids(vocabulary: Vocabulary) -> set[int]:
     return {one for one in found if one is not None}
 
 
-def _tables(vocabulary: Any) -> tuple[Any, Any, Any]:
-    """Return three arrays by token id.
+def _make_token_tables(vocabulary: Any) -> tuple[Any, Any, Any]:
+    """Return three arrays, indexed by token id.
 
-    They say whether the token is special, whether it continues a word (None if unknown), and its number of
-    characters.
+    They say whether the token is special, whether it continues a word (None if the vocabulary does not tell),
+    and how many characters it has.
     """
     import numpy as np
 

@@ -20,13 +20,11 @@ _BATCH = 512
 class ShardCounts:
     """Counts over the examples of one shard.
 
-    layout: shape of the records. None for a shard without records.
-    is_measured: the file does not state the sizes in ``layout``, so they are the largest seen in its
-    examples.
-    lengths: number of examples by their number of tokens, padding excluded.
-    own: the counts of the objective. packs: number of packed rows by their number of sequences, empty without
-    packing.
-    masked_tokens: number of masked positions.
+    layout: sizes and settings of the records. None for a shard without records. is_measured: the file does
+    not state the sizes in ``layout``, so they are the largest found in its examples. lengths: number of
+    examples by length in tokens, padding excluded. own: counts that the training objective makes. packs:
+    number of packed rows by their number of sequences. Empty without packing. masked_tokens: number of masked
+    positions.
     """
 
     name: str
@@ -68,7 +66,7 @@ def count_shard(
     objective: str | None = None,
     padding_id: int | None = None,
 ) -> ShardCounts:
-    """Read every record of a shard and return its counts. ShardError as from the shard's reader."""
+    """Read every record of a shard and return its counts. ShardError if the shard is damaged."""
     with open_reader(path, engine, objective, padding_id=padding_id) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(
@@ -84,7 +82,7 @@ def count_shard(
     return counts
 
 
-def merged(counters: Iterable[Counter[int]]) -> Counter[int]:
+def sum_counters(counters: Iterable[Counter[int]]) -> Counter[int]:
     """Return the sum of the counters."""
     total: Counter[int] = Counter()
     for counter in counters:

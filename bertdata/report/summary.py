@@ -1,8 +1,8 @@
-"""Statistics of a dataset: lengths, padding, balance of the shards, and its objective's statistics.
+"""Statistics of a dataset: lengths, padding, balance of the shards, and what its objective counts.
 
-Everything is counted from the examples. The manifest only lists the shards and must agree with the counts.
-Two numbers are exceptions: [UNK] tokens, and tokens that are in no example. The manifest counts both in the
-input text, each token once.
+All examples are counted. The manifest lists the shards and must agree with the counts. Two numbers come from
+the manifest alone: [UNK] tokens, and tokens that are in no example. Both refer to the input text, in which
+each token counts once.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from bertdata.examples.objective import Findings, Totals
 from bertdata.examples.objectives import find_objective
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.records import ShardLayout
-from bertdata.report.shard_counts import ShardCounts, count_shard, merged
+from bertdata.report.shard_counts import ShardCounts, count_shard, sum_counters
 from bertdata.shards.measured_sizes import share_largest_sizes
 
 _BINS = 64
@@ -43,17 +43,17 @@ class Statistics:
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
         self.path, self.title = dataset.path, dataset.title
         self.shards = sorted(counts, key=lambda shard: shard.name)
-        self.layout = _common_layout(self.shards, dataset.path)
-        self.lengths = merged(shard.lengths for shard in self.shards)
-        self.packs = merged(shard.packs for shard in self.shards)
+        self.layout = _find_common_layout(self.shards, dataset.path)
+        self.lengths = sum_counters(shard.lengths for shard in self.shards)
+        self.packs = sum_counters(shard.packs for shard in self.shards)
         self.examples = self.lengths.total()
         self.tokens = sum_weighted(self.lengths)
         settings = dataset.manifest.plan.settings.by_name if dataset.manifest else {}
-        self.findings = self._own_findings(settings, mask_id)
-        self.input_tokens, self.unknown_tokens = _input_amounts(dataset)
+        self.findings = self._find_objective_statistics(settings, mask_id)
+        self.input_tokens, self.unknown_tokens = _count_input_tokens(dataset)
         self.lost_tokens = dataset.manifest.lost_tokens if dataset.manifest else None
 
-    def _own_findings(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
+    def _find_objective_statistics(self, settings: Mapping[str, Any], mask_id: int | None) -> Findings:
         """Return the objective's statistics over all shards."""
         own = find_objective(self.layout.objective).counts()
         for shard in self.shards:
@@ -81,7 +81,7 @@ class Statistics:
 
     @property
     def unknown(self) -> float | None:
-        """Share of [UNK] in the input tokens. None if the manifest does not say."""
+        """Share of [UNK] in the input tokens. None if the manifest does not have the number."""
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
@@ -122,9 +122,9 @@ class Statistics:
             "unknown_share": None if self.unknown is None else round_decimals(self.unknown),
             "lost_tokens": self.lost_tokens,
             "lost_share": None if self.lost is None else round_decimals(self.lost),
-            **self._packing_json(),
-            **self._sections(),
-            "tokens_per_shard": self._balance_json(),
+            **self._make_packing_json(),
+            **self._make_sections_json(),
+            "tokens_per_shard": self._make_balance_json(),
             "shard_list": [
                 {
                     name: getattr(shard, name)
@@ -134,8 +134,8 @@ class Statistics:
             ],
         }
 
-    def _packing_json(self) -> dict[str, Any]:
-        """Return the section on packed rows. Empty without packing."""
+    def _make_packing_json(self) -> dict[str, Any]:
+        """Return the part of the JSON about packed rows. Empty without packing."""
         if self.layout.packing is None:
             return {}
         packing = {
@@ -148,10 +148,10 @@ class Statistics:
         }
         return {"packing": packing}
 
-    def _sections(self) -> dict[str, Any]:
-        """Return the section on lengths and the objective's sections.
+    def _make_sections_json(self) -> dict[str, Any]:
+        """Return the parts of the JSON about lengths and about what the objective counts.
 
-        The objective may add facts to the lengths.
+        The objective may add numbers to the lengths.
         """
         own = self.findings.sections
         lengths = {
@@ -162,8 +162,8 @@ class Statistics:
         }
         return {"lengths": lengths, **{name: section for name, section in own.items() if name != "lengths"}}
 
-    def _balance_json(self) -> dict[str, Any]:
-        """Return the section on the balance of the shards."""
+    def _make_balance_json(self) -> dict[str, Any]:
+        """Return the part of the JSON about the balance of the shards."""
         tokens = [shard.tokens for shard in self.shards]
         return {
             "min": min(tokens),
@@ -182,10 +182,10 @@ def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) ->
     return LengthHistogram(bin_tokens=width, examples=tuple(counts))
 
 
-def count(shard: FoundShard) -> ShardCounts:
-    """Count a shard of a dataset.
+def count_checked_shard(shard: FoundShard) -> ShardCounts:
+    """Count a shard of a dataset and compare the counts with the manifest.
 
-    ShardError if a record is damaged or the counts differ from the manifest's.
+    ShardError if a record is damaged or the counts differ.
     """
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
@@ -203,13 +203,13 @@ def count(shard: FoundShard) -> ShardCounts:
     return counts
 
 
-def _input_amounts(dataset: FoundDataset) -> tuple[int | None, int | None]:
+def _count_input_tokens(dataset: FoundDataset) -> tuple[int | None, int | None]:
     """Return the number of input tokens and of [UNK] among them, from the manifest. None: it does not say."""
     inputs = dataset.manifest.inputs if dataset.manifest else ()
     return sum(entry.tokens for entry in inputs) if inputs else None, count_unknown_tokens(inputs)
 
 
-def _common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
+def _find_common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
     """Return the layout of all shards. UsageError if the shards differ, ShardError if there is no example."""
     layouts = share_largest_sizes(
         (shard.name, shard.layout, shard.is_measured)

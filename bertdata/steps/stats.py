@@ -8,9 +8,9 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io.outputs import check_output, picture_form
 from bertdata.io.process_pool import run_all
 from bertdata.report.charts.drawing import check_picture, write_picture
-from bertdata.report.lengths_chart import picture_of_lengths
+from bertdata.report.lengths_chart import make_lengths_picture
 from bertdata.report.shard_counts import ShardCounts
-from bertdata.report.summary import Statistics, count
+from bertdata.report.summary import Statistics, count_checked_shard
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
 from bertdata.steps.values import AnyPath, convert_optional_path, convert_path, count_workers
 
@@ -60,7 +60,7 @@ def stats(
         for dataset, mask_id in zip(datasets, mask_ids, strict=True)
     ]
     if drawn is not None:
-        write_picture(drawn, [picture_of_lengths(one) for one in found])
+        write_picture(drawn, [make_lengths_picture(one) for one in found])
     return found
 
 
@@ -95,4 +95,4 @@ def _count_shard(objective: str | None, shard: FoundShard) -> tuple[str, ShardCo
     """Count a shard's examples, and return its path with the counts."""
     if objective is not None:
         find_objective(objective)  # imports the user's module, which a spawned worker has not done yet
-    return shard.path, count(shard)
+    return shard.path, count_checked_shard(shard)

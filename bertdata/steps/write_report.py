@@ -4,7 +4,7 @@ from bertdata.dataset.discover import FoundDataset, find_datasets
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import PAGE, check_output
-from bertdata.report.dataset_page import dataset_page
+from bertdata.report.dataset_page import make_dataset_page
 from bertdata.report.numbers import DatasetNumbers, collect_numbers
 from bertdata.report.page.page import check_report, write_page
 from bertdata.steps.progress import OnProgress, StepProgress, add_warnings_first, ignore_progress
@@ -61,7 +61,7 @@ def write_report(
     for dataset, name in zip(found, _shorten_names(found), strict=True):
         numbers.append(collect_numbers(dataset, name, most, vocab=given, with_verification=verify))
         tell(StepProgress(stage=STAGE, done=len(numbers), total=len(found), unit="datasets"))
-    page = dataset_page(numbers)
+    page = make_dataset_page(numbers)
     write_page(target, page)
     return list(page.faults)
 

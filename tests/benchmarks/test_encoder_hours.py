@@ -17,7 +17,7 @@ def test_a_row_is_tokens_times_operations_by_rate() -> None:
     layer = 2 * (4 * 768**2 + 2 * 768 * 3072 + 2 * 512 * 768)
     head = 2 * 0.15 * (768**2 + 768 * 30_528)
     each = 3 * (12 * layer + head)
-    assert encoder_hours.operations_of_token(
+    assert encoder_hours.count_token_operations(
         *encoder_hours.MODELS["BERT base, RoBERTa base"]
     ) == pytest.approx(each, rel=0.01)
-    assert encoder_hours.hours(1e9 / 4.3, each, 0.4 * 312e12) == "18 min"
+    assert encoder_hours.format_hours(1e9 / 4.3, each, 0.4 * 312e12) == "18 min"

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import measure
 from benchmarks.fine_tuning import runs
 from benchmarks.fine_tuning.article_split import split_articles, write_split
-from benchmarks.fine_tuning.peer_answers import PeerSpan, answer_texts, best_answer
+from benchmarks.fine_tuning.peer_answers import PeerSpan, find_answer_texts, find_best_answer
 from benchmarks.fine_tuning.task import MRPC, TASKS, TaskData
 from trainer.config.settings import Config
 from trainer.config.task_config import make_task_config
@@ -65,14 +65,14 @@ def logits(**values):
 
 def test_the_best_answer_lies_in_the_context_and_ends_after_its_start():
     # 1 is no token of the context, 7 is behind the feature's end, 5 to 3 runs backwards.
-    assert best_answer(OFFSETS, logits(_1=9, _5=8, _3=5), logits(_3=7, _7=9, _4=4)) == (12.0, (4, 8))
+    assert find_best_answer(OFFSETS, logits(_1=9, _5=8, _3=5), logits(_3=7, _7=9, _4=4)) == (12.0, (4, 8))
 
 
 def test_an_answer_has_at_most_thirty_tokens():
     offsets = [(3 * number, 3 * number + 2) for number in range(40)]
     starts, ends = np.full(40, -9.0), np.full(40, -9.0)
     starts[0], ends[30], ends[29] = 5.0, 9.0, 1.0
-    assert best_answer(offsets, starts, ends) == (6.0, (0, 89))
+    assert find_best_answer(offsets, starts, ends) == (6.0, (0, 89))
 
 
 def test_each_question_has_the_best_answer_of_its_features_or_none(tmp_path):
@@ -81,11 +81,11 @@ def test_each_question_has_the_best_answer_of_its_features_or_none(tmp_path):
     spans = [PeerSpan(question=0, offsets=OFFSETS)] * 2 + [PeerSpan(question=1, offsets=[None] * 7)]
     starts = np.stack([logits(_3=5), logits(_4=6), logits(_3=9)])
     ends = np.stack([logits(_3=5), logits(_5=6), logits(_3=9)])
-    assert answer_texts(path, spans, starts, ends) == {"0-0": CONTEXT[9:21], "0-1": ""}
+    assert find_answer_texts(path, spans, starts, ends) == {"0-0": CONTEXT[9:21], "0-1": ""}
 
 
 def configured(task) -> Config:
-    words = runs.command_of(runs.OURS, task, DATA, 7, Path("run"))
+    words = runs.make_command(runs.OURS, task, DATA, 7, Path("run"))
     assert words[1:4] == ["-m", "trainer", "finetune"]
     return make_task_config(words[4:])
 
@@ -137,12 +137,14 @@ def test_a_finished_run_is_kept_and_one_of_other_settings_made_anew(monkeypatch,
     table = tmp_path / "dev.tsv"
     table.write_text(heading + "".join(f"{label}\t1\t2\ta\tb\n" for label in (1, 0, 0, 0)), encoding="utf-8")
     data, asked = replace(DATA, evaluation=table), []
-    monkeypatch.setattr(measure, "command", lambda *words: asked.append(words) or write_predictions(*words))
+    monkeypatch.setattr(
+        measure, "measure_command", lambda *words: asked.append(words) or write_predictions(*words)
+    )
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for program in runs.PROGRAMS:
-        result = runs.run(program, MRPC, data, 1, tmp_path)
+        result = runs.find_or_make_run(program, MRPC, data, 1, tmp_path)
         assert asdict(result) == {"points": 75.0, "cpu": 3.0, "wall": 2.0}
-        assert runs.run(program, MRPC, data, 1, tmp_path) == result
+        assert runs.find_or_make_run(program, MRPC, data, 1, tmp_path) == result
     assert len(asked) == 2
-    runs.run(runs.PEER, replace(MRPC, rate=1e-4), data, 1, tmp_path)
+    runs.find_or_make_run(runs.PEER, replace(MRPC, rate=1e-4), data, 1, tmp_path)
     assert len(asked) == 3

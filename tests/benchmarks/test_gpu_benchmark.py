@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from benchmarks.gpu.figures import Figures, find_value, read_figures
-from benchmarks.gpu.kernels import times_by_kind
-from benchmarks.gpu.peer import masked_loss, published_loss
-from benchmarks.gpu.pytests import gpu_modules, outcomes
+from benchmarks.gpu.kernels import sum_times_by_type
+from benchmarks.gpu.peer import compute_masked_loss, compute_published_loss
+from benchmarks.gpu.pytests import count_outcomes, find_gpu_modules
 from benchmarks.gpu.sizes import FULL, SMALL, find_sizes
 from benchmarks.gpu.stages import OPTIONS
 from benchmarks.gpu.summary import summarise
-from benchmarks.gpu.updates import kernel_times, updates
+from benchmarks.gpu.updates import list_kernel_times, updates
 from tests.support.flat import make_rows
 from trainer.config.model_kinds import read_model_config
 from trainer.model.bert import PASSES
@@ -82,7 +82,7 @@ def test_kernels_are_told_by_their_names():
         ("Memcpy HtoD (Pinned -> Device)", 16.0),
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 32.0),
     ]
-    assert times_by_kind(kernels) == {
+    assert sum_times_by_type(kernels) == {
         "attention": 3.5,
         "copies": 16.0,
         "elementwise and Triton": 64.1875,
@@ -98,18 +98,18 @@ def test_a_profiles_ranges_are_no_kernels():
         SimpleNamespace(key="cudaLaunchKernel", self_device_time_total=0.0, is_user_annotation=False),
         SimpleNamespace(key="ProfilerStep#3", self_device_time_total=9000.0, is_user_annotation=True),
     ]
-    assert kernel_times(events) == [("gemm", 2.0)]
+    assert list_kernel_times(events) == [("gemm", 2.0)]
 
 
 def test_a_profile_has_what_is_read_of_it():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         torch.ones(3).add(1)
     assert profile.key_averages()
-    assert kernel_times(profile.key_averages()) == []  # nothing ran on a GPU
+    assert list_kernel_times(profile.key_averages()) == []  # nothing ran on a GPU
 
 
 def test_the_modules_with_tests_of_gpus_are_found():
-    assert any(path.endswith("tests/trainer/devices/test_gpu.py") for path in gpu_modules())
+    assert any(path.endswith("tests/trainer/devices/test_gpu.py") for path in find_gpu_modules())
 
 
 def test_the_peers_losses_are_one_loss_with_equal_counts_of_masks():
@@ -121,7 +121,7 @@ def test_the_peers_losses_are_one_loss_with_equal_counts_of_masks():
     rows = make_rows([12, 7, 12], longest=12, slots=3, vocabulary=104)
     assert 0 < rows.masked_lm_weights.sum() <= 9
     with torch.no_grad():
-        losses = [loss(model, rows).item() for loss in (published_loss, masked_loss)]
+        losses = [loss(model, rows).item() for loss in (compute_published_loss, compute_masked_loss)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
@@ -154,7 +154,7 @@ def test_figures_are_lines_at_once_and_the_newest_counts(tmp_path):
 def test_tests_are_counted_from_their_report(tmp_path):
     suite = '<testsuites><testsuite tests="9" failures="2" errors="1" skipped="3"/></testsuites>'
     (tmp_path / "tests.xml").write_text(suite)
-    assert outcomes(tmp_path / "tests.xml") == {"passed": 3, "failed": 3, "skipped": 3}
+    assert count_outcomes(tmp_path / "tests.xml") == {"passed": 3, "failed": 3, "skipped": 3}
 
 
 def test_small_sizes_run_on_any_device():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import split_forecast
-from trainer.splitting.plan.costs import analytic_costs
+from trainer.splitting.plan.costs import compute_analytic_costs
 
 HELD = "worst forecast of seconds: -20.0% (2 stages, process 1); the bar of 20% was held"
 MISSED = "worst forecast of seconds: +25.0% (2 copies, process 0); the bar of 20% was missed"
@@ -25,7 +25,7 @@ def test_the_last_line_names_the_worst_row_and_the_status_says_if_the_bar_was_he
             results[1]["ratio"] = 0.8
         return results
 
-    monkeypatch.setattr(split_forecast, "run", run)
+    monkeypatch.setattr(split_forecast, "run_case", run)
     assert split_forecast.main(["time"]) == status
     printed = capsys.readouterr().out.splitlines()
     assert printed[-1] == line
@@ -50,11 +50,11 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
     def costs(given, device, workers):
         calls.append((device, workers.size))
         assert given.bandwidth == 5e8
-        return analytic_costs(given)
+        return compute_analytic_costs(given)
 
-    monkeypatch.setattr(split_forecast, "with_bandwidths", bandwidths)
-    monkeypatch.setattr(split_forecast, "profiled_costs", costs)
-    plan = split_forecast.profiled_plan(request, OneProcess())
+    monkeypatch.setattr(split_forecast, "add_bandwidths", bandwidths)
+    monkeypatch.setattr(split_forecast, "measure_costs", costs)
+    plan = split_forecast.make_profiled_plan(request, OneProcess())
     assert calls == [("device", 2)] * 2
     (stage,) = plan.stages
     assert stage.all_reduce == pytest.approx(stage.memory.weights / 5e8)

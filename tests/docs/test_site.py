@@ -19,9 +19,9 @@ import bertdata
 from tests.support.console_pages import blocks
 from tests.support.console_pages import commands as commands_of_block
 from tests.support.paths import ROOT
-from tools.site_copying import with_commands_to_copy
+from tools.site_copying import add_commands_to_copy
 from tools.site_pages import FILES, PAGES
-from tools.site_reference import divide_docstring, python_page, section
+from tools.site_reference import divide_docstring, make_python_page, make_section
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
@@ -49,18 +49,18 @@ def test_copying_a_console_block_copies_its_commands_alone() -> None:
     assert len(consoles) > 5
     for block in consoles:
         expected = "\n".join(command.words for command in commands_of_block(block))
-        assert copied(with_commands_to_copy(highlighted(block.text, "console"))) == [expected]
+        assert copied(add_commands_to_copy(highlighted(block.text, "console"))) == [expected]
 
 
 def test_a_block_without_prompts_is_copied_as_it_is() -> None:
     block = highlighted("make demo   # installs\nmake test\n", "console")
-    assert with_commands_to_copy(block) == block
+    assert add_commands_to_copy(block) == block
 
 
 @pytest.mark.parametrize("name", [name for name in bertdata.__all__ if name not in ("errors", "__version__")])
 def test_a_function_has_a_row_with_type_and_default_for_each_parameter(name: str) -> None:
     function = getattr(bertdata, name)
-    shown = section(name, function)
+    shown = make_section(name, function)
     rows = re.findall(r"^\| `(\w+)` \| `[^`]+` \| (required|`[^`]+`|) \|", shown, re.MULTILINE)
     assert [row[0] for row in rows] == list(inspect.signature(function).parameters)
     signature = shown.partition("```python\n")[2].partition("```")[0]
@@ -81,9 +81,9 @@ def test_a_docstring_is_divided_into_prose_and_meanings() -> None:
 
 
 def test_the_page_of_functions_shows_what_a_user_calls() -> None:
-    assert "request: " not in python_page()
-    assert "AnyPath" not in python_page()
-    assert "\ncreate(\n    parts, output, *, " in python_page()
+    assert "request: " not in make_python_page()
+    assert "AnyPath" not in make_python_page()
+    assert "\ncreate(\n    parts, output, *, " in make_python_page()
 
 
 def links(page: Path) -> Iterator[tuple[str, str]]:

@@ -8,8 +8,8 @@ import pytest
 
 from schemas.faults import faults
 from tests.support.paths import ROOT
-from tools.configuration_page import SOURCES, page, pictures
-from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, pages, schemas
+from tools.configuration_page import SOURCES, draw_pictures, make_page
+from tools.program_pages import CONFIGURATION, FOLDER, PICTURES, SCHEMAS, make_pages, make_schemas
 from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_config, make_configs
 from trainer.config.model import ModelConfig
@@ -32,25 +32,27 @@ COMMANDS = commands(TEXT)
 
 def test_the_pages_of_other_programs_are_their_tables():
     written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
-    assert written == pages(), "python -m tools.program_pages writes them anew"
+    assert written == make_pages(), "python -m tools.program_pages writes them anew"
 
 
 def test_the_published_schemas_are_what_the_code_declares():
-    written = {name: (SCHEMAS / name).read_text(encoding="utf-8") for name in schemas()}
-    assert written == schemas(), "python -m tools.program_pages writes them anew"
+    written = {name: (SCHEMAS / name).read_text(encoding="utf-8") for name in make_schemas()}
+    assert written == make_schemas(), "python -m tools.program_pages writes them anew"
     config, model = Config.of(mode="lazy").as_json(), ModelConfig().as_json()
     assert not list(faults(config, json.loads(written["trainer.json"])))
     assert not list(faults(model, json.loads(written["model.json"])))
 
 
 def test_the_page_of_the_configuration_is_what_the_code_declares():
-    assert CONFIGURATION.read_text(encoding="utf-8") == page(), "python -m tools.program_pages writes it anew"
+    assert CONFIGURATION.read_text(encoding="utf-8") == make_page(), (
+        "python -m tools.program_pages writes it anew"
+    )
     assert sorted(SOURCES) == sorted(find_shipped_configs())
 
 
 def test_the_pictures_of_the_schedules_are_what_the_code_computes():
     written = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.glob("*.svg")}
-    assert written == pictures(), "python -m tools.program_pages draws them anew"
+    assert written == draw_pictures(), "python -m tools.program_pages draws them anew"
     assert [
         name for name in names("schedule") if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT
     ] == []

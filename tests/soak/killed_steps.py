@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from benchmarks.corpus import kit, make_parts
-from benchmarks.processes import descendants
+from benchmarks.corpus import find_kit, make_parts
+from benchmarks.processes import list_descendants
 from tests.soak.kills import contents, differences, ends_soon, stamp
 from tests.support.paths import ROOT
 
@@ -150,7 +150,7 @@ HEADER = f"{'round':>5}  {'step':<15}  {'accident':<18}  {'at':>4}  kept  files"
 
 def environment() -> dict[str, str]:
     """The environment of the steps, with the reference kit's Punkt tables where it is at hand."""
-    found = kit()
+    found = find_kit()
     tables = {} if found is None else {"NLTK_DATA": str(found / "nltk_data")}
     return {**tables, **os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -187,7 +187,7 @@ def start_and_wait(
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=file)
     while process.poll() is None:
         if bytes_below(output) >= wanted:
-            children = list(descendants(process.pid))
+            children = list(list_descendants(process.pid))
             if children or not needs_worker:
                 return process, children
         time.sleep(0.001)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.corpus import make_parts
-from benchmarks.processes import descendants, read_bytes
+from benchmarks.processes import list_descendants, read_bytes
 from tests.support.paths import ROOT
 
 VICTIMS = ("run", "worker", "launcher")
@@ -123,7 +123,7 @@ def kill_and_resume(
     while (process := start_and_wait(command, moment)).poll() is not None:
         shutil.rmtree(output)  # the run was faster this time
         moment *= SHORTEN
-    children = list(descendants(process.pid))
+    children = list(list_descendants(process.pid))
     killed = kill(process, children, victim, rng)
     faults = []
     try:

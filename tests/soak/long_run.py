@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.corpus import long_text, vocabulary
-from benchmarks.measure import command
+from benchmarks.corpus import find_vocabulary, make_long_text
+from benchmarks.measure import measure_command
 
 PARTS, PART_BYTES = 20, 5_000_000
 PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
@@ -18,12 +18,12 @@ PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers"
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
-        text = long_text(PART_BYTES)
+        text = make_long_text(PART_BYTES)
         parts = [Path(directory, f"part-{number:05}") for number in range(PARTS)]
         for part in parts:
             part.write_bytes(text)
         output, names = Path(directory, "shards"), [*map(str, parts)]
-        common = ("--output", str(output), "--vocab", str(vocabulary()), "--recipe", "nvidia")
+        common = ("--output", str(output), "--vocab", str(find_vocabulary()), "--recipe", "nvidia")
         plain = (sys.executable, "-m", "bertdata", "create", *names, *common)
         beam = (sys.executable, "-m", "beam_pipelines.prepare", "--input", *names, *common)
         commands = {
@@ -34,7 +34,7 @@ def main() -> None:
         }
         walls = {}
         for name, words in commands.items():
-            walls[name] = command(*words).wall
+            walls[name] = measure_command(*words).wall
             shutil.rmtree(output)
     for name, wall in walls.items():
         print(f"{PARTS} parts of 5 MB, recipe nvidia: {name} {wall:.1f} s")

@@ -138,7 +138,7 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=100_000, help="pages in all (default: 100000)")
     parser.add_argument("--seed", type=int, default=7, help="of the first round (default: 7)")
     args = parser.parse_args()
-    kit: Path | None = corpus.kit()
+    kit: Path | None = corpus.find_kit()
     rounds: dict[str, Callable[[int], bytes]] = {"generated": generated_round}
     if kit is not None:
         rounds["mutated"] = lambda seed: mutated_round(seed, kit)

@@ -22,7 +22,7 @@ from trainer.data.generated import generated_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.run.strategies import find_inference, find_strategy, strategy_class
-from trainer.splitting.pieces import by_plan
+from trainer.splitting.pieces import find_planned_division
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.tasks.choice import find_task
 from trainer.update.strategy import Strategy, UpdateNumber
@@ -112,7 +112,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     division = make_undivided(workers)
     if trial.stages > 1 and not in_order:
         plan = even_plan(shape, trial.stages, trial.copies, recomputes=trial.recomputes)
-        division = by_plan(workers, plan)
+        division = find_planned_division(workers, plan)
     device.seed(config.data.seed)
     with torch.device("meta"):
         model = task.new_model(shape)

@@ -38,7 +38,7 @@ def no_pip(*words):
 def test_a_torch_without_cuda_is_refused(script, monkeypatch, tmp_path):
     monkeypatch.setattr("torch.version.cuda", None)
     with pytest.raises(MissingExtraError, match="has no CUDA: install the CUDA build of torch"):
-        script.find(tmp_path, no_pip)
+        script.find_build_variables(tmp_path, no_pip)
 
 
 def test_the_systems_toolkit_is_taken_if_its_major_version_is_torchs(script, monkeypatch, tmp_path):

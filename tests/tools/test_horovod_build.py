@@ -34,7 +34,7 @@ def source(script, tmp_path):
 
 
 def test_each_change_is_made_once(script, source):
-    script.patch(source, 20)
+    script.patch_source(source, 20)
     texts = {name: (source / name).read_text() for name, _, _ in script.CHANGES}
     assert not [old for name, old, _ in script.CHANGES if old in texts[name]]
     for name in ("CMakeLists.txt", "horovod/torch/CMakeLists.txt"):
@@ -43,7 +43,7 @@ def test_each_change_is_made_once(script, source):
 
 
 def test_a_gpu_build_is_made_only_if_it_is_asked_for(script, source):
-    script.patch(source, 17)
+    script.patch_source(source, 17)
     asked = 'NOT "$ENV{HOROVOD_GPU_OPERATIONS}" STREQUAL ""'
     assert f"if({asked})\ncheck_language(CUDA)\nelse()\n" in (source / "CMakeLists.txt").read_text()
     found = (source / "cmake/Modules/FindPytorch.cmake").read_text()
@@ -51,9 +51,9 @@ def test_a_gpu_build_is_made_only_if_it_is_asked_for(script, source):
 
 
 def test_another_source_package_is_refused(script, source):
-    script.patch(source, 17)
+    script.patch_source(source, 17)
     with pytest.raises(AssetError, match=r"CMakeLists.txt: 0 times 'set\(CMAKE_CXX.*', expected once"):
-        script.patch(source, 17)
+        script.patch_source(source, 17)
 
 
 @pytest.fixture
@@ -92,10 +92,10 @@ def build_environment(script, monkeypatch, tmp_path, operations):
         Path(command[-2], "horovod-0.28.1-py3-none-any.whl").touch()
 
     monkeypatch.setattr(script, "find_standard", lambda: 17)
-    monkeypatch.setattr(script, "pip", lambda *words, environment=None: None)
-    monkeypatch.setattr(script, "unpack", lambda place: place)
-    monkeypatch.setattr(script, "patch", lambda source, standard: None)
-    monkeypatch.setattr(script, "run", run)
+    monkeypatch.setattr(script, "run_pip", lambda *words, environment=None: None)
+    monkeypatch.setattr(script, "unpack_source", lambda place: place)
+    monkeypatch.setattr(script, "patch_source", lambda source, standard: None)
+    monkeypatch.setattr(script, "run_command", run)
     wheel = script.build_wheel(tmp_path / "kept", operations)
     assert wheel.is_file()
     assert wheel.parent == tmp_path / "kept"
@@ -110,7 +110,9 @@ def test_for_processors_nothing_of_cuda_is_asked_for(script, monkeypatch, tmp_pa
 
 
 def test_for_gpus_the_toolkit_is_named(script, monkeypatch, tmp_path):
-    monkeypatch.setattr(script.cuda_toolkit, "find", lambda place, pip: {"HOROVOD_CUDA_HOME": "/cuda"})
+    monkeypatch.setattr(
+        script.cuda_toolkit, "find_build_variables", lambda place, pip: {"HOROVOD_CUDA_HOME": "/cuda"}
+    )
     environment = build_environment(script, monkeypatch, tmp_path, "NCCL")
     assert environment["HOROVOD_GPU_OPERATIONS"] == "NCCL"
     assert environment["HOROVOD_CUDA_HOME"] == "/cuda"

@@ -20,14 +20,14 @@ def script() -> ModuleType:
 
 
 def test_the_requirements_are_those_of_the_extras_named(script: ModuleType) -> None:
-    assert [one.partition(">")[0] for one in script.requirements(["train"])] == [
+    assert [one.partition(">")[0] for one in script.list_requirements(["train"])] == [
         "torch",
         "numpy",
         "safetensors",
         "cramjam",
     ]
-    assert script.requirements(["wiki"]) == ["wikiextractor==3.1.0"]
-    assert script.requirements([]) == []
+    assert script.list_requirements(["wiki"]) == ["wikiextractor==3.1.0"]
+    assert script.list_requirements([]) == []
 
 
 def test_pip_gets_its_options_and_the_requirements(

@@ -31,8 +31,8 @@ def script(monkeypatch, tmp_path):
 def commands(script, monkeypatch):
     """The commands that the script would run."""
     seen = []
-    monkeypatch.setattr(script, "pip", lambda *words: seen.append(words))
-    monkeypatch.setattr(script, "run", lambda command, *_: seen.append(tuple(command)))
+    monkeypatch.setattr(script, "run_pip", lambda *words: seen.append(words))
+    monkeypatch.setattr(script, "run_command", lambda command, *_: seen.append(tuple(command)))
     return seen
 
 
@@ -45,12 +45,12 @@ def test_a_kept_wheel_is_installed_and_nothing_built(script, commands, monkeypat
     assert script.find_kept_wheel() is None
     wheel = kept / f"horovod-0.28.1-{tag}.whl"
     wheel.touch()
-    script.install(["-c", "constraints.txt"])
+    script.install_wheel(["-c", "constraints.txt"])
     assert [command[0] for command in commands[:2]] == ["uninstall", "install"]
     assert commands[1] == ("install", "-c", "constraints.txt", str(wheel))
     monkeypatch.setattr(script, "find_installed_wheel", wheel.as_uri)
     commands.clear()
-    script.install([])
+    script.install_wheel([])
     assert commands == []
 
 
@@ -61,7 +61,7 @@ def test_the_installed_wheel_is_loaded_and_asked_for_what_it_should_have(
     monkeypatch.setenv("HOROVOD_GPU_OPERATIONS", asked)
     monkeypatch.setattr(script, "find_installed_wheel", lambda: None)
     monkeypatch.setattr(script, "build_wheel", lambda kept, operations: tmp_path / f"for-{operations}.whl")
-    script.install([])
+    script.install_wheel([])
     install, load = commands
     assert install == ("install", str(tmp_path / f"for-{asked}.whl"))
     assert "gloo_built()" in load[-1]

@@ -2,7 +2,7 @@
 
 import math
 
-from bertdata.cli.common.parser import Parser, number
+from bertdata.cli.common.parser import Parser, parse_number
 from trainer.commands.pretrain import import_torch, warn_of_contradictions
 from trainer.config.flags import make_layered
 from trainer.config.task_names import expand_task_flags
@@ -47,7 +47,7 @@ def _make_parser() -> Parser:
     parser.add_argument("--poll", action="store_true", help="evaluate each checkpoint as it appears")
     parser.add_argument(
         "--poll-timeout",
-        type=number,
+        type=parse_number,
         default=math.inf,
         metavar="SECONDS",
         help="with --poll: end after this time without a new checkpoint (default: never)",

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from bertdata.cli.common.parser import Parser, add_overwrite, not_negative, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, parse_not_negative, parse_positive
 from bertdata.config.settings import FORMATS
 from bertdata.errors import UsageError
 from bertdata.io import storage
@@ -101,7 +101,7 @@ def _make_parser() -> Parser:
     )
     parser.add_argument(
         "--max-seq-length",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="most token ids in a feature (default: 384 for squad, else 128)",
     )
@@ -109,19 +109,19 @@ def _make_parser() -> Parser:
     squad.add_argument("--training", action="store_true", help="make features for training, with the answers")
     squad.add_argument(
         "--doc-stride",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="tokens from the start of one span to the next (default: 128)",
     )
     squad.add_argument(
         "--doc-overlap",
-        type=not_negative,
+        type=parse_not_negative,
         metavar="N",
         help="tokens that two neighbouring spans share, in place of --doc-stride, as in run_qa.py",
     )
     squad.add_argument(
         "--max-query-length",
-        type=not_negative,
+        type=parse_not_negative,
         metavar="N",
         help="most tokens of a question, 0: no limit (default: 64)",
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from bertdata.cli.common.programs.choice import read_line
+from bertdata.cli.common.programs.choice import split_like_line
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io.storage import is_remote
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> None:
         listed = "".join(f"  {name:<{width}}{program.purpose}\n" for name, program in load_programs().items())
         say_text(USAGE + listed)
         return
-    line = read_line(DOOR, arguments)
+    line = split_like_line(DOOR, arguments)
     program, given, ours = line.program, line.given, line.ours
     try:
         meaning = find_meaning(program, given)

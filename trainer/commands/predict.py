@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from bertdata.cli.common.parser import Parser, positive
+from bertdata.cli.common.parser import Parser, parse_positive
 from bertdata.io.terminal import say
 from trainer.run.tokenizer_flags import add_tokenizer
 from trainer.tasks.prediction import get_single_text, refuse_flags
@@ -72,7 +72,10 @@ def _make_parser() -> Parser:
         "--labels", metavar="A,B", help="labels in the order of their ids (default: from the checkpoint)"
     )
     parser.add_argument(
-        "--num", type=positive, metavar="N", help="number of words to print for each [MASK] (default: 5)"
+        "--num",
+        type=parse_positive,
+        metavar="N",
+        help="number of words to print for each [MASK] (default: 5)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with probabilities")
     parser.add_argument(

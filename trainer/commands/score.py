@@ -2,7 +2,7 @@
 
 import json
 
-from bertdata.cli.common.parser import Parser, number
+from bertdata.cli.common.parser import Parser, parse_number
 from bertdata.io.terminal import say, say_error
 from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
 from trainer.tasks.prediction import refuse_flags
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--na-prob-thresh",
-        type=number,
+        type=parse_number,
         metavar="NUMBER",
         help="count a question as unanswered if its number in --na-prob-file is above this (default: 1, as "
         "in the official program)",

@@ -5,7 +5,7 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
-from bertdata.cli.common.parser import Parser, add_overwrite, positive
+from bertdata.cli.common.parser import Parser, add_overwrite, parse_positive
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import MissingInputError, SettingsError, UsageError
@@ -21,9 +21,9 @@ from trainer.config.sections.split import PLAN_FORM, SplitSection
 from trainer.config.settings import Config
 from trainer.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.splitting.plan.rates import SHEETS, USUAL, find_hardware
-from trainer.splitting.plan.request import PlanRequest, configured_examples
+from trainer.splitting.plan.request import PlanRequest, count_configured_examples
 from trainer.splitting.show.picture import draw_schedule
-from trainer.splitting.show.table import plan_lines
+from trainer.splitting.show.table import format_plan_lines
 
 PROG = "python -m trainer split"
 _EXAMPLE = f"""\
@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> None:
     if given.json:
         say_text(json.dumps(_as_json(plan), indent=1))
         return
-    say(*plan_lines(plan, memory, split.memory_margin, source))
+    say(*format_plan_lines(plan, memory, split.memory_margin, source))
 
 
 def _find_config_file(words: list[str]) -> str | None:
@@ -99,7 +99,7 @@ def _check_outputs(given: Namespace, config_file: str | None, config: Config, sp
 def _make_parser() -> Parser:
     parser = Parser(PROG, _EXAMPLE, _SUMMARY)
     parser.usage = "%(prog)s --devices N --memory GB [--config FILE] [--KEY VALUE ...]"
-    parser.add_argument("--devices", type=positive, metavar="N", help="number of devices")
+    parser.add_argument("--devices", type=parse_positive, metavar="N", help="number of devices")
     memory = "memory of a device in GB of 10^9 bytes (default: the memory of the device in --hardware)"
     parser.add_argument("--memory", metavar="GB", help=memory)
     hardware = f"{', '.join(SHEETS)}, or a number: the TFLOP/s that a device reaches (default: {USUAL})"
@@ -137,7 +137,7 @@ def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[
     if is_profiled:
         from trainer.devices.choice import choose_device
         from trainer.devices.opening import find_device, on_device
-        from trainer.splitting.plan.profile import attention_of, profiled_costs
+        from trainer.splitting.plan.profile import find_attention, measure_costs
         from trainer.workers.choice import find_collective
 
         config = on_device(config, choose_device(config).name)
@@ -152,7 +152,7 @@ def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[
         config=config,
         model=model,
         sequence_length=config.data.max_seq_length or model.max_position_embeddings,
-        examples=configured_examples(config, devices),
+        examples=count_configured_examples(config, devices),
         devices=devices,
         memory=hardware.memory,
         bandwidth=hardware.bandwidth,
@@ -162,16 +162,16 @@ def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[
     costs = None
     if is_profiled:
         device = find_device(config)
-        request = replace(request, attention=attention_of(device))
+        request = replace(request, attention=find_attention(device))
         say_error(f"trainer: timing the model's layers on device {device.name}")
-        costs = profiled_costs(request, device, find_collective("single", device))
+        costs = measure_costs(request, device, find_collective("single", device))
     return make_plan(request, costs), hardware.memory, hardware.source
 
 
 def _read_fitting_plan(path: str, config: Config, devices: int | None) -> Plan:
     """Read a plan from a file, and check that it fits the configured model and number of devices."""
     from trainer.splitting.plan.fit import check_fits  # imports torch
-    from trainer.splitting.plan.parts import head_of
+    from trainer.splitting.plan.parts import find_head
 
     plan = read_plan(path)
     model = _find_model(config)
@@ -184,7 +184,7 @@ def _read_fitting_plan(path: str, config: Config, devices: int | None) -> Plan:
         precision=config.update.precision if model else plan.precision,
         optimiser=config.update.optimiser if model else plan.optimiser,
         where=path,
-        head=head_of(_find_task(config)) if says_task else None,
+        head=find_head(_find_task(config)) if says_task else None,
     )
     return plan
 

@@ -83,7 +83,7 @@ def find_meaning(program: Program, given: Given) -> Meaning:
 
 def load_programs() -> Mapping[str, Program]:
     """Return all known programs by name."""
-    return choice.programs(DOOR)
+    return choice.list_programs(DOOR)
 
 
 def find_program(name: str) -> Program:
@@ -96,4 +96,4 @@ def find_program(name: str) -> Program:
 
 def find_programs_with(name: str) -> list[str]:
     """Return the names of the programs that have a flag or key of this name."""
-    return choice.programs_with(DOOR, name)
+    return choice.list_programs_with_flag(DOOR, name)

@@ -13,7 +13,7 @@ from bertdata.errors import BertDataError
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
-from bertdata.report.sections.provenance import text_counts
+from bertdata.report.sections.provenance import describe_text_counts
 from trainer.config.settings import Config
 from trainer.logs.charts import guess_column
 from trainer.logs.recorded_run import RecordedRun, columns_of
@@ -163,7 +163,7 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
     with suppress(BertDataError):  # moved or deleted, which the steps of the data say
         for path in _paths(training):
             for found in find_datasets(path):
-                yield from (f"{found.path}: {told}" for told in text_counts(found))
+                yield from (f"{found.path}: {told}" for told in describe_text_counts(found))
     if isinstance(training, str) and isinstance(held_out, str):
         with suppress(BertDataError):
             unverified = bool(run.config.get("unverified"))

@@ -6,7 +6,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.page.blocks import DrawingBlock
 from trainer.splitting.plan.plan import Plan, read_plan
 from trainer.splitting.show.picture import draw_schedule
-from trainer.splitting.show.table import devices_of, layers_of
+from trainer.splitting.show.table import format_devices, format_layers
 
 _SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
 _PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
@@ -40,8 +40,8 @@ def _stages(plan: Plan, title: str) -> DataTable:
     rows = [
         (
             number,
-            layers_of(stage),
-            devices_of(plan, number),
+            format_layers(stage),
+            format_devices(plan, number),
             stage.forward * 1e3,
             stage.backward * 1e3,
             stage.memory.total / 2**30,

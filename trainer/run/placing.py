@@ -5,7 +5,7 @@ from dataclasses import replace
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
-from trainer.splitting.memory import fits_whole
+from trainer.splitting.memory import surely_fits_whole
 from trainer.splitting.placing import place_by_plan
 from trainer.update.worker import Runtime, make_undivided
 
@@ -23,7 +23,9 @@ def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> R
     # "auto" divides the model only if a whole copy may not fit into a device's memory.
     needs_plan = config.split.plan is not None or asked in ("sharded", "pipelined")
     if not needs_plan and asked == "auto" and workers.size > 1:
-        needs_plan = not fits_whole(config, device, workers, runtime.empty_model(shape).count_weights())
+        needs_plan = not surely_fits_whole(
+            config, device, workers, runtime.empty_model(shape).count_weights()
+        )
     if not needs_plan:
         return replace(runtime, division=make_undivided(workers))
     return place_by_plan(runtime, shape, sequence_length)

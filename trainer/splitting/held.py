@@ -1,4 +1,4 @@
-"""The weights that a worker holds of a split model: those of its stage, or its rows of them."""
+"""The weights of a split model that a worker holds: all weights of its stage, or some rows of each."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -16,11 +16,12 @@ TIED = "bert.embeddings.word_embeddings.weight"
 
 
 class WeightPart(NamedTuple):
-    """The rows of a weight that this worker holds, or of a moment (named KIND/NAME).
+    """The rows of a tensor that this worker holds. The tensor is a weight, or a moment with the name
+    KIND/NAME.
 
-    shape: shape of the whole tensor. A tensor without dimensions counts as one row.
-    start: number of the first row held here. rows: the values, which may be overwritten. There may be none.
-    writes: False if another worker writes the same rows to a checkpoint.
+    shape: shape of the whole tensor. A tensor without dimensions counts as one row. start: number of the
+    first row held here. rows: the values, which may be overwritten. There may be no rows. writes: False if
+    another worker writes the same rows to a checkpoint.
     """
 
     name: str
@@ -35,11 +36,12 @@ class WeightPart(NamedTuple):
 
 
 class HeldWeights:
-    """The weights of this worker's stage. For a sharded stage, these are the rows in PyTorch's DTensors.
+    """The weights of this worker's stage. If the stage is sharded, they are the rows that this worker holds.
 
-    Create it while no weights are gathered.
-    parameters: by name, as plain parameters for an optimiser. They share memory with the rows.
-    norms, sizes: as in ``Optimiser``.
+    Create it while no weights are gathered. parameters: plain parameters for an optimiser, by name. They
+    share memory with the rows, which are PyTorch's DTensors. norms: object that computes norms of whole
+    weights and gradients. sizes: for sharded weights, the number of elements on the process that holds the
+    most. Otherwise empty.
     """
 
     def __init__(self, model: HeadedBert, division: Division) -> None:
@@ -56,9 +58,8 @@ class HeldWeights:
             for name, weight in self._weights.items():
                 parameter = nn.Parameter(weight.detach().to_local(), weight.requires_grad)
                 self.parameters[name], whole_sizes[parameter] = parameter, weight.numel()
-                self.sizes[parameter] = ceil(
-                    weight.numel() / mesh.size()
-                )  # as many elements as the fullest process holds
+                # Elements on the process that holds the most, so that all processes use the same number.
+                self.sizes[parameter] = ceil(weight.numel() / mesh.size())
 
     def take_gradients(self) -> list[Tensor]:
         """Return the gradients of the parameters that have one."""
@@ -86,7 +87,7 @@ class HeldWeights:
             rows, start, writes = weight.detach(), 0, number % division.copies == division.copy
             if self.is_sharded:
                 rows, start, writes = rows.to_local(), find_first_row(weight), True
-            writes = writes and not is_second(name, division)
+            writes = writes and not is_second_copy(name, division)
             parts.append(WeightPart(name, tuple(weight.shape), start, rows, writes))
         return parts
 
@@ -107,7 +108,7 @@ def find_first_row(weight: Any) -> int:
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
-def is_second(name: str, division: Division) -> bool:
+def is_second_copy(name: str, division: Division) -> bool:
     """Return True for the last stage's copy of the tied word embeddings."""
     return name == TIED and division.stage > 0
 

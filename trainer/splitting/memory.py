@@ -10,17 +10,17 @@ _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
 _CERTAIN = 0.25  # share of the memory below which weights and state fit without further calculation
 
 
-def fits_whole(config: Config, device: Device, workers: Collective, parameters: int) -> bool:
+def surely_fits_whole(config: Config, device: Device, workers: Collective, parameters: int) -> bool:
     """Return True if a whole model with this many weights surely fits on the device.
 
     Also return True for devices that only take whole models.
     """
     if device.strategy != "replicated":
         return True
-    return _BYTES_A_WEIGHT * parameters < _CERTAIN * device_memory(config, device, workers)
+    return _BYTES_A_WEIGHT * parameters < _CERTAIN * find_device_memory(config, device, workers)
 
 
-def device_memory(config: Config, device: Device, workers: Collective) -> int:
+def find_device_memory(config: Config, device: Device, workers: Collective) -> int:
     """Return the bytes of the smallest device of all workers.
 
     Workers on processors share their machine's memory.

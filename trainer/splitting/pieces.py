@@ -1,4 +1,7 @@
-"""The piece of a model that a worker has by a plan: the layers of one stage, named as in the whole model."""
+"""Construction of a worker's piece of a split model: the layers of one stage of the plan.
+
+Weights keep their names in the whole model.
+"""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -22,7 +25,7 @@ class PlannedDivision(Division):
     plan: Plan
 
 
-def by_plan(workers: Collective, plan: Plan) -> PlannedDivision:
+def find_planned_division(workers: Collective, plan: Plan) -> PlannedDivision:
     """Return this worker's place in the plan."""
     stage, copy = divmod(workers.rank, plan.copies)
     return PlannedDivision(
@@ -74,13 +77,15 @@ def keep_layers(model: HeadedBert, layers: range) -> None:
         bert.encoder.layer[number] = AbsentModule()
     if not is_first:
         kept = "word_embeddings" if is_last and model.ties_words else None
-        _take_out(bert.embeddings, *(name for name, _ in bert.embeddings.named_children() if name != kept))
+        _remove_modules(
+            bert.embeddings, *(name for name, _ in bert.embeddings.named_children() if name != kept)
+        )
     if not is_last:
-        _take_out(bert, "pooler")
-        _take_out(model, *(name for name, _ in model.named_children() if name != "bert"))
+        _remove_modules(bert, "pooler")
+        _remove_modules(model, *(name for name, _ in model.named_children() if name != "bert"))
 
 
-def _take_out(module: nn.Module, *names: str) -> None:
-    """Replace these sub-modules with stand-ins without weights."""
+def _remove_modules(module: nn.Module, *names: str) -> None:
+    """Replace the named sub-modules with stand-ins that have no weights."""
     for name in names:
         setattr(module, name, AbsentModule())

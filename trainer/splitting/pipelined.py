@@ -10,7 +10,7 @@ from bertdata.errors import BertDataError
 from trainer.config.schedules.form import Preset
 from trainer.data.batches import Batch
 from trainer.model.headed import HeadedBert
-from trainer.splitting.held import TIED, is_second
+from trainer.splitting.held import TIED, is_second_copy
 from trainer.splitting.split_strategy import SplitInference, SplitStrategy
 from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pad_to_same_length
 from trainer.splitting.subgroups import StageGroups, Subgroup
@@ -22,17 +22,19 @@ from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
 
 _KEPT_SCHEDULES = 4
-"""Number of schedules kept for batches of other shapes.
+"""Number of PyTorch schedules that are kept, one for each shape of micro-batches.
 
-Each holds memory for the tensors that it receives.
+A schedule holds memory for the tensors that it receives.
 """
 
 
 class PipelinedInference(SplitInference):
-    """Evaluation in a pipeline: the stages of a copy pass each batch on. Only the last stage has results."""
+    """Evaluation in a pipeline. The stages of a copy of the model pass each batch on, and the last has the
+    results.
+    """
 
     def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
-        """strategy: the training's strategy, whose groups are reused. None: there is no training."""
+        """strategy: the training's strategy, whose process groups are reused. None if nothing is trained."""
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
@@ -51,7 +53,7 @@ class PipelinedInference(SplitInference):
         return Outcome(torch.zeros(()), torch.zeros(2 * len(worker.task.metrics)))
 
     def release(self) -> None:
-        """Destroy the groups."""
+        """Destroy the process groups."""
         self._groups.close()
 
 
@@ -137,17 +139,17 @@ class StageNorms(Norms):
     """
 
     def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:
-        """of_weights: norms of this stage's weights."""
+        """of_weights: object that computes the norms of this stage's weights."""
         self._group, self._of_weights = group, of_weights
         preset = configured_preset(worker.config)
         with torch.device("meta"):
             whole = worker.task.new_model(worker.model.config)
-        order, names = (_names_by_group(preset, model) for model in (whole, worker.model))
+        order, names = (_list_weight_names(preset, model) for model in (whole, worker.model))
         self._size, self._own = len(order), len(names)
         # The tied weight counts only once, on the first stage. order.index gives each weight its place in the
         # whole model: every stage fills its places of a vector of zeros, and the sum over the stages
         # completes it.
-        own = [number for number, name in enumerate(names) if not is_second(name, worker.division)]
+        own = [number for number, name in enumerate(names) if not is_second_copy(name, worker.division)]
         self._counted, self._places = own, [order.index(names[number]) for number in own]
 
     def size(self, weight: Tensor) -> int:
@@ -166,7 +168,7 @@ class StageNorms(Norms):
         return norm
 
 
-def _names_by_group(preset: Preset, model: HeadedBert) -> list[str]:
+def _list_weight_names(preset: Preset, model: HeadedBert) -> list[str]:
     """Return the names of the trained weights in the order of the optimiser's groups."""
     names = {weight: name for name, weight in model.named_parameters()}
     return [

@@ -9,8 +9,8 @@ from bertdata.io import storage
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import HOST, Device
-from trainer.splitting.memory import device_memory
-from trainer.splitting.pieces import by_plan
+from trainer.splitting.memory import find_device_memory
+from trainer.splitting.pieces import find_planned_division
 from trainer.splitting.plan.bandwidth import measure_bandwidth, measure_sharding
 from trainer.splitting.plan.costs import Costs
 from trainer.splitting.plan.fit import (
@@ -21,13 +21,13 @@ from trainer.splitting.plan.fit import (
     check_sharding,
     check_split,
 )
-from trainer.splitting.plan.parts import head_of
+from trainer.splitting.plan.parts import find_head
 from trainer.splitting.plan.plan import KEPT_PLAN, Plan, parse_plan, read_plan, write_plan
 from trainer.splitting.plan.planner import make_plan
-from trainer.splitting.plan.profile import attention_of, profiled_costs, return_memory
+from trainer.splitting.plan.profile import find_attention, measure_costs, return_memory
 from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, find_sheet_rate
-from trainer.splitting.plan.request import PlanRequest, configured_examples, list_meshes
-from trainer.splitting.show.table import plan_lines
+from trainer.splitting.plan.request import PlanRequest, count_configured_examples, list_meshes
+from trainer.splitting.show.table import format_plan_lines
 from trainer.update.averaging import sum_dtype
 from trainer.update.worker import Runtime, make_undivided
 
@@ -52,7 +52,9 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
     elif plan.stages[0].recomputes and not device.must_compile:
         device.compiles = False
     return replace(
-        runtime, config=_with_update_of(plan, config, workers.size), division=by_plan(workers, plan)
+        runtime,
+        config=_apply_plan_update(plan, config, workers.size),
+        division=find_planned_division(workers, plan),
     )
 
 
@@ -77,7 +79,7 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
 
 
 def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, sequence_length: int) -> None:
-    """Raise SettingsError if a file's plan does not suit this run."""
+    """Raise SettingsError if the plan in a file does not suit this run. path: the file, for the error."""
     asked, update = runtime.config.run.strategy, runtime.config.update
     require(
         asked in ("auto", plan.strategy),
@@ -91,7 +93,7 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
         precision=update.precision,
         optimiser=update.optimiser,
         where=path,
-        head=head_of(runtime.task.name),
+        head=find_head(runtime.task.name),
     )
     require(
         plan.stages[0].sharded == plan.stages[-1].sharded,
@@ -102,7 +104,7 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
         check_sharding()
 
 
-def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:
+def _apply_plan_update(plan: Plan, config: Config, devices: int) -> Config:
     """Return the configuration with the plan's micro-batches.
 
     The number of rows per update stays as configured for this many devices with the whole model, and so does
@@ -110,7 +112,7 @@ def _with_update_of(plan: Plan, config: Config, devices: int) -> Config:
     """
     update = config.update
     given = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
-    examples = configured_examples(config, devices) if any(given) else plan.examples
+    examples = count_configured_examples(config, devices) if any(given) else plan.examples
     size = update.batch_size or plan.batch_size
     return config.changed(batch_size=size, accumulation=None, global_batch_size=examples, replicas=None)
 
@@ -124,7 +126,9 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     the devices in any way.
     """
     split, device, workers = runtime.config.split, runtime.device, runtime.workers
-    make = partial(_request, runtime, shape, sequence_length, device_memory(runtime.config, device, workers))
+    make = partial(
+        _make_request, runtime, shape, sequence_length, find_device_memory(runtime.config, device, workers)
+    )
     runtime.on_rank_0(
         lambda: make() is not None
     )  # first on rank 0 only, so that a SettingsError ends all workers
@@ -133,34 +137,34 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
         return None
     if split.bandwidth is None and workers.size > 1:
-        request = with_bandwidths(request, runtime)
+        request = add_bandwidths(request, runtime)
     costs = None
     if split.profile_layers and runtime.on_rank_0(lambda: accepts(lambda: list_meshes(request))):
         runtime.log(f"timing the model's layers on device {device.name}")
-        costs = profiled_costs(request, device, workers)
-    found = runtime.on_rank_0(lambda: _plan(runtime, request, costs))
+        costs = measure_costs(request, device, workers)
+    found = runtime.on_rank_0(lambda: _make_saved_plan(runtime, request, costs))
     return None if found is None else parse_plan(found, "the plan")
 
 
-def _request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
+def _make_request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
     """Return the request for a plan that follows from the run's configuration."""
     config, device = runtime.config, runtime.device
     return PlanRequest(
         config=config,
         model=shape,
         sequence_length=sequence_length,
-        examples=configured_examples(config, runtime.workers.size),
+        examples=count_configured_examples(config, runtime.workers.size),
         devices=runtime.workers.size,
         memory=memory,
         bandwidth=config.split.bytes_per_second or _ALONE,
         rate=find_rate(device),
         head=runtime.task.name,
-        attention=attention_of(device),
+        attention=find_attention(device),
         may_shard=can_shard(),
     )
 
 
-def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
+def add_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
     """Return the request with measured bandwidths. All workers (two or more) must call this together."""
     device, workers, sums = runtime.device, runtime.workers, sum_dtype(runtime.config)
     bandwidth = measure_bandwidth(device, workers, sums)
@@ -168,7 +172,7 @@ def with_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
     return replace(request, bandwidth=bandwidth, sharding=sharding)
 
 
-def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
+def _make_saved_plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
     """Make the plan on one worker, log it, write it, and return it as JSON.
 
     None: no plan fits, and the run goes on replicated.
@@ -183,7 +187,7 @@ def _plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[s
         return None
     computed = f"computed for {request.rate.name}"
     source = f"layers measured on device {runtime.device.name}" if costs else computed
-    for line in filter(None, plan_lines(plan, request.memory, split.memory_margin, source)):
+    for line in filter(None, format_plan_lines(plan, request.memory, split.memory_margin, source)):
         runtime.log(line)
     if split.save_plan:
         write_plan(split.save_plan, plan)
@@ -203,7 +207,7 @@ def fits_as_configured(request: PlanRequest) -> bool:
 
 
 def find_rate(device: Device) -> DeviceRate:
-    """Return the speeds of a device, found by its name."""
+    """Return the speeds of a device, from the data sheet that its name selects."""
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()

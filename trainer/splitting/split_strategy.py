@@ -1,4 +1,4 @@
-"""Training and evaluation of a model that no worker has as a whole."""
+"""Base classes for training and evaluating a model that is split, so that no worker has all of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -79,7 +79,9 @@ class SplitStrategy(Strategy):
         return self.step.optimiser
 
     def set_applied(self, applied: int) -> None:
-        """Set the number of updates made so far, in the phase and in the optimiser."""
+        """Set the number of updates made so far, in this phase and in the optimiser. It is used when
+        resuming.
+        """
         self.step.applied = applied
         for group in self.optimiser.param_groups:
             group["step"] = applied

@@ -53,19 +53,19 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class SplitTensors:
-    """Weights and moments of a model that no worker has as a whole, with their reading and saving."""
+    """The weights and moments of a split model, which are read from checkpoints and saved to them."""
 
     def __init__(self, runtime: Runtime, shape: ModelConfig, strategy: SplitStrategy) -> None:
         self._runtime, self._shape, self._strategy = runtime, shape, strategy
 
     def read_weights(self, path: str) -> None:
-        """Fill all workers' weights from a checkpoint of any origin."""
-        together(self._runtime, path, lambda: self._read_foreign(path))
+        """Fill the weights of all workers from a checkpoint of this trainer or of another program."""
+        run_on_all_workers(self._runtime, path, lambda: self._read_foreign(path))
 
     def _read_foreign(self, path: str) -> None:
-        """Fill this worker's weights from a checkpoint of any origin.
+        """Fill this worker's weights from a checkpoint of this trainer or of another program.
 
-        Fill the moments too, if the configuration says so.
+        The moments are filled too if the configuration asks for it.
         """
         with_moments = self._runtime.config.start.start_moments
         checkpoint = open_start(self._runtime, self._shape, path)
@@ -75,13 +75,13 @@ class SplitTensors:
             moments = match_moments(own, self._shape, checkpoint)
             if not moments:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
-            _fill(self._strategy.moment_parts(), moments)
+            _fill_stored_parts(self._strategy.moment_parts(), moments)
             self._strategy.set_applied(self._runtime.config.start.updates_of_moments(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
         """Read weights and moments from a checkpoint of this trainer, after checking its files.
 
-        applied: updates made so far.
+        saved: the checkpoint's state. applied: number of updates made so far.
         """
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = [
@@ -96,8 +96,8 @@ class SplitTensors:
                 for file in mine:
                     check_file(path, saved, file)
 
-        together(self._runtime, path, check)
-        together(self._runtime, path, lambda: self._read_parts(path, files, every))
+        run_on_all_workers(self._runtime, path, check)
+        run_on_all_workers(self._runtime, path, lambda: self._read_parts(path, files, every))
         self._strategy.set_applied(applied)
 
     def broadcast(self) -> None:
@@ -122,21 +122,21 @@ class SplitTensors:
         runtime, output_dir = self._runtime, str(self._runtime.config.run.output_dir)
         path = get_checkpoint_path(output_dir, state)
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
-        files = {name: self._divide(name, one) for name, one in parts.items()}
+        files = {name: self._divide_into_files(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
         mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
-        every_worker = partial(together, runtime, path)
+        every_worker = partial(run_on_all_workers, runtime, path)
         with ExitStack() as stack:
             # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
-            folder = Path(every_worker(lambda: self._begin(stack, path, every))[0])
+            folder = Path(every_worker(lambda: self._create_files(stack, path, every))[0])
             every_worker(lambda: self._write(folder, every, parts.values()))
             sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
-            every_worker(lambda: self._end(stack, folder, replace(state, files=md5s), files))
+            every_worker(lambda: self._finish_checkpoint(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
             prune_checkpoints(output_dir, state, runtime.config.run.keep_checkpoints)
 
-    def _begin(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
+    def _create_files(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
         """On rank 0, create the checkpoint's directory with files of the final size, and return its path.
 
         Values follow later.
@@ -148,7 +148,7 @@ class SplitTensors:
             create_empty(str(growing / file), shapes)
         return str(growing)
 
-    def _end(
+    def _finish_checkpoint(
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
         """On rank 0, write the indexes and the state, and rename the directory to its final name."""
@@ -163,7 +163,7 @@ class SplitTensors:
         write_state(folder, replace(state, files=md5s))
         stack.close()
 
-    def _divide(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
+    def _divide_into_files(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
         """Return the checkpoint's files for weights or moments, with the shapes of their tensors.
 
         There are as many files as workers. A stage's tensors are divided into files of nearly equal size, one
@@ -242,7 +242,7 @@ def read_split_weights(
         runtime.task.check_head(missing, path)
         return True
 
-    return None not in together(runtime, path, partial(read, fill))
+    return None not in run_on_all_workers(runtime, path, partial(read, fill))
 
 
 def fill_parts(
@@ -250,14 +250,14 @@ def fill_parts(
 ) -> list[str]:
     """Fill a worker's weights from any checkpoint. Return the names of weights that the checkpoint lacks."""
     weights, missing = match_weights(runtime.empty_model(shape).state_dict(), shape, checkpoint)
-    _fill(parts, weights)
+    _fill_stored_parts(parts, weights)
     return missing
 
 
-def together(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Do work on a checkpoint on every worker. Return the results by rank. An error on one worker ends all.
+def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
+    """Call a function on every worker and return the results by rank. An error on one worker ends all.
 
-    path: the checkpoint. It is named if the system's error names no file.
+    path: the checkpoint that the function reads or writes. It is named if the system's error names no file.
     """
     result, failure = None, None
     try:
@@ -286,8 +286,8 @@ def _split_evenly(shapes: Shapes, count: int) -> list[Shapes]:
     return list(groups)
 
 
-def _fill(parts: Sequence[WeightPart], stored: Stored) -> None:
-    """Copy the rows of stored tensors into the parts for which there is a tensor."""
+def _fill_stored_parts(parts: Sequence[WeightPart], stored: Stored) -> None:
+    """Copy stored tensors into the parts of the same names. Parts without a tensor are left unchanged."""
     for part in parts:
         if part.name in stored and part.rows.numel():
             part.fill(stored[part.name].read())

@@ -19,7 +19,7 @@ from trainer.update.strategy import UpdateNumber, loss_and_sums, seed_micro_batc
 from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
-"""Names of the tensors that have a value for each token."""
+"""Names of the batch's tensors that have a value for each token."""
 
 
 class ResumedModel:
@@ -54,13 +54,16 @@ class WorkerStage(nn.Module):
         self.values: list[Tensor] = []
 
     def encode(self, received: Sequence[Tensor], batch: Batch) -> tuple[Tensor, ...]:
-        """Return the tensors for the next stage. There are two if norms come first. batch: on the device."""
-        carried = self.model.bert.encode(batch, _carried(received))
+        """Return the tensors to pass to the next stage. A model with norms before its layers passes two.
+
+        batch: a batch on the device.
+        """
+        carried = self.model.bert.encode(batch, _make_carried(received))
         return tuple(carried) if self.model.bert.norm_first else (carried.rows,)
 
     def outcome(self, received: Sequence[Tensor], batch: Batch) -> Outcome:
         """Return the task's outcome, on the last stage."""
-        return self._worker.task.outcome(ResumedModel(self.model, _carried(received)), batch)
+        return self._worker.task.outcome(ResumedModel(self.model, _make_carried(received)), batch)
 
     def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
         """Return empty tensors of the shapes that stages hand on for this many tokens."""
@@ -89,7 +92,7 @@ class WorkerStage(nn.Module):
         return (torch.stack([self._scale.scale(outcome.loss / divisor)]),)
 
 
-def _carried(received: Sequence[Tensor]) -> Carried | None:
+def _make_carried(received: Sequence[Tensor]) -> Carried | None:
     """Return the received tensors for the encoder. None on the first stage, which receives nothing."""
     return Carried(received[0], received[-1]) if received else None
 
@@ -115,11 +118,11 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
         group=group.group,
     )
     kind: Callable[..., Any] = Schedule1F1B if count >= division.stages else ScheduleGPipe
-    return kind(own, count, loss_fn=_loss, scale_grads=False)
+    return kind(own, count, loss_fn=_extract_loss, scale_grads=False)
 
 
-def _loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
-    """Return the last stage's loss as a 0-dimensional tensor."""
+def _extract_loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
+    """Return the last stage's loss as a 0-dimensional tensor, as PyTorch's schedule expects."""
     loss = outputs if isinstance(outputs, Tensor) else outputs[0]
     return loss.sum()
 
@@ -145,12 +148,12 @@ def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch
     padded = []
     for batch in batches:
         if more := longest - batch.input_ids.shape[-1]:
-            batch = prepare(_longer(batch, more))
+            batch = prepare(_pad_batch(batch, more))
         padded.append(batch)
     return padded
 
 
-def _longer(batch: Batch, more: int) -> Batch:
+def _pad_batch(batch: Batch, more: int) -> Batch:
     """Return the batch with ``more`` positions of padding: at the end of each row, or of a flat batch.
 
     In a flat batch (sequences one after the other without padding) the new tokens form additional sequences.

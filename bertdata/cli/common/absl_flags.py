@@ -73,15 +73,15 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
             if rest := list(words):
                 line.warnings.append(f"{' '.join(rest)}: comes after --, so it is ignored, as by the script")
             break
-        name, equals, value = _split(word)
+        name, equals, value = _split_flag(word)
         # --noNAME is the negative form of a boolean flag NAME, unless a flag is itself named noNAME.
         is_off = name not in known and name.startswith("no") and known.get(name[2:], False)
         if not name:
-            line.warnings.append(_ignored_word(word, before))
+            line.warnings.append(_describe_ignored_word(word, before))
         elif name in HELP_FLAGS:
             line.flags.append("--help")
         elif name == "undefok":
-            tolerated.update(part.strip() for part in _value(word, equals, value, words).split(","))
+            tolerated.update(part.strip() for part in _take_value(word, equals, value, words).split(","))
         elif is_off and equals:
             raise SettingsError(f"{word}: --{name} takes no value")
         elif name not in known and not is_off:
@@ -91,7 +91,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
             if is_boolean and not equals:
                 bare_boolean, value = word, "false" if is_off else "true"
             else:
-                value = _value(word, equals, value, words)
+                value = _take_value(word, equals, value, words)
             name = name[2:] if is_off else name
             if name in OWN_FLAGS:
                 line.warnings.append(f"{word}: has no effect here")
@@ -101,18 +101,18 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     tolerated |= {f"no{name}" for name in tolerated}
     unknown = [(name, word) for name, word in unknown if name not in tolerated]
     line.unknown.extend(name for name, _ in unknown)
-    line.warnings.extend(_unknown_flag(name, word, known) for name, word in unknown)
+    line.warnings.extend(_describe_unknown_flag(name, word, known) for name, word in unknown)
     return line
 
 
-def _split(word: str) -> tuple[str, str, str]:
-    """Return name, ``=`` and value of a flag. The name is empty for a word that is not a flag."""
+def _split_flag(word: str) -> tuple[str, str, str]:
+    """Split a word into the flag's name, ``=`` and the value. The name is empty if the word is not a flag."""
     if not word.startswith("-"):
         return "", "", ""
     return word[2 if word.startswith("--") else 1 :].partition("=")
 
 
-def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
+def _take_value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
     """Return a flag's value, which is the next word if there is no ``=``.
 
     SettingsError if there is no next word.
@@ -125,7 +125,7 @@ def _value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
     return following
 
 
-def _ignored_word(word: str, before: str) -> str:
+def _describe_ignored_word(word: str, before: str) -> str:
     """Return the warning about a word that is not a flag.
 
     before: the boolean flag just before it, or empty.
@@ -141,7 +141,7 @@ def _ignored_word(word: str, before: str) -> str:
     )
 
 
-def _unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
+def _describe_unknown_flag(name: str, word: str, known: Mapping[str, bool]) -> str:
     """Return the warning about an unknown flag, with the nearest known one."""
     near = get_close_matches(name, [other for other in known if other not in OWN_FLAGS], n=1)
     hint = f"; did you mean --{near[0]}?" if near else ""
@@ -160,8 +160,8 @@ def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[st
     words = iter(arguments)
     for word in words:
         if word in ("--flagfile", "-flagfile"):
-            expanded += _read_flag_file(_value(word, "", "", words), (), warnings)
-        elif (path := _flag_file(word)) is not None:
+            expanded += _read_flag_file(_take_value(word, "", "", words), (), warnings)
+        elif (path := _find_flag_file(word)) is not None:
             expanded += _read_flag_file(path, (), warnings)
         else:
             expanded.append(word)
@@ -170,7 +170,7 @@ def _expand_flag_files(arguments: Sequence[str], warnings: list[str]) -> list[st
     return [*expanded, *words]
 
 
-def _flag_file(word: str) -> str | None:
+def _find_flag_file(word: str) -> str | None:
     """Return the path in ``--flagfile=PATH``, or None for any other word."""
     for prefix in ("--flagfile=", "-flagfile="):
         if word.startswith(prefix):
@@ -191,10 +191,10 @@ def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> 
         warnings.append(f"--flagfile={path}: the file names itself, which is ignored, as by the script")
         return []
     found: list[str] = []
-    for line in _lines_of(path):
+    for line in _read_lines(path):
         if line.isspace() or line.startswith(("#", "//")):
             continue
-        if (inner := _flag_file(line)) is not None:
+        if (inner := _find_flag_file(line)) is not None:
             found += _read_flag_file(inner, (*within, path), warnings)
         elif line in ("--flagfile", "-flagfile"):
             raise SettingsError(f"{path}: {line} names no file; write {line}=FILE")
@@ -203,7 +203,7 @@ def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> 
     return found
 
 
-def _lines_of(path: str) -> list[str]:
+def _read_lines(path: str) -> list[str]:
     """Return the lines of a text file. SettingsError if it is not UTF-8."""
     try:
         text = storage.read_bytes(path).decode()
@@ -215,16 +215,16 @@ def _lines_of(path: str) -> list[str]:
 # --- values, for argparse -----------------------------------------------------------------------
 
 
-def boolean(text: str) -> bool:
-    """Return the truth value in absl's spellings (true, t, 1, false, f, 0), for argparse."""
+def parse_absl_boolean(text: str) -> bool:
+    """Convert a flag's text, for argparse, in absl's spellings: true, t, 1, false, f, 0."""
     known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
     if text.lower() not in known:
         raise ArgumentTypeError(f"{text!r} is neither true nor false")
     return known[text.lower()]
 
 
-def integer(text: str) -> int:
-    """Return an integer in decimal, hexadecimal (0x) or octal (0o), for argparse."""
+def parse_absl_integer(text: str) -> int:
+    """Convert a flag's text, for argparse: decimal, hexadecimal (0x) or octal (0o)."""
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
         if len(text) <= MOST_DIGITS:  # Python limits the digits of decimal numbers only

@@ -11,11 +11,10 @@ from bertdata.io.terminal import say_error, say_text
 
 
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
-    """Return the command that the first word names.
+    """Return the command that the first word names. Print the help and return None if no command is named.
 
-    Return None after printing the help, if there are no words or they ask for help.
-    usage: the text above the list of commands. commands: what each command does.
-    UsageError for an unknown command. It suggests the most similar one.
+    usage: the text above the list of commands. commands: a description of each command, by name. UsageError
+    for an unknown command, with the most similar known name.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
@@ -30,24 +29,25 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
     return words[0]
 
 
-def end(
+def run_to_exit_status(
     program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
 ) -> int:
-    """Do the work and return its exit status. Print an error as a single line.
+    """Call the function that does a command's work and return the exit status. Print an error as a single
+    line.
 
-    An error with an empty message has been reported before and prints nothing. If standard error is closed,
-    the work continues, because a command's result is what it writes to standard output and to files.
-    interrupted: what to say after Ctrl-C.
-    place: text before each error message.
-    has_parser: the command uses a Parser, so errors name settings by their flags (``--bin-size``, not
-    ``bin_size``).
+    An error with an empty message was printed earlier, so nothing is printed for it. If standard error is
+    closed, the work continues, because a command's result is what it writes to standard output and to files.
+    interrupted: the message after Ctrl-C. place: text in front of each error message. has_parser: the command
+    uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
     """
 
     with lasting_output("stderr"):
-        return _end(program, work, interrupted, place, has_parser)
+        return _run_to_exit_status(program, work, interrupted, place, has_parser)
 
 
-def _end(program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool) -> int:
+def _run_to_exit_status(
+    program: str, work: Callable[[], int], interrupted: str, place: str, has_parser: bool
+) -> int:
     def report(message: str, status: int) -> int:
         say_error(f"{program}: {message}")
         return status
@@ -70,15 +70,15 @@ def _end(program: str, work: Callable[[], int], interrupted: str, place: str, ha
     except MemoryError:
         return report(f"error: {place}out of memory; use smaller parts or fewer workers", 1)
     except BrokenPipeError:
-        _forget_output()  # the reader has closed the pipe, so nobody would read an error
+        _discard_output()  # the reader has closed the pipe, so nobody would read an error
         return 1
     except OSError as error:
         if error.filename is None:
-            _forget_output()
+            _discard_output()
         return report(f"error: {place}{error.filename or 'standard output'}: {error.strerror or error}", 1)
 
 
-def _forget_output() -> None:
-    """Point standard output at /dev/null, so that Python's flush at exit cannot fail."""
+def _discard_output() -> None:
+    """Point standard output at /dev/null, so that Python's flush at exit cannot fail on a closed pipe."""
     with suppress(OSError, ValueError):  # stdout may be an object without a file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

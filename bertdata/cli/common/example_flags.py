@@ -47,7 +47,7 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     """
     # Objectives share most settings. One flag per name: the last class wins, but the flag keeps its place.
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
-    for kind in _settings_types(arguments):
+    for kind in _list_settings_types(arguments):
         hints = get_type_hints(kind)
         flags |= {item.name: (item, hints[item.name]) for item in fields(kind)}
     group = parser.add_argument_group(
@@ -55,15 +55,18 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     )
     objectives: dict[str, Any] = {}
     for item, hint in flags.values():
-        owner = _only_objective(item.name)
+        owner = _find_only_objective(item.name)
         if owner and owner not in objectives:
             objectives[owner] = parser.add_argument_group(f"settings of the objective {owner}")
         _add_flag(objectives[owner] if owner else group, item, hint)
     parser.set_defaults(settings_names=tuple(sorted(flags)))
 
 
-def _only_objective(setting: str) -> str | None:
-    """Return the name of the objective that alone has this setting. None if several have it, or a user's."""
+def _find_only_objective(setting: str) -> str | None:
+    """Return the name of the objective that this setting belongs to.
+
+    None if several objectives have the setting, or if only an objective of the user's has it.
+    """
     # By class of settings: an objective and its variant with word starts share a class and count once. The
     # dictionary is filled from the end, so that the first objective of a class gives the name.
     owners = {
@@ -74,7 +77,7 @@ def _only_objective(setting: str) -> str | None:
     return next(iter(owners.values())) if len(owners) == 1 else None
 
 
-def _settings_types(arguments: Sequence[str]) -> list[type[Any]]:
+def _list_settings_types(arguments: Sequence[str]) -> list[type[Any]]:
     """Return the settings classes of all objectives of the package, then the chosen objective's again.
 
     Several classes declare a setting of the same name, with their own defaults and help. The caller lets the

@@ -20,7 +20,7 @@ def add_extract_settings(
     )
     parser.add_argument(
         "--date",
-        type=day,
+        type=parse_day,
         metavar="YYYY-MM-DD",
         help="day that {{CURRENTDAY}} and similar words expand to (default: the date of the dump)",
     )
@@ -33,7 +33,7 @@ def add_extract_settings(
     parser.add_argument(
         "--skip-page",
         action="append",
-        type=_page_id,
+        type=_parse_page_id,
         metavar="ID",
         help="leave out the page with this id, an article or a template; may be repeated. For pages that "
         f"take too much work, at which extraction ends with an error (native: {MAX_WORK >> 30} GiB of text "
@@ -41,10 +41,8 @@ def add_extract_settings(
     )
 
 
-def given_extract_settings(
-    args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0"
-) -> ExtractSettings:
-    """Return the settings on the command line. extractor: used if --extractor is absent."""
+def read_extract_settings(args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0") -> ExtractSettings:
+    """Return the extraction settings of a parsed command line. extractor: used if --extractor is absent."""
     return ExtractSettings(
         extractor=args.extractor or extractor,
         date=args.date,
@@ -53,15 +51,15 @@ def given_extract_settings(
     )
 
 
-def _page_id(text: str) -> str:
-    """Return the id of a page, for argparse. It must not be empty."""
+def _parse_page_id(text: str) -> str:
+    """Convert a flag's text to the id of a page, for argparse. It must not be empty."""
     if not text:
         raise argparse.ArgumentTypeError("is empty, expected the id of a page")
     return text
 
 
-def day(text: str) -> datetime.date:
-    """Return the date of a flag, for argparse."""
+def parse_day(text: str) -> datetime.date:
+    """Convert a flag's text to a date, for argparse."""
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

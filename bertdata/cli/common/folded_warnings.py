@@ -19,7 +19,9 @@ class FoldedWarnings:
         self._kinds: dict[str, list[str]] = {}
 
     def is_first(self, warning: str) -> bool:
-        """Return True for the first of similar warnings. Keep the others for ``rest``."""
+        """Return True if no similar warning came before. Otherwise keep the warning for ``rest`` and return
+        False.
+        """
         # "part-7: 3.1% of 5210 tokens are [UNK], see part-7" -> "#% of # tokens are [UNK], see "
         name, _, text = warning.partition(": ")
         found = self._kinds.setdefault(_NUMBER.sub("#", text.replace(name, "")), [])
@@ -27,16 +29,19 @@ class FoldedWarnings:
         return len(found) == 1
 
     def rest(self) -> list[str]:
-        """Return a line for each group of warnings that were not first, then clear all groups."""
-        lines = [_folded(first, others) for first, *others in self._kinds.values() if others]
+        """Return the lines about the kept warnings, one for each group of similar warnings, and clear all
+        groups.
+        """
+        lines = [_fold_warnings(first, others) for first, *others in self._kinds.values() if others]
         self._kinds.clear()
         return lines
 
 
-def _folded(first: str, others: list[str]) -> str:
-    """Return one line for the later warnings of a group.
+def _fold_warnings(first: str, others: list[str]) -> str:
+    """Return one line about all later warnings of a group of similar warnings.
 
-    A single warning stays as it is. For several, the line names their files and repeats the first warning.
+    first: the group's first warning, which was printed. others: the later warnings. A single one is returned
+    unchanged. For several, the line names their files and refers to the first warning.
     """
     if len(others) == 1:
         return others[0]

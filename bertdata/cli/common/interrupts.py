@@ -47,7 +47,7 @@ class Interrupts:
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
             self._hooks = sys.unraisablehook, sys.excepthook
-            sys.unraisablehook, sys.excepthook = self._report_forgotten, self._report
+            sys.unraisablehook, sys.excepthook = self._report_forgotten, self._print_uncaught
             for signum in (signal.SIGTERM, signal.SIGINT):
                 self._before[signum] = signal.getsignal(signum)
                 if self._before[signum] is not signal.SIG_IGN:
@@ -67,11 +67,11 @@ class Interrupts:
         if self._came is None:
             return
         if _is_importing(frame):
-            self._wait()
+            self._set_timer()
             return
         raise Interrupt(self._came)
 
-    def _wait(self) -> None:
+    def _set_timer(self) -> None:
         """Set a timer, whose SIGALRM handles the signal again a moment later."""
         if signal.SIGALRM not in self._before:
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
@@ -80,11 +80,11 @@ class Interrupts:
     def _report_forgotten(self, forgotten: Any) -> None:
         """Handle an exception that Python cannot raise, such as in a finalizer (``sys.unraisablehook``)."""
         if isinstance(forgotten.exc_value, Interrupt):
-            self._wait()
+            self._set_timer()
         elif self._came is None:  # finalizers of interrupted code may fail, which says nothing new
             self._hooks[0](forgotten)
 
-    def _report(self, *error: Any) -> None:
+    def _print_uncaught(self, *error: Any) -> None:
         """Print an uncaught exception (``sys.excepthook``), unless the command was interrupted."""
         if self._came is None:  # compiled modules report such failures here
             self._hooks[1](*error)

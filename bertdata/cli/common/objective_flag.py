@@ -13,5 +13,9 @@ def load_objective(name: str | None) -> None:
 
 
 def add_objective(parser: argparse._ActionsContainer) -> None:
-    """Add --objective. It is needed for a user's own objective, because a file must not cause imports."""
+    """Add --objective, which names the training objective of the examples.
+
+    It is needed only for an objective that the user wrote. A shard names its objective, but reading a file
+    must never import the module that the file names.
+    """
     parser.add_argument("--objective", metavar="NAME", help=OBJECTIVE_HELP)

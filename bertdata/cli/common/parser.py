@@ -16,9 +16,9 @@ _last_used: list["Parser"] = []
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser that prints the example first, and each error as one line with exit status 2.
+    """Argument parser whose help begins with an example and whose errors are one line, with exit status 2.
 
-    has_others: unknown flags may belong to another program, such as Beam's runner, and need not be errors.
+    has_others: unknown flags may belong to another program, such as Beam's runner, so they are no errors.
     """
 
     def __init__(self, prog: str, example: str, summary: str, *, has_others: bool = False) -> None:
@@ -121,7 +121,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_line_width())
+        super().__init__(prog, width=_find_line_width())
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         import textwrap  # slow to import, and used only for help
@@ -130,7 +130,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 @cache
-def _line_width() -> int:
+def _find_line_width() -> int:
     """Return the width of help lines: that of COLUMNS or of the terminal, less a margin of 2 characters."""
     try:
         columns = int(os.environ["COLUMNS"])
@@ -144,26 +144,29 @@ def _line_width() -> int:
     return (columns or 80) - 2
 
 
-def positive(text: str) -> int:
-    """Return an integer from 1 to MOST_WHOLE, for argparse."""
-    return _within(integer(text), text, 1)
+def parse_positive(text: str) -> int:
+    """Convert a flag's text to an integer from 1 to MAX_INTEGER, for argparse."""
+    return _check_range(parse_integer(text), text, 1)
 
 
-def not_negative(text: str) -> int:
-    """Return an integer from 0 to MOST_WHOLE, for argparse."""
-    return _within(integer(text), text, 0)
+def parse_not_negative(text: str) -> int:
+    """Convert a flag's text to an integer from 0 to MAX_INTEGER, for argparse."""
+    return _check_range(parse_integer(text), text, 0)
 
 
-def _within(number: int, text: str, least: int) -> int:
-    """Return the number if it is from ``least`` to MOST_WHOLE. ArgumentTypeError otherwise."""
+def _check_range(number: int, text: str, least: int) -> int:
+    """Return the number if it is from ``least`` to MAX_INTEGER. ArgumentTypeError otherwise.
+
+    text: the number as the user typed it, for the error.
+    """
     if not least <= number <= MAX_INTEGER:
         words = f"{least} or more" if number < least else f"at most {MAX_INTEGER}"
         raise argparse.ArgumentTypeError(f"{text!r:.80} is out of range, expected {words}")
     return number
 
 
-def integer(text: str) -> int:
-    """Return an integer of at most MOST_DIGITS digits, for argparse."""
+def parse_integer(text: str) -> int:
+    """Convert a flag's text to an integer of at most MOST_DIGITS digits, for argparse."""
     try:
         if len(text) <= MOST_DIGITS:
             return int(text)
@@ -172,8 +175,8 @@ def integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r:.80} is not an integer of at most {MOST_DIGITS} digits")
 
 
-def number(text: str) -> float:
-    """Return a number, for argparse. Infinity is allowed, NaN is not."""
+def parse_number(text: str) -> float:
+    """Convert a flag's text to a float, for argparse. Infinity is allowed, NaN is not."""
     try:
         found = float(text)
     except ValueError:
@@ -183,12 +186,12 @@ def number(text: str) -> float:
     return found
 
 
-NUMBERS: dict[Any, Callable[[str], Any]] = {int: integer, float: number}
+NUMBERS: dict[Any, Callable[[str], Any]] = {int: parse_integer, float: parse_number}
 """Converters for flags, by the type of the setting. The setting checks its own bounds."""
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add --engine."""
+    """Add --engine, which chooses between the C++ kernels and Python."""
     parser.add_argument(
         "--engine",
         choices=("native", "python"),
@@ -197,10 +200,10 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers(parser: argparse._ActionsContainer) -> None:
-    """Add --workers."""
+    """Add --workers, the number of processes."""
     parser.add_argument(
         "--workers",
-        type=positive,
+        type=parse_positive,
         metavar="N",
         help="number of processes (default: one per core); the result is the same for any number",
     )
@@ -216,7 +219,7 @@ def add_overwrite(parser: argparse._ActionsContainer) -> None:
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Add --dry-run."""
+    """Add --dry-run, which prints what would be made and writes nothing."""
     parser.add_argument(
         "--dry-run",
         action="store_true",

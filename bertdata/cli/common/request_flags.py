@@ -8,7 +8,7 @@ import argparse
 from dataclasses import Field, fields
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from bertdata.cli.common.parser import integer, positive
+from bertdata.cli.common.parser import parse_integer, parse_positive
 from bertdata.steps.keywords import OWN_SETTINGS
 
 Request = TypeVar("Request")
@@ -38,14 +38,14 @@ def _add_flag(
     else:
         facts |= {"metavar": marks.get("metavar"), "choices": item.metadata["choices"] or None}
     if int in types:
-        facts["type"] = positive if item.metadata["bounds"].get("minimum") == 1 else integer
+        facts["type"] = parse_positive if item.metadata["bounds"].get("minimum") == 1 else parse_integer
     if marks.get("repeated"):
         facts |= {"action": "append", "default": []}
         del facts["choices"]
     parser.add_argument(flag, **(facts | changed))
 
 
-def request_of(kind: type[Request], flags: argparse.Namespace, **others: Any) -> Request:
+def make_request(kind: type[Request], flags: argparse.Namespace, **others: Any) -> Request:
     """Return the request that the parsed flags describe. Each field takes the value of the flag of its name.
 
     others: values of fields that have no flag of their name. Flags that are not fields are settings of a

@@ -49,10 +49,10 @@ class FileNames:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptSettings(BertSettings):
-    """Settings with the scripts' loose bounds.
+    """Settings of BERT's examples with the loose bounds of the original scripts.
 
-    max_predictions_per_seq may be 0 or exceed the sequence length.
-    pad_position: as in ShardLayout. Graphcore's script has a flag for it.
+    max_predictions_per_seq may be 0 or exceed the sequence length. pad_position: position id of padding, a
+    flag of Graphcore's script.
     """
 
     pad_position: int | None = None
@@ -85,48 +85,48 @@ def make_files(
     overwrite: also replace existing files that are not TFRecord files, as the scripts do.
     """
     inputs = find_inputs(names.inputs, names.flags[0])
-    outputs = _split(names.flags[1], names.outputs)
+    outputs = _split_names(names.flags[1], names.outputs)
     if not outputs:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names no file")
     if find_repeated(outputs) is not None:
         raise SettingsError(f"{names.flags[1]}={names.outputs}: names an output twice")
     for output in outputs:
         check_output(output, [*inputs, names.vocabulary], TFRECORD, overwrite=overwrite)
-    with (
-        ExitStack() as stack
-    ):  # opening all files first finds bad paths before the long work; none appears until all are complete
+    # Open all outputs before the long work, so that a bad path fails at once. No file gets its final name
+    # until all are complete.
+    with ExitStack() as stack:
         files = [stack.enter_context(storage.open_output(output)) for output in outputs]
         sinks = [HashingSink(file.write) for file in files]
-        documents, examples = _make(
+        documents, examples = _make_examples(
             inputs, find_vocabulary(names.vocabulary), settings, engine, names.casing_remedies
         )
         for start, sink in enumerate(sinks):
             write_examples(examples, settings, sink, engine=engine, start=start, step=len(outputs))
     for start, (output, sink) in enumerate(zip(outputs, sinks, strict=True)):
         say(f"{output}: {len(range(start, len(examples), len(outputs)))} examples, {sink.bytes} bytes")
-    _tell_lost(", ".join(inputs), count_lost(examples), documents.tokens, settings)
+    _report_lost_text(", ".join(inputs), count_lost(examples), documents.tokens, settings)
 
 
-def _tell_lost(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
-    """Report how much of the text is in no example: as a warning if it is much, otherwise as a line."""
+def _report_lost_text(name: str, lost: int | None, tokens: int, settings: ScriptSettings) -> None:
+    """Print what share of the text is in no example: as a warning if it is large, otherwise as a line."""
     if warnings := make_lost_warnings(
         name, lost, tokens, settings.max_seq_length, "or raise --max_seq_length"
     ):
-        warn(warnings)
+        print_warnings(warnings)
     elif lost:
         say(f"in no example: {lost} of the {tokens} tokens of the text")
 
 
-def probability(value: float) -> float:
+def clip_probability(value: float) -> float:
     """Return the value limited to 0 to 1. The scripts accept other values, which act like 0 or 1."""
     return min(max(value, 0.0), 1.0)
 
 
-def _split(flag: str, names: str) -> list[str]:
+def _split_names(flag: str, names: str) -> list[str]:
     """Return the names between commas. Warn about empty names and leave them out."""
     split = split_names(names, ",")
     if not all(split):
-        warn([f"{flag}={names}: a name between commas is empty; it is left out"])
+        print_warnings([f"{flag}={names}: a name between commas is empty; it is left out"])
     return [name for name in split if name]
 
 
@@ -137,17 +137,17 @@ def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     continue if a pattern names no file, but with a warning. MissingInputError if no pattern names a file.
     """
     found: list[str] = []
-    for pattern in _split(flag, names):
+    for pattern in _split_names(flag, names):
         try:
             found += expand([pattern])
         except MissingInputError as error:
-            warn([f"{error}; it is left out, as by the script"])
+            print_warnings([f"{error}; it is left out, as by the script"])
     if not found:
         raise MissingInputError(f"{flag}={names}: names no file")
     return found
 
 
-def _make(
+def _make_examples(
     inputs: list[str],
     vocabulary_path: str,
     settings: BertSettings,
@@ -157,18 +157,20 @@ def _make(
     """Read all inputs as one text and return its documents and their examples."""
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
-    warn(name_warnings(vocabulary_path, vocabulary.md5))
-    warn(warn_of_casing(vocabulary, settings.lower_case, remedies=remedies))
+    print_warnings(name_warnings(vocabulary_path, vocabulary.md5))
+    print_warnings(warn_of_casing(vocabulary, settings.lower_case, remedies=remedies))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):
         refuse_other_kinds(text, path)
     documents = tokenizer.encode(texts, inputs)
     together = ", ".join(inputs)
     check_documents(documents, together)
-    warn(warn_of_unknown_tokens(documents.unknown, documents.tokens, together))
+    print_warnings(warn_of_unknown_tokens(documents.unknown, documents.tokens, together))
     found = zip(texts, inputs, strict=True)
-    _warn_folded([one for text, path in found for one in warn_of_dropped_bytes(text, path, settings.dialect)])
-    warn(BERT.warnings(documents, together))
+    _print_folded_warnings(
+        [one for text, path in found for one in warn_of_dropped_bytes(text, path, settings.dialect)]
+    )
+    print_warnings(BERT.warnings(documents, together))
     del texts
     return documents, BERT.make(documents, vocabulary, settings, engine)
 
@@ -178,17 +180,19 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
     required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
     vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
     if "[PAD]" not in vocabulary.ids:
-        warn([f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"])
+        print_warnings(
+            [f"{path}: lacks [PAD]; examples are padded with id 0, which is {vocabulary.words[0]!r} here"]
+        )
     return vocabulary
 
 
-def _warn_folded(warnings: list[str]) -> None:
+def _print_folded_warnings(warnings: list[str]) -> None:
     """Print warnings with similar ones folded (see FoldedWarnings)."""
     folded = FoldedWarnings()
-    warn([*filter(folded.is_first, warnings), *folded.rest()])
+    print_warnings([*filter(folded.is_first, warnings), *folded.rest()])
 
 
-def warn(warnings: list[str]) -> None:
+def print_warnings(warnings: list[str]) -> None:
     """Print the warnings, one per line."""
     for warning in warnings:
         say_error(f"bertdata: warning: {warning}")

@@ -8,7 +8,8 @@ from bertdata.steps.progress import StepProgress
 
 
 class ShownProgress:
-    """Callback that shows the StepProgress reports of a step, with similar warnings folded.
+    """Progress callback for a step such as ``create``: it shows each StepProgress report, and folds similar
+    warnings.
 
     tenths: without a terminal, also print a line for each tenth of a stage.
     """
@@ -33,17 +34,19 @@ class ShownProgress:
             self._shown = Progress(now.stage, now.total, unit=now.unit).__enter__()
         for warning in filter(self._warnings.is_first, now.warnings):
             self._shown.note(f"bertdata: warning: {warning}")
-        self._shown.advance(now.done - last.done, self._line(last, now), self._detail(last, now))
+        self._shown.advance(
+            now.done - last.done, self._format_line(last, now), self._format_detail(last, now)
+        )
         self._last = now
 
-    def _line(self, last: StepProgress, now: StepProgress) -> str:
-        """Return the plain line for this report. Empty: there is nothing to print."""
+    def _format_line(self, last: StepProgress, now: StepProgress) -> str:
+        """Return the line to print for this report where there is no bar. Empty: nothing is printed."""
         if not self._tenths or not now.total:
             return now.finished
         is_new_tenth = now.done * 10 // now.total > last.done * 10 // last.total
         return f"{now.stage}: {now.done} of {now.total} {now.unit}" if is_new_tenth else ""
 
-    def _detail(self, last: StepProgress, now: StepProgress) -> str | None:
+    def _format_detail(self, last: StepProgress, now: StepProgress) -> str | None:
         """Return the text next to the bar: shards and tokens per second. None for a stage without shards."""
         if self._rate is None:
             return None

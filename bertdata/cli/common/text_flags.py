@@ -67,27 +67,27 @@ def add_segment_settings(
             parser.add_argument(flag, choices=_CHOICES[item.name], help=help)
         else:
             kind = type(item.default)
-            metavar = _metavar(item)
+            metavar = _choose_metavar(item)
             parser.add_argument(flag, type=NUMBERS.get(kind, kind), metavar=metavar, help=help)
 
 
 def add_part_settings(parser: argparse._ActionsContainer) -> None:
     """Add a flag for each setting of parts made from records. The value of an absent flag is None."""
     items = [item for item in fields(PartSettings) if item.name in _PART_FIELDS]
-    _add(parser, (*items, *fields(RecordSettings), *fields(SelectionSettings)))
+    _add_flags(parser, (*items, *fields(RecordSettings), *fields(SelectionSettings)))
 
 
 def add_record_settings(parser: argparse._ActionsContainer) -> None:
     """Add a flag for each field of ``RecordSettings``. The value of an absent flag is None."""
-    _add(parser, fields(RecordSettings))
+    _add_flags(parser, fields(RecordSettings))
 
 
-def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
+def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
     """Add a flag for each field. The type of the field's default decides what the flag takes."""
     for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None
-        metavar = None if choices else _metavar(item)
+        metavar = None if choices else _choose_metavar(item)
         if item.default is False:
             parser.add_argument(flag, action="store_true", default=None, help=help)
         elif item.default == ():
@@ -101,7 +101,7 @@ def _add(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> Non
             )
 
 
-def _metavar(item: Field[Any]) -> str:
+def _choose_metavar(item: Field[Any]) -> str:
     """Return what the help shows as the value of the field's flag."""
     return _METAVARS.get(item.name, "N" if isinstance(item.default, int | float) else "NAME")
 

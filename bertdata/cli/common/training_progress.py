@@ -32,7 +32,7 @@ class TrainingProgress:
 
     def warn(self, warnings: list[str]) -> None:
         """Show warnings about the finished vocabulary."""
-        self._shown(self._learning(warnings=tuple(warnings)))
+        self._shown(self._make_report(warnings=tuple(warnings)))
 
     def on_read(self, read: int) -> None:
         """Count bytes of text that were read.
@@ -50,10 +50,10 @@ class TrainingProgress:
         """Keep the word counts and show how many words the vocabulary is learned from."""
         self.words = words
         line = f"{self._name}: learning from {words.words} words, {len(words.counts)} of them distinct"
-        self._shown(self._learning(finished=line if self._total > _SMALL else ""))
+        self._shown(self._make_report(finished=line if self._total > _SMALL else ""))
 
-    def _learning(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
-        """Return a report for the stage of learning."""
+    def _make_report(self, *, finished: str = "", warnings: tuple[str, ...] = ()) -> StepProgress:
+        """Return a progress report for the second stage, which learns the vocabulary from word counts."""
         stage = f"learning from {len(self.words.counts)} distinct words"
         return StepProgress(
             stage=stage, done=0, total=1, unit="vocabularies", finished=finished, warnings=warnings

@@ -10,7 +10,7 @@ A chart is a frozen record that knows its title, its numbers as a table, and how
         whole_x=True,
     )
     write_picture("loss.svg", [chart])      # or .png
-    svg = inline_svg(chart, "loss")         # for a page: colours are CSS variables, values are tooltips
+    svg = render_inline_svg(chart, "loss")  # for a page: colours are CSS variables, values are tooltips
 
 matplotlib is imported only when a chart is drawn.
 """

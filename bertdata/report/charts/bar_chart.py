@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertdata.io.terminal import escape_unprintable
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands
+from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes
 from bertdata.report.charts.colours import LIGHT, series_colour
-from bertdata.report.charts.values import DataTable, Value, shown
+from bertdata.report.charts.values import DataTable, Value, format_value
 
 _OUTLIER, _ROOM = 4, 1.25
-"""A bar more than _OUTLIER times as high as the next is cut at _ROOM times the height of the next."""
+"""A bar more than _OUTLIER times as high as the second highest is cut, at _ROOM times the second highest's
+height.
+"""
 _MOST_TICKS = 9
 
 
@@ -35,9 +37,11 @@ class BarChart(Chart):
     numeric: bool = False
 
     def draw(self, panel: Any) -> None:
-        """Draw the bars on matplotlib's Axes, with transparent full-height bars that carry the tooltips."""
+        """Draw the bars on matplotlib's Axes. Transparent bars of full height in front of them have the
+        tooltips.
+        """
         label_axes(panel, self.x_label, self.y_label)
-        limit, outlier = self._limit()
+        limit, outlier = self._find_cut()
         width = (1.0 if self.numeric else 0.8) / len(self.heights)
         for number, (series, heights) in enumerate(self.heights.items()):
             first = (number - len(self.heights) / 2) * width
@@ -66,13 +70,13 @@ class BarChart(Chart):
                     [place - 0.45, place + 0.45], [height] * 2, "--", color=LIGHT["ink"], linewidth=1.6
                 )
         if outlier is not None:
-            self._break(panel, outlier, limit)
-        self._label(panel)
+            self._draw_cut(panel, outlier, limit)
+        self._label_axes(panel)
         panel.set_ylim(0, limit * (1.12 if outlier is not None else 1.05) or 1)
 
     def table(self) -> DataTable:
         """Return the heights as a table."""
-        columns = (self.x_label, *(self._head(series) for series in self.heights))
+        columns = (self.x_label, *(self._name_column(series) for series in self.heights))
         rows: list[tuple[Value, ...]] = []
         for index, name in enumerate(self.names):
             found = [heights[index] for heights in self.heights.values()]
@@ -83,18 +87,21 @@ class BarChart(Chart):
 
     def hovers(self) -> Hovers:
         """Return the tooltip of each bar, by the identifier of its transparent bar."""
+        names = [self._name_column(series) for series in self.heights]
         return {
-            f"hit-{number}-{index}": f"{self.names[index]}: {shown(height)} ({self._head(series)})"
-            for number, (series, heights) in enumerate(self.heights.items())
+            f"hit-{number}-{index}": f"{self.names[index]}: {format_value(height)} ({names[number]})"
+            for number, heights in enumerate(self.heights.values())
             for index, height in enumerate(heights)
         }
 
-    def _head(self, series: str) -> str:
-        """Return a series' column heading."""
+    def _name_column(self, series: str) -> str:
+        """Return the table's column heading for a series."""
         return f"{series}: {self.y_label}" if len(self.heights) > 1 else self.y_label
 
-    def _limit(self) -> tuple[float, int | None]:
-        """Return the height at which bars are cut, and the index of the bar that is cut. None: no bar is."""
+    def _find_cut(self) -> tuple[float, int | None]:
+        """Return the height at which bars are cut, and the index of the bar that is cut, or None if no bar
+        is.
+        """
         expected = [height for height in self.expected if height is not None]
         if len(self.heights) == 1 and len(self.names) > 2:
             [heights] = self.heights.values()
@@ -104,8 +111,8 @@ class BarChart(Chart):
                 return next_highest * _ROOM, place
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
-    def _break(self, panel: Any, place: int, limit: float) -> None:
-        """Draw a gap across the cut bar, and its label above it."""
+    def _draw_cut(self, panel: Any, place: int, limit: float) -> None:
+        """Draw a gap across the cut bar, and a label above it. place: the bar's index."""
         [heights] = self.heights.values()
         share = heights[place] / sum(heights)
         edges = (place - 0.62, place + 0.62) if not self.numeric else (place - 0.8, place + 0.8)
@@ -119,7 +126,7 @@ class BarChart(Chart):
             )
         right = place > len(self.names) / 2
         panel.annotate(
-            self.outlier or f"{100 * share:.0f} % {_short(self.names[place])}",
+            self.outlier or f"{100 * share:.0f} % {_shorten(self.names[place])}",
             (place + (0.5 if right else -0.5), limit * 1.01),
             ha="right" if right else "left",
             va="bottom",
@@ -127,34 +134,34 @@ class BarChart(Chart):
             fontweight="bold",
         )
 
-    def _label(self, panel: Any) -> None:
+    def _label_axes(self, panel: Any) -> None:
         """Label the axes and add the legend."""
         step = -(-len(self.names) // _MOST_TICKS) if self.numeric else 1
         places = range(0, len(self.names), step)
         turned = not self.numeric and sum(map(len, self.names)) > 80
         panel.set_xticks(
             list(places),
-            [self._tick(self.names[place]) for place in places],
+            [self._shorten_tick(self.names[place]) for place in places],
             rotation=40 if turned else 0,
             ha="right" if turned else "center",
         )
         panel.set_xlim(-0.6, len(self.names) - 0.4)
-        panel.yaxis.set_major_formatter(thousands)
+        panel.yaxis.set_major_formatter(format_thousands)
         if len(self.heights) > 1:
             panel.legend(fontsize="small", frameon=False)
 
-    def _tick(self, name: str) -> str:
-        """Return the label on the axis. For a range it is the range's start."""
-        return _short(name.partition(" to ")[0] if self.numeric else name)
+    def _shorten_tick(self, name: str) -> str:
+        """Return the axis label of a name. For a range, such as "9 to 16", it is the range's start."""
+        return _shorten(name.partition(" to ")[0] if self.numeric else name)
 
 
-def _short(name: str, most: int = 22) -> str:
+def _shorten(name: str, most: int = 22) -> str:
     """Return the name, shortened to ``most`` characters."""
     name = escape_unprintable(name)
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
+def name_ranges(first: int, width: int, count: int, last: int) -> Sequence[str]:
     """Return the names of ranges of whole numbers: "1", "2" (width 1) or "1 to 8", "9 to 16"."""
     starts = range(first, first + width * count, width)
     return [str(start) if width == 1 else f"{start} to {min(start + width - 1, last)}" for start in starts]

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from bertdata.report.charts.colours import LIGHT
-from bertdata.report.charts.values import DataTable, shown
+from bertdata.report.charts.values import DataTable, format_value
 
 Hovers = Mapping[str, str | Sequence[str]]
-"""Tooltips by identifier of a part of the drawing. A list of texts is for the markers of a line, in order."""
+"""Tooltips, by the identifier of the part of the drawing. For a line with markers, a list with a text for
+each marker.
+"""
 
 
 class Chart(ABC):
@@ -49,9 +51,9 @@ def use_whole_number_ticks(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
-    axis.set_major_formatter(thousands)
+    axis.set_major_formatter(format_thousands)
 
 
-def thousands(value: float, _: int) -> str:
+def format_thousands(value: float, _: int) -> str:
     """Return the label of a tick, with commas between thousands and without powers of ten."""
-    return shown(float(value))
+    return format_value(float(value))

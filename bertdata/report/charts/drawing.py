@@ -33,9 +33,10 @@ _SETTINGS = {
 
 
 def check_picture(path: str, asked_by: str = "--picture") -> None:
-    """Raise UsageError or MissingExtraError if no picture can be written to this file.
+    """Check, before any work, that a picture can be written to this file.
 
-    To be called before the work.
+    UsageError for an unknown file ending, MissingExtraError without matplotlib. asked_by: the flag or command
+    that needs the picture, for the error.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
@@ -50,14 +51,14 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
     asked_by: the flag or command that needs matplotlib, for the error.
     """
     check_picture(path, asked_by)
-    picture = _drawn(charts, path.rpartition(".")[2].lower(), "bertdata", with_titles=True)
+    picture = _draw_picture(charts, path.rpartition(".")[2].lower(), "bertdata", with_titles=True)
     with storage.open_output(path) as file:
         file.write(picture)
 
 
-def inline_svg(chart: Chart, name: str) -> str:
+def render_inline_svg(chart: Chart, name: str) -> str:
     """Return the chart as an SVG element for a page, without a title. name: unique on the page."""
-    return convert_to_inline(_drawn([chart], "svg", name, with_titles=False), name, chart.hovers())
+    return convert_to_inline(_draw_picture([chart], "svg", name, with_titles=False), name, chart.hovers())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
@@ -70,17 +71,19 @@ def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> An
         ) from error
 
 
-def _drawn(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
-    """Return the picture's bytes. kind: svg or png. salt: makes the identifiers in the SVG."""
+def _draw_picture(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
+    """Return the bytes of a picture of the charts. kind: svg or png. salt: text from which matplotlib makes
+    identifiers.
+    """
     picture = BytesIO()
-    with _own_settings(salt):
-        figure = _figure(charts, with_titles)
+    with _use_fixed_settings(salt):
+        figure = _make_figure(charts, with_titles)
         transparent = not with_titles
         figure.savefig(picture, format=kind, dpi=150, metadata=_METADATA[kind], transparent=transparent)
     return picture.getvalue()
 
 
-def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
+def _make_figure(charts: Sequence[Chart], with_titles: bool) -> Any:
     """Return a figure with a panel for each chart.
 
     It does not use pyplot, which would choose a backend for the whole process.
@@ -100,10 +103,10 @@ def _figure(charts: Sequence[Chart], with_titles: bool) -> Any:
 
 
 @contextmanager
-def _own_settings(salt: str) -> Iterator[None]:
-    """Context manager in which matplotlib has its defaults and our settings.
+def _use_fixed_settings(salt: str) -> Iterator[None]:
+    """Context manager in which matplotlib has its defaults and our settings, not the user's.
 
-    salt: from which matplotlib makes the identifiers in SVG.
+    salt: text from which matplotlib makes the identifiers in SVG.
     """
     matplotlib = load_matplotlib("a picture", "pictures")
     with matplotlib.rc_context(), warnings.catch_warnings():

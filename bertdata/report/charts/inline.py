@@ -23,24 +23,24 @@ def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
     label. Parts with tooltips have the class ``hit``.
     """
     root = ElementTree.fromstring(svg)
-    _drop(root)
+    _remove_metadata(root)
     for element in root.iter():
         _add_tooltips(element, hovers)
-    _rename(root, name)
+    _rename_identifiers(root, name)
     for size in ("width", "height"):
         root.attrib.pop(size, None)
     root.set("class", "chart")
-    text = ElementTree.tostring(_without_namespace(root), encoding="unicode")
+    text = ElementTree.tostring(_remove_namespace(root), encoding="unicode")
     return _COLOUR.sub(lambda found: _VARIABLES[found[0]], text)
 
 
-def _drop(element: ElementTree.Element) -> None:
-    """Remove metadata, styles and scripts."""
+def _remove_metadata(element: ElementTree.Element) -> None:
+    """Remove metadata, styles and scripts from an SVG element."""
     for child in list(element):
         if child.tag in _DROPPED:
             element.remove(child)
         else:
-            _drop(child)
+            _remove_metadata(child)
 
 
 def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
@@ -58,8 +58,8 @@ def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
         part.insert(0, title)
 
 
-def _rename(root: ElementTree.Element, name: str) -> None:
-    """Remove identifiers that nothing refers to, and add the drawing's name to the others."""
+def _rename_identifiers(root: ElementTree.Element, name: str) -> None:
+    """Remove identifiers that nothing refers to, and put the drawing's name in front of the others."""
     used = {
         reference
         for element in root.iter()
@@ -76,7 +76,7 @@ def _rename(root: ElementTree.Element, name: str) -> None:
             element.set("href", element.attrib.pop(_LINK))
 
 
-def _without_namespace(root: ElementTree.Element) -> ElementTree.Element:
+def _remove_namespace(root: ElementTree.Element) -> ElementTree.Element:
     """Remove the XML namespace from the names of elements, as HTML needs none for SVG."""
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bertdata.report.charts.chart import Chart, Hovers, label_axes, thousands, use_whole_number_ticks
+from bertdata.report.charts.chart import Chart, Hovers, format_thousands, label_axes, use_whole_number_ticks
 from bertdata.report.charts.colours import LIGHT, series_colour
-from bertdata.report.charts.values import DataTable, Value, shown
+from bertdata.report.charts.values import DataTable, Value, format_value
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Most points per line that are drawn, have tooltips, are in the table, and get visible markers."""
+"""Limits on the points per line: that are drawn, that have tooltips, that are in the table, that have visible
+markers.
+"""
 _MOST_INSIDE = 3
 """Largest number of lines whose legend fits inside the axes. For more, it is above the axes."""
 
@@ -55,10 +57,10 @@ class LineChart(Chart):
         label_axes(panel, self.x_label, self.y_label)
         if self.log_x:
             panel.set_xscale("log")
-            panel.xaxis.set_major_formatter(thousands)
+            panel.xaxis.set_major_formatter(format_thousands)
         if self.log_y:
             panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(thousands)
+            panel.yaxis.set_major_formatter(format_thousands)
         for number, line in enumerate(self.lines):
             self._draw_line(panel, number, line)
         panel.set_ylim(*self.y_range)
@@ -72,7 +74,7 @@ class LineChart(Chart):
 
     def _draw_line(self, panel: Any, number: int, line: Line) -> None:
         """Draw a line, and invisible markers on it that carry the tooltips."""
-        xs, ys = _thinned(line.xs, line.ys)
+        xs, ys = _thin_points(line.xs, line.ys)
         colour = (
             LIGHT["faint"] if line.dashed else series_colour(number if line.series is None else line.series)
         )
@@ -90,8 +92,8 @@ class LineChart(Chart):
     def table(self) -> DataTable:
         """Return the points as a table with a column per line. Long lines are thinned evenly."""
         xs = sorted({x for line in self.lines for x in line.xs})
-        chosen = _evenly(xs, _MOST_ROWS)
-        rows: list[tuple[Value, ...]] = [(x, *(_value_at(line, x) for line in self.lines)) for x in chosen]
+        chosen = _choose_evenly(xs, _MOST_ROWS)
+        rows: list[tuple[Value, ...]] = [(x, *(_find_value(line, x) for line in self.lines)) for x in chosen]
         note = f"{len(chosen):,} of {len(xs):,} rows, evenly chosen" if len(chosen) < len(xs) else ""
         columns = (self.x_label, *(f"{line.name}: {self.y_label}" for line in self.lines))
         return DataTable(self.title, columns, tuple(rows), note)
@@ -100,30 +102,31 @@ class LineChart(Chart):
         """Return the tooltips of each line's invisible markers."""
         return {
             f"hit-{number}": [
-                f"{line.name}: {shown(y)} at {self.x_label} {shown(x)}" for x, y in self._hover_points(line)
+                f"{line.name}: {format_value(y)} at {self.x_label} {format_value(x)}"
+                for x, y in self._hover_points(line)
             ]
             for number, line in enumerate(self.lines)
         }
 
     def _hover_points(self, line: Line) -> list[tuple[float, float]]:
         """Return the points of a line that have a tooltip."""
-        return _evenly(list(zip(line.xs, line.ys, strict=True)), _MOST_HOVERS)
+        return _choose_evenly(list(zip(line.xs, line.ys, strict=True)), _MOST_HOVERS)
 
 
-def _value_at(line: Line, x: float) -> Value:
+def _find_value(line: Line, x: float) -> Value:
     """Return the line's y at exactly this x. None if the line has no such point."""
     place = bisect_left(line.xs, x)
     return line.ys[place] if place < len(line.xs) and line.xs[place] == x else None
 
 
-def _evenly(points: list[Any], most: int) -> list[Any]:
+def _choose_evenly(points: list[Any], most: int) -> list[Any]:
     """Return at most ``most`` points, evenly chosen, with the first and the last."""
     if len(points) <= most:
         return points
     return [points[round(place * (len(points) - 1) / (most - 1))] for place in range(most)]
 
 
-def _thinned(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
+def _thin_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
     """Return fewer points for drawing.
 
     Each stretch keeps its lowest and highest point, so that no peak is lost.

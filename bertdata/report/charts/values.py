@@ -26,7 +26,7 @@ class DataTable:
     template = "table.html"
 
 
-def shown(value: Value) -> str:
+def format_value(value: Value) -> str:
     """Return the value for readers: commas between thousands, at most six significant digits."""
     if value is None:
         return "–"
@@ -37,6 +37,6 @@ def shown(value: Value) -> str:
     return f"{value:,.0f}"
 
 
-def copied(value: Value) -> str:
+def format_full_value(value: Value) -> str:
     """Return the value for programs, in full precision."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)

@@ -13,8 +13,8 @@ from bertdata.errors import MissingExtraError, UsageError, install_extra
 from bertdata.io import storage
 from bertdata.io.terminal import escape_unprintable
 from bertdata.report.charts.colours import DARK, LIGHT
-from bertdata.report.charts.drawing import inline_svg, load_matplotlib
-from bertdata.report.charts.values import copied, shown
+from bertdata.report.charts.drawing import load_matplotlib, render_inline_svg
+from bertdata.report.charts.values import format_full_value, format_value
 from bertdata.report.page.blocks import PageContent
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -83,23 +83,23 @@ def render_page(page: ReportPage) -> str:
     )
     environment.globals.update(
         new_id=lambda: f"id{next(numbers)}",
-        svg_of=lambda chart, name: Markup(inline_svg(chart, name)),
+        svg_of=lambda chart, name: Markup(render_inline_svg(chart, name)),
         trusted=Markup,
-        shown=shown,
-        copied=copied,
+        shown=format_value,
+        copied=format_full_value,
         is_number=lambda value: isinstance(value, int | float),
     )
-    style, script = _read("style.css"), _read("page.js")
+    style, script = _read_template("style.css"), _read_template("page.js")
     text: str = environment.get_template("page.html").render(
         page=page,
-        style=Markup(_variables() + style),
+        style=Markup(_format_colour_variables() + style),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
     return text
 
 
-def _variables() -> str:
+def _format_colour_variables() -> str:
     """Return the CSS variables of all colours.
 
     They are light by default, and dark if the browser or the reader asks for it.
@@ -115,7 +115,7 @@ def _variables() -> str:
     )
 
 
-def _read(name: str) -> str:
+def _read_template(name: str) -> str:
     """Return the text of a file in ``templates/``."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 

@@ -1,4 +1,5 @@
 """The sections of a dataset's report.
 
-A function per section turns the datasets' numbers into the section, or None.
+Each module has a function that makes a section from the datasets' numbers. It returns None if there is
+nothing to show.
 """

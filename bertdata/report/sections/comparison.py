@@ -1,4 +1,4 @@
-"""Comparison of datasets: one table with a column per dataset, and blocks in columns."""
+"""Side-by-side layout for several datasets: a table with a column per dataset, and blocks in columns."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,15 +7,16 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, SideBySide
 
 Facts = Mapping[str, Value]
-"""Values by label. The label includes the unit."""
+"""Numbers of a dataset, by label. The label includes the unit."""
 
 
-def facts_table(
+def make_facts_table(
     caption: str, datasets: Sequence[DatasetNumbers], facts_of: Callable[[DatasetNumbers], Facts]
 ) -> DataTable:
-    """Return a table with a row per fact and a column per dataset.
+    """Return a table with a row for each label and a column for each dataset.
 
-    A cell is empty if the dataset lacks the fact.
+    facts_of: function that returns a dataset's numbers by label. A cell is empty if the dataset lacks the
+    label.
     """
     found = [facts_of(one) for one in datasets]
     labels = list(dict.fromkeys(label for facts in found for label in facts))
@@ -24,10 +25,13 @@ def facts_table(
     return DataTable(caption, ("quantity", *names), rows)
 
 
-def beside(
+def place_side_by_side(
     datasets: Sequence[DatasetNumbers], blocks_of: Callable[[DatasetNumbers], Sequence[PageContent]]
 ) -> tuple[PageContent, ...]:
-    """Return the blocks of all datasets. For several datasets they are placed in columns."""
+    """Return the blocks of all datasets. For several datasets, they are in columns.
+
+    blocks_of: function that makes the blocks of a dataset.
+    """
     if len(datasets) == 1:
         return tuple(blocks_of(datasets[0]))
     return (SideBySide(tuple((one.name, tuple(blocks_of(one))) for one in datasets)),)

@@ -4,23 +4,32 @@ from collections.abc import Iterator, Sequence
 
 from bertdata.examples.counting import QUANTILES, find_quantile, sum_weighted
 from bertdata.report.charts.bar_chart import BarChart
-from bertdata.report.lengths_chart import lengths_chart
+from bertdata.report.lengths_chart import make_lengths_chart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 
 
-def lengths(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section: charts for each dataset and a table."""
-    blocks = (*beside(datasets, lambda one: list(_charts(one))), facts_table("Lengths", datasets, _facts))
+def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+    """Return the section: charts of each dataset's lengths, and a table of numbers."""
+    blocks = (
+        *place_side_by_side(datasets, lambda one: list(_make_charts(one))),
+        make_facts_table("Lengths", datasets, _collect_facts),
+    )
     return ReportSection("Lengths", blocks, describe_scopes(datasets, DatasetNumbers.scope_of_lengths))
 
 
 def count_rows(one: DatasetNumbers) -> tuple[int, int]:
-    """Return the number of rows and of tokens in them.
+    """Return the number of rows and the number of tokens in them.
 
-    They count all rows if the manifest has the numbers, and otherwise the sample's rows.
+    These are all rows of the dataset if the manifest has the numbers, otherwise the sample's rows.
     """
     assert one.statistics is not None
     if one.lengths_are_exact and one.entries:
@@ -29,8 +38,8 @@ def count_rows(one: DatasetNumbers) -> tuple[int, int]:
     return one.statistics.rows, one.statistics.tokens
 
 
-def _facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+def _collect_facts(one: DatasetNumbers) -> Facts:
+    """Return a dataset's numbers for the section's table."""
     assert one.statistics is not None
     found, limit = one.lengths, one.statistics.layout.max_seq_length
     rows, tokens = count_rows(one)
@@ -38,7 +47,7 @@ def _facts(one: DatasetNumbers) -> Facts:
     facts: dict[str, int | float | None] = {
         "examples": total,
         "tokens": sum_weighted(found),
-        "positions of a row (tokens)": limit,
+        "positions per row (tokens)": limit,
         "mean length (tokens)": round(sum_weighted(found) / total, 2),
         "shortest (tokens)": min(found),
         **{
@@ -49,24 +58,26 @@ def _facts(one: DatasetNumbers) -> Facts:
         "full examples (% of examples)": to_percent(found[limit] / total),
     }
     if one.statistics.layout.packing is not None:
-        facts |= {"packed rows": rows, "examples in a row": round(total / rows, 4)}
+        facts |= {"packed rows": rows, "examples per row": round(total / rows, 4)}
     return facts | {
         "fill (% of positions that hold a token)": to_percent(tokens / (rows * limit)),
         "padding (% of positions)": to_percent(1 - tokens / (rows * limit)),
     }
 
 
-def _charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
+def _make_charts(one: DatasetNumbers) -> Iterator[ChartBlock]:
     """Yield the chart of lengths, and for packed rows a chart of examples per row."""
     assert one.statistics is not None
-    yield ChartBlock(lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length"))
+    yield ChartBlock(
+        make_lengths_chart(one.lengths, one.statistics.layout.max_seq_length, "Examples by length")
+    )
     if packs := one.statistics.packs:
         names = tuple(map(str, sorted(packs)))
         yield ChartBlock(
             BarChart(
                 title="Packed rows by their examples",
                 description=f"Rows hold {min(packs)} to {max(packs)} examples.",
-                x_label="examples in a row",
+                x_label="examples per row",
                 y_label="rows",
                 names=names,
                 heights={"rows": tuple(packs[int(name)] for name in names)},

@@ -8,26 +8,32 @@ from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 
 
-def masks(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section. None if no dataset's examples have masks."""
-    masked = [one for one in datasets if _section(one)]
+    masked = [one for one in datasets if _find_mask_statistics(one)]
     if not masked:
         return None
-    blocks = (*beside(masked, _blocks), facts_table("Masks", masked, _facts))
+    blocks = (*place_side_by_side(masked, _make_blocks), make_facts_table("Masks", masked, _collect_facts))
     return ReportSection("Masks", blocks, describe_scopes(masked, DatasetNumbers.scope))
 
 
-def _section(one: DatasetNumbers) -> dict[str, Any]:
-    """Return the objective's statistics of masks. Empty if there are none."""
+def _find_mask_statistics(one: DatasetNumbers) -> dict[str, Any]:
+    """Return the statistics of masks that the objective counted. Empty if it counts none."""
     return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
 
 
-def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart for a dataset, or a sentence if nothing is masked."""
-    section = _section(one)
+    section = _find_mask_statistics(one)
     if not section["masked_tokens"]:
         return [Prose("Nothing is masked: masks are to be drawn when examples are loaded.")]
     kinds = section["kinds"]
@@ -36,37 +42,37 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
         f"{names[kind]}: {of['share']:.2%}, expected {of['expected_share']:.0%}" for kind, of in kinds.items()
     )
     chart = BarChart(
-        title="Masked positions by what stands there",
-        description=f"{'; '.join(told)}. Dashes mark what the settings let expect.",
-        x_label="what stands there",
+        title="Masked positions by what they hold now",
+        description=f"{'; '.join(told)}. Dashes mark the shares expected from the settings.",
+        x_label="what the position holds",
         y_label="share of the masked positions (%)",
         names=tuple(names.values()),
         heights={"share": tuple(to_percent(of["share"]) for of in kinds.values())},
         expected=tuple(to_percent(of["expected_share"]) for of in kinds.values()),
     )
-    return [ChartBlock(chart, _note(section))]
+    return [ChartBlock(chart, _describe_mask_id(section))]
 
 
-def _note(section: dict[str, Any]) -> str:
-    """Return a line about the source of the id of [MASK], unless it comes from the vocabulary."""
+def _describe_mask_id(section: dict[str, Any]) -> str:
+    """Return a note if the id of [MASK] is unknown or a guess. Empty if the vocabulary names it."""
     mask = section["mask_id"]
     if mask is None:
         return "The id of [MASK] is not known: --vocab tells [MASK] and random tokens apart."
     if mask["source"] == "data":
-        return f"[MASK] is taken for id {mask['id']}, which stands at most masked positions."
+        return f"[MASK] is taken for id {mask['id']}, the id at most masked positions."
     return ""
 
 
-def _facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
-    section = _section(one)
+def _collect_facts(one: DatasetNumbers) -> Facts:
+    """Return a dataset's numbers for the section's table."""
+    section = _find_mask_statistics(one)
     each = section["per_example"]
     facts: dict[str, int | float | None] = {
         "masked positions": section["masked_tokens"],
         "masked (% of the tokens)": to_percent(section["token_share"]),
-        "masks an example, mean": each["mean"],
-        "masks an example, least": each["min"],
-        "masks an example, most": each["max"],
+        "masks per example, mean": each["mean"],
+        "masks per example, least": each["min"],
+        "masks per example, most": each["max"],
         "examples with all masks that fit (%)": to_percent(section["filled_share"]),
     }
     if section["masked_tokens"]:

@@ -8,40 +8,49 @@ from bertdata.report.charts.values import Value
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 
 _ELSEWHERE = ("lengths", "masks")
 
 
 def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield a section for each of the objectives' statistics that has no section of its own elsewhere."""
-    names = dict.fromkeys(name for one in datasets for name in _sections(one))
+    """Yield a section for each statistic of the datasets' objectives, except lengths and masks.
+
+    Lengths and masks have other sections.
+    """
+    names = dict.fromkeys(name for one in datasets for name in _find_statistics(one))
     for name in names:
-        yield _own_section(name, [one for one in datasets if name in _sections(one)])
+        yield _make_section(name, [one for one in datasets if name in _find_statistics(one)])
 
 
-def _sections(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
-    """Return the statistics of a dataset's objective, by name, without lengths and masks."""
+def _find_statistics(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
+    """Return the statistics of a dataset's objective, by name, except lengths and masks."""
     found = one.statistics.findings.sections if one.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
 
-def _own_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
+def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
     """Return the section for the statistics of this name."""
     title = name.replace("_", " ").capitalize()
 
     def facts(one: DatasetNumbers) -> Facts:
-        return dict(_flat("", _sections(one)[name]))
+        return dict(_flatten("", _find_statistics(one)[name]))
 
     def charts(one: DatasetNumbers) -> Sequence[PageContent]:
-        return [ChartBlock(chart) for chart in _halves(title, _sections(one)[name])]
+        return [ChartBlock(chart) for chart in _make_label_charts(title, _find_statistics(one)[name])]
 
-    blocks = (*beside(datasets, charts), facts_table(title, datasets, facts))
+    blocks = (*place_side_by_side(datasets, charts), make_facts_table(title, datasets, facts))
     return ReportSection(title, blocks, describe_scopes(datasets, DatasetNumbers.scope))
 
 
-def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
-    """Yield a chart if the statistics are about two labels, such as random and real pairs."""
+def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
+    """Yield a chart if the statistics compare two labels of examples, such as random and real pairs."""
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
         return
@@ -57,17 +66,17 @@ def _halves(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
     )
 
 
-def _flat(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Yield label and value of each number, with the labels of nested statistics joined.
+def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    """Yield label and value of each number. The label of a nested number follows its outer labels.
 
-    before: the outer label.
+    before: the outer labels.
     """
     for name, value in section.items():
         label = f"{before} {name}".strip().replace("_", " ")
         if name == "quantiles":
             yield from ((f"{before}, {part} % have at most", value[part]) for part in value)
         elif isinstance(value, Mapping):
-            yield from _flat(label, value)
+            yield from _flatten(label, value)
         elif name.endswith("share"):
             yield f"{label} (%)", to_percent(value)
         else:

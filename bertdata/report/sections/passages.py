@@ -20,13 +20,13 @@ from bertdata.report.page.blocks import MarkedWord, PageContent, Passage, Passag
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sample import KeptExample
 from bertdata.report.sampled_tokens import find_special_ids
-from bertdata.report.sections.comparison import beside
+from bertdata.report.sections.comparison import place_side_by_side
 from bertdata.tokens.readable import make_words_readable
 
 _PAGE, _MOST_WORDS = 20, 40_000
 _KINDS = {"[MASK]": "masked", "changed": "masked", "random": "random", "kept": "kept"}
 _LEGEND = {
-    "masked": "[MASK], or of an unknown vocabulary a changed token, and the original",
+    "masked": "[MASK] (without a vocabulary: any changed token), and the original",
     "random": "a random token, and the original",
     "kept": "masked, but left as it was",
     "special": "a special token",
@@ -34,17 +34,17 @@ _LEGEND = {
 _KNOWN_GROUPS = (IDS, SEGMENT, MASKS, PAIR_LABEL, WORD_STARTS)
 
 
-def passages(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section, with 20 examples per page."""
     most_words = _MOST_WORDS // len(datasets)
     return ReportSection(
         "Examples",
-        beside(datasets, lambda one: [_block(one, most_words)]),
-        "From the start of shards that lie evenly among all. Search and pages are over the examples here.",
+        place_side_by_side(datasets, lambda one: [_make_block(one, most_words)]),
+        "The first examples of evenly spaced shards. Search and pages cover only the examples shown here.",
     )
 
 
-def _block(one: DatasetNumbers, most_words: int) -> PageContent:
+def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
     """Return the examples of a dataset, up to about ``most_words`` tokens but at least one page."""
     reading = _Reading(one.vocabulary)
     made: list[Passage] = []
@@ -77,26 +77,26 @@ class _Reading:
             columns = find_mask_columns(kind)
             places, originals = getattr(example, columns.places.one), getattr(example, columns.originals.one)
             masks = dict(zip(places, originals, strict=True))
-        words = [self._word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
+        words = [self._make_word(place, token, masks.get(place)) for place, token in enumerate(example.ids)]
         described = objective.describe(example, self._words, self._mask_id, kept.layout)
-        facts = (described.partition("\n")[0], *_other_columns(kept))
-        return Passage(kept.title, tuple(_parts(kept, words)), facts)
+        facts = (described.partition("\n")[0], *_describe_other_columns(kept))
+        return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
-    def _word(self, place: int, token: int, original: int | None) -> MarkedWord:
+    def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
         """Return the word at a position. original: the id before masking.
 
         None if the position is not masked.
         """
-        text, joined = self._text(token)
+        text, joined = self._find_text(token)
         if original is not None:
             told = find_mask_kind(token, original, self._mask_id)
-            note = "" if told == "kept" else self._text(original)[0]
+            note = "" if told == "kept" else self._find_text(original)[0]
             return MarkedWord(text, _KINDS[told], note, joined)
         if token in self._special:
             return MarkedWord(text, "special")
         return MarkedWord(text, joined=joined and place > 0)
 
-    def _text(self, token: int) -> tuple[str, bool]:
+    def _find_text(self, token: int) -> tuple[str, bool]:
         """Return a token's text, and whether it continues the word before it.
 
         The marks of word pieces and blanks are removed from the text.
@@ -111,19 +111,21 @@ class _Reading:
         return word, False
 
 
-def _parts(kept: KeptExample, words: list[MarkedWord]) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
-    """Yield the segments A and B, or all words as one part."""
+def _divide_segments(
+    kept: KeptExample, words: list[MarkedWord]
+) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
+    """Yield title and words of segments A and B. An example without segments is a single part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
         first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
     if first < len(words):
-        yield "A", _merged(words[:first])
-        yield "B", _merged(words[first:])
+        yield "A", _merge_words(words[:first])
+        yield "B", _merge_words(words[first:])
     else:
-        yield "", _merged(words)
+        yield "", _merge_words(words)
 
 
-def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
+def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
     """Return the words with neighbouring unmarked words joined, which makes the page much smaller."""
     found: list[MarkedWord] = []
     for word in words:
@@ -135,8 +137,8 @@ def _merged(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
     return tuple(found)
 
 
-def _other_columns(kept: KeptExample) -> Iterator[str]:
-    """Yield the values of columns that only this objective has."""
+def _describe_other_columns(kept: KeptExample) -> Iterator[str]:
+    """Yield a line for each column of the example that belongs only to its objective."""
     ends = kept.batch_type.ragged()
     for column in kept.batch_type.columns():
         if column.group not in _KNOWN_GROUPS and column.name not in ends:

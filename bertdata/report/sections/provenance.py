@@ -11,7 +11,7 @@ from bertdata.io import storage
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, PathStep, Prose, StepsBlock
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import beside
+from bertdata.report.sections.comparison import place_side_by_side
 from bertdata.text.manifest import parse_text_manifest
 
 _NAMES = {
@@ -23,15 +23,15 @@ _NAMES = {
 """For each step, the names of the comma-separated values in its description, in order."""
 
 
-def provenance(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+def make_provenance_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section, with each dataset's steps from the source on."""
-    return ReportSection("Provenance", beside(datasets, lambda one: list(_blocks(one))))
+    return ReportSection("Provenance", place_side_by_side(datasets, lambda one: list(_make_blocks(one))))
 
 
-def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
+def _make_blocks(one: DatasetNumbers) -> Iterator[PageContent]:
     """Yield the steps, the result of verification, and the manifest's warnings."""
     links = () if one.verification is None else one.verification.links
-    steps = tuple(_step(link) for link in reversed(links))
+    steps = tuple(_make_step(link) for link in reversed(links))
     if not steps:
         told = "none: its steps are not known" if one.dataset.manifest is None else "not followed"
         steps = (PathStep(one.name, (("manifest", told),)),)
@@ -45,13 +45,13 @@ def _blocks(one: DatasetNumbers) -> Iterator[PageContent]:
     if one.dataset.manifest is not None:
         yield Prose(*one.dataset.manifest.warnings)
         yield Prose(*(f"Left out: {entry.name}: {entry.reason}" for entry in one.dataset.manifest.skipped))
-        yield Prose(*text_counts(one.dataset))
+        yield Prose(*describe_text_counts(one.dataset))
 
 
-def text_counts(dataset: FoundDataset) -> Iterator[str]:
-    """Yield facts about the whole text from the parts' manifest.
+def describe_text_counts(dataset: FoundDataset) -> Iterator[str]:
+    """Yield lines about the whole text, from the copy of the parts' manifest.
 
-    A damaged copy yields nothing, as verification reports it.
+    A damaged copy yields nothing, because verification reports the damage.
     """
     path = storage.join(dataset.path, PARTS_COPY)
     try:
@@ -64,7 +64,7 @@ def text_counts(dataset: FoundDataset) -> Iterator[str]:
         yield f"texts of the sets to exclude that were too short to look for: {counts.unprotected}"
 
 
-def _step(link: ChainLink) -> PathStep:
+def _make_step(link: ChainLink) -> PathStep:
     """Return a step as a box. Its description is a list of values, which get the names in ``_NAMES``."""
     if not link.step:
         return PathStep("source", (("not followed further", link.description),))

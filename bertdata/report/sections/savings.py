@@ -11,7 +11,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import beside, describe_scopes, to_percent
+from bertdata.report.sections.comparison import describe_scopes, place_side_by_side, to_percent
 
 if TYPE_CHECKING:
     from bertdata.packing.pack_plan import Histogram
@@ -20,17 +20,17 @@ _MOST_IN_A_PACK = 3
 _BINS = 4
 
 
-def savings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. None if all datasets are packed already."""
+def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+    """Return the section on what packing would save. None if all datasets are packed already."""
     padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
     if not padded:
         return None
     scope = describe_scopes(padded, DatasetNumbers.scope_of_lengths)
-    note = f"{scope} Saved is the time of an epoch where a position takes its time whatever it holds."
-    return ReportSection("Packing and bins", beside(padded, _blocks), note)
+    note = f"{scope} The saving holds where a position of padding takes as much time as a token."
+    return ReportSection("Packing and bins", place_side_by_side(padded, _make_blocks), note)
 
 
-def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table for a dataset."""
     assert one.statistics is not None
     positions = count_positions(one.lengths, one.statistics.layout.max_seq_length)
@@ -57,18 +57,18 @@ def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
     from bertdata.packing.longest_first import pack_longest_first
 
     width = -(-limit // _BINS)
-    histogram = _histogram(lengths, limit)
+    packed = pack_longest_first(_make_histogram(lengths, limit), _MOST_IN_A_PACK)
     return {
-        "Padded, a row each": lengths.total() * limit,
+        "Padded, one example per row": lengths.total() * limit,
         f"{count_bins(limit, width)} bins of {width} tokens": sum(
             -(-length // width) * width * examples for length, examples in lengths.items()
         ),
-        f"Packed, up to {_MOST_IN_A_PACK} a row": pack_longest_first(histogram, _MOST_IN_A_PACK).rows * limit,
+        f"Packed, up to {_MOST_IN_A_PACK} per row": packed.rows * limit,
         "Flat, no padding": sum_weighted(lengths),
     }
 
 
-def _histogram(lengths: Counter[int], limit: int) -> "Histogram":
+def _make_histogram(lengths: Counter[int], limit: int) -> "Histogram":
     """Return the counter as an array: element n is the number of examples of length n."""
     import numpy as np
 

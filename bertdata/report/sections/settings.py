@@ -28,13 +28,13 @@ _WORDS = {
 }
 
 
-def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     """Return the section, with a row per setting. None if no dataset has a manifest."""
-    found = [_settings_of(one) for one in datasets]
+    found = [_collect_settings(one) for one in datasets]
     names = list(dict.fromkeys(name for values in found for name in values))
     if not names:
         return None
-    meanings = {name: meaning for one in datasets for name, meaning in _meanings(one).items()}
+    meanings = {name: meaning for one in datasets for name, meaning in _collect_meanings(one).items()}
     rows: list[tuple[Value, ...]] = []
     for name in names:
         values = [values.get(name) for values in found]
@@ -42,21 +42,20 @@ def settings(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
         row: tuple[Value, ...] = (setting, _RECORDS.get(record, record), *values)
         if len(datasets) > 1:
             row = (*row, "same" if len({str(value) for value in values}) == 1 else "differs")
-        rows.append((*row, meanings.get(name, _words(name))))
+        rows.append((*row, meanings.get(name, _find_meaning(name))))
     heads = ["value"] if len(datasets) == 1 else [*(one.name for one in datasets), "compared"]
     table = DataTable("Settings", ("setting", "of", *heads, "meaning"), tuple(rows), wide=True)
     return ReportSection("Settings", (table,))
 
 
-def _words(name: str) -> str:
-    """Return the meaning of a setting that no objective declares.
-
-    It comes from the setting's own name or from the name of its record.
+def _find_meaning(name: str) -> str:
+    """Return the meaning of a setting that does not belong to an objective, or of the record that contains
+    it.
     """
     return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 
 
-def _settings_of(one: DatasetNumbers) -> dict[str, Value]:
+def _collect_settings(one: DatasetNumbers) -> dict[str, Value]:
     """Return the settings of a dataset by full name, such as "tokenizer.vocabulary.md5"."""
     if one.dataset.manifest is None:
         return {}
@@ -65,14 +64,14 @@ def _settings_of(one: DatasetNumbers) -> dict[str, Value]:
     if plan.recipe is not None:
         found["recipe.recipe"] = plan.recipe if plan.phase is None else f"{plan.recipe}, phase {plan.phase}"
     for record, values in plan.settings.as_json().items():
-        found |= _flat(record, values)
+        found |= _flatten(record, values)
     return found
 
 
-def _flat(name: str, value: Any) -> dict[str, Value]:
+def _flatten(name: str, value: Any) -> dict[str, Value]:
     """Return a setting's values by full name, with nested records flattened. Unset values are left out."""
     if isinstance(value, Mapping):
-        return {inner: one for key in value for inner, one in _flat(f"{name}.{key}", value[key]).items()}
+        return {inner: one for key in value for inner, one in _flatten(f"{name}.{key}", value[key]).items()}
     if value is None:
         return {}
     if isinstance(value, bool):
@@ -82,7 +81,7 @@ def _flat(name: str, value: Any) -> dict[str, Value]:
     return {name: str(value)}
 
 
-def _meanings(one: DatasetNumbers) -> dict[str, str]:
+def _collect_meanings(one: DatasetNumbers) -> dict[str, str]:
     """Return the help texts of the objective's settings, by full name."""
     if one.statistics is None:
         return {}

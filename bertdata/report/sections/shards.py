@@ -10,7 +10,7 @@ from bertdata.report.charts.values import DataTable
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, facts_table, to_percent
+from bertdata.report.sections.comparison import Facts, make_facts_table, place_side_by_side, to_percent
 
 _MOST_BARS, _MOST_ROWS = 64, 500
 
@@ -22,39 +22,42 @@ class _Sizes(NamedTuple):
     by_name: dict[str, int]
 
 
-def shards(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+def make_shards_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section. All its numbers are exact: they come from the manifest or from the files' sizes."""
-    blocks = (*beside(datasets, _blocks), facts_table("Balance of shards", datasets, _facts))
+    blocks = (
+        *place_side_by_side(datasets, _make_blocks),
+        make_facts_table("Balance of shards", datasets, _collect_facts),
+    )
     return ReportSection("Balance of shards", blocks, "Exact: of all shards.")
 
 
-def _sizes_of(one: DatasetNumbers) -> _Sizes:
+def _find_sizes(one: DatasetNumbers) -> _Sizes:
     """Return the shards' sizes in tokens if the manifest has them, otherwise in bytes."""
     if one.entries:
         return _Sizes("tokens", {entry.name: entry.tokens for entry in one.entries})
     return _Sizes("bytes", {shard.name: shard.bytes for shard in one.dataset.shards})
 
 
-def _facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
-    unit, by_name = _sizes_of(one)
+def _collect_facts(one: DatasetNumbers) -> Facts:
+    """Return a dataset's numbers for the section's table."""
+    unit, by_name = _find_sizes(one)
     sizes = list(by_name.values())
     mean = sum(sizes) / len(sizes)
     return {
         "shards": len(sizes),
         "bytes": sum(shard.bytes for shard in one.dataset.shards),
-        f"{unit} of a shard, least": min(sizes),
-        f"{unit} of a shard, mean": round(mean, 1),
-        f"{unit} of a shard, most": max(sizes),
+        f"{unit} per shard, least": min(sizes),
+        f"{unit} per shard, mean": round(mean, 1),
+        f"{unit} per shard, most": max(sizes),
         "imbalance (% by which the largest exceeds the mean)": to_percent(max(sizes) / mean - 1)
         if mean
         else 0.0,
     }
 
 
-def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart and the table of shards. Many shards are drawn as a line, in ascending order."""
-    unit, by_name = _sizes_of(one)
+    unit, by_name = _find_sizes(one)
     told = f"{len(by_name):,} shards, from {min(by_name.values()):,} to {max(by_name.values()):,} {unit}."
     chart: Chart
     if len(by_name) <= _MOST_BARS:
@@ -78,10 +81,10 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
             whole_x=True,
             y_range=(0, None),
         )
-    return ChartBlock(chart), _table(unit, by_name)
+    return ChartBlock(chart), _make_table(unit, by_name)
 
 
-def _table(unit: str, by_name: dict[str, int]) -> DataTable:
+def _make_table(unit: str, by_name: dict[str, int]) -> DataTable:
     """Return the shards by name. If there are many, return only those furthest from the mean."""
     mean = sum(by_name.values()) / len(by_name)
     rows = [

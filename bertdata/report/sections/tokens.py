@@ -8,19 +8,28 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
 from bertdata.report.sampled_tokens import find_special_ids
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 from bertdata.tokens.readable import make_words_readable
 
 _MOST = 200
 
 
-def tokens(datasets: Sequence[DatasetNumbers]) -> ReportSection:
+def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
     """Return the section: for each dataset, the most and the least frequent tokens before masking."""
-    blocks = (*beside(datasets, _blocks), facts_table("Tokens of the vocabulary", datasets, _facts))
+    blocks = (
+        *place_side_by_side(datasets, _make_blocks),
+        make_facts_table("Tokens of the vocabulary", datasets, _collect_facts),
+    )
     return ReportSection(
         "Frequent and rare tokens",
         blocks,
-        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens count as what they were.",
+        f"{describe_scopes(datasets, DatasetNumbers.scope)} Masked tokens are counted by their original ids.",
     )
 
 
@@ -29,8 +38,8 @@ def read_token_texts(one: DatasetNumbers) -> list[str]:
     return make_words_readable(one.vocabulary) if one.vocabulary else []
 
 
-def _facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+def _collect_facts(one: DatasetNumbers) -> Facts:
+    """Return a dataset's numbers for the section's table."""
     ids = one.sample.tokens.ids
     facts: dict[str, int | float | None] = {
         "distinct tokens that occur": len(ids),
@@ -44,7 +53,7 @@ def _facts(one: DatasetNumbers) -> Facts:
     return facts
 
 
-def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the chart of counts by rank, and the two tables of tokens."""
     ids, texts = one.sample.tokens.ids, read_token_texts(one)
     special = find_special_ids(one.vocabulary) if one.vocabulary else set()
@@ -57,7 +66,7 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     def rows(chosen: Sequence[int]) -> tuple[tuple[str | int | float, ...], ...]:
         return tuple(
             (
-                _text(token, texts),
+                _find_text(token, texts),
                 str(token),
                 ids[token],
                 to_percent(ids[token] / total),
@@ -84,6 +93,6 @@ def _blocks(one: DatasetNumbers) -> Sequence[PageContent]:
     )
 
 
-def _text(token: int, texts: list[str]) -> str:
-    """Return the token's text, or its id in angle brackets if it has none."""
+def _find_text(token: int, texts: list[str]) -> str:
+    """Return a token's text. For an id outside ``texts``, return the id in angle brackets."""
     return texts[token] if token < len(texts) else f"<{token}>"

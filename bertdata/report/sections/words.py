@@ -8,15 +8,21 @@ from bertdata.report.charts.bar_chart import BarChart
 from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import ChartBlock, PageContent
 from bertdata.report.page.page import ReportSection
-from bertdata.report.sections.comparison import Facts, beside, describe_scopes, facts_table, to_percent
+from bertdata.report.sections.comparison import (
+    Facts,
+    describe_scopes,
+    make_facts_table,
+    place_side_by_side,
+    to_percent,
+)
 
 
-def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. None if no dataset has any such number."""
-    known = [one for one in datasets if _facts(one)]
+def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
+    """Return the section. None if no dataset has numbers for it."""
+    known = [one for one in datasets if _collect_facts(one)]
     if not known:
         return None
-    blocks = (*beside(known, _charts), facts_table("Words", known, _facts))
+    blocks = (*place_side_by_side(known, _make_charts), make_facts_table("Words", known, _collect_facts))
     note = "The numbers of the inputs are exact, from the manifest. Others: "
     return ReportSection(
         "Unknown words, lost text and word lengths",
@@ -25,8 +31,8 @@ def words(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
     )
 
 
-def _facts(one: DatasetNumbers) -> Facts:
-    """Return the numbers for the table."""
+def _collect_facts(one: DatasetNumbers) -> Facts:
+    """Return a dataset's numbers for the section's table."""
     facts: dict[str, int | float | None] = {}
     statistics, counts = one.statistics, one.sample.tokens
     if statistics is not None and statistics.unknown is not None:
@@ -42,24 +48,24 @@ def _facts(one: DatasetNumbers) -> Facts:
         facts["[UNK] in the examples (% of tokens)"] = to_percent(share)
     if total := counts.words_by_tokens.total():
         facts["words of the examples"] = total
-        facts["tokens a word, mean"] = round(sum_weighted(counts.words_by_tokens) / total, 4)
+        facts["tokens per word, mean"] = round(sum_weighted(counts.words_by_tokens) / total, 4)
         facts["words of one token (%)"] = to_percent(counts.words_by_tokens[1] / total)
-        facts["characters a word, mean"] = round(sum_weighted(counts.words_by_characters) / total, 4)
+        facts["characters per word, mean"] = round(sum_weighted(counts.words_by_characters) / total, 4)
     return facts
 
 
-def _charts(one: DatasetNumbers) -> Sequence[PageContent]:
+def _make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
     """Return the charts of word lengths. Empty if no words were counted."""
     counts = one.sample.tokens
     if not counts.words_by_tokens:
         return []
     return [
-        ChartBlock(_chart("tokens", counts.words_by_tokens)),
-        ChartBlock(_chart("characters", counts.words_by_characters)),
+        ChartBlock(_make_chart("tokens", counts.words_by_tokens)),
+        ChartBlock(_make_chart("characters", counts.words_by_characters)),
     ]
 
 
-def _chart(unit: str, counter: Counter[int]) -> BarChart:
+def _make_chart(unit: str, counter: Counter[int]) -> BarChart:
     """Return a chart of words by their size. The last bar may also stand for all longer words."""
     most, total = max(counter), counter.total()
     sizes = range(1, most + 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.cli.common.absl_flags import HELP_FLAGS, OWN_FLAGS, boolean, integer
+from bertdata.cli.common.absl_flags import HELP_FLAGS, OWN_FLAGS, parse_absl_boolean, parse_absl_integer
 from bertdata.cli.create_pretraining_data import make_parser, read_flags
 from bertdata.errors import UsageError
 
@@ -148,7 +148,11 @@ def absl_values(words: list[str]) -> dict[str, Any]:
     """The flags as absl reads them; the scripts' ones are defined as the drop-in's parser has them."""
     flags = pytest.importorskip("absl.flags", reason="absl-py is not installed: it comes with TensorFlow")
     values = flags.FlagValues()
-    define = {boolean: flags.DEFINE_boolean, integer: flags.DEFINE_integer, float: flags.DEFINE_float}
+    define = {
+        parse_absl_boolean: flags.DEFINE_boolean,
+        parse_absl_integer: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+    }
     names = [action.dest for action in make_parser()._actions if action.dest not in ("help", "overwrite")]
     for action in make_parser()._actions:
         if action.dest in names:
@@ -182,7 +186,7 @@ def test_every_flag_that_absl_itself_defines_is_known():
         for flag in app.flags.FLAGS.get_flags_for_module(module):
             defined.update({name: flag.boolean for name in (flag.name, flag.short_name) if name})
     script = {
-        option.lstrip("-"): action.type is boolean
+        option.lstrip("-"): action.type is parse_absl_boolean
         for action in make_parser()._actions
         for option in action.option_strings
     }

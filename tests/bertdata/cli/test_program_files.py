@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.cli.common.programs.choice import find_program, programs
+from bertdata.cli.common.programs.choice import find_program, list_programs
 from bertdata.cli.common.programs.command_line import Given
 from bertdata.cli.common.programs.program_file import read_program
 from bertdata.cli.like import DOOR, KEYS
@@ -79,7 +79,7 @@ def test_a_file_in_a_vendors_folder_is_found_by_its_name_and_listed_by_its_posit
         facts = FACTS.replace("acme/make_data", f"acme-labs/{name}")
         facts += f"position = {position}\n" if position else ""
         (place / f"{name}.toml").write_text(facts + FLAGS, encoding="utf-8")
-    assert list(programs(door)) == ["acme-labs/two.py", "acme-labs/one.py", "acme-labs/three.py"]
+    assert list(list_programs(door)) == ["acme-labs/two.py", "acme-labs/one.py", "acme-labs/three.py"]
     assert find_program(door, "acme-labs/one.py").name == "acme-labs/one.py"
     with pytest.raises(UsageError, match=r"did you mean acme-labs/one\.py\?"):
         find_program(door, "acme-labs/one.sh")
@@ -93,11 +93,11 @@ def test_a_setting_that_neither_the_file_nor_a_flag_has_is_an_error(bertdata, tm
     assert outcome.err.endswith("dupe_factor has no value; state it in [keys] of its file\n")
 
 
-@pytest.mark.parametrize("name", programs(DOOR))
+@pytest.mark.parametrize("name", list_programs(DOOR))
 def test_every_shipped_file_lies_where_its_name_says(name):
     vendor, _, file = name.partition("/")
     place = DOOR.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}.toml"
-    assert Path(programs(DOOR)[name].path) == place
+    assert Path(list_programs(DOOR)[name].path) == place
 
 
 # --- what a file states -------------------------------------------------------------------------

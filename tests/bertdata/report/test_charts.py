@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bertdata.report.charts.bar_chart import BarChart, ranges
-from bertdata.report.charts.drawing import inline_svg, write_picture
+from bertdata.report.charts.bar_chart import BarChart, name_ranges
+from bertdata.report.charts.drawing import render_inline_svg, write_picture
 from bertdata.report.charts.line_chart import Line, LineChart
-from bertdata.report.charts.values import copied, shown
+from bertdata.report.charts.values import format_full_value, format_value
 
 HOSTILE = "<script>alert(1)</script> $x^2$ \x1b[31m \u202e \ud800"
 
@@ -33,7 +33,7 @@ def line_chart(*lines: Line, **changed) -> LineChart:
 
 
 def svg_of(chart) -> ElementTree.Element:
-    return ElementTree.fromstring(inline_svg(chart, "name"))
+    return ElementTree.fromstring(render_inline_svg(chart, "name"))
 
 
 def heights_of(path) -> list[tuple[float, float]]:
@@ -82,8 +82,8 @@ def test_a_line_of_one_point_has_a_marker_and_a_long_one_has_none():
 
     assert markers(Line("one", [5], [1.5])) == 1
     assert markers(Line("many", range(5000), [1.0] * 5000)) == 120
-    one = inline_svg(line_chart(Line("one", [5], [1.5])), "n")
-    assert one.count("var(--series-1)") > inline_svg(
+    one = render_inline_svg(line_chart(Line("one", [5], [1.5])), "n")
+    assert one.count("var(--series-1)") > render_inline_svg(
         line_chart(Line("many", range(50), [1.0] * 50)), "n"
     ).count("var(--series-1)")
 
@@ -91,8 +91,8 @@ def test_a_line_of_one_point_has_a_marker_and_a_long_one_has_none():
 def test_no_peak_is_lost_where_a_line_is_thinned():
     ys = [1.0] * 100_000
     ys[54_321] = 9.0
-    drawn = inline_svg(line_chart(Line("run", range(100_000), ys)), "n")
-    flat = inline_svg(line_chart(Line("run", range(100_000), [1.0] * 99_999 + [9.0])), "n")
+    drawn = render_inline_svg(line_chart(Line("run", range(100_000), ys)), "n")
+    flat = render_inline_svg(line_chart(Line("run", range(100_000), [1.0] * 99_999 + [9.0])), "n")
     assert len(drawn) < 100_000
     assert re.findall(r">(9|8|1)<", drawn) == re.findall(r">(9|8|1)<", flat)
 
@@ -130,7 +130,7 @@ def test_hostile_names_are_text(chart, tmp_path):
 
 
 def test_colours_are_variables_and_identifiers_the_drawings_own():
-    text = inline_svg(bars(), "first")
+    text = render_inline_svg(bars(), "first")
     assert "var(--series-1)" in text
     assert "#2b6199" not in text
     identifiers = re.findall(r'\bid="([^"]+)"', text)
@@ -140,16 +140,21 @@ def test_colours_are_variables_and_identifiers_the_drawings_own():
 
 
 def test_values_for_readers_and_for_programs():
-    assert [shown(value) for value in (None, 12345, 0.25, 1234.5678, "a")] == [
+    assert [format_value(value) for value in (None, 12345, 0.25, 1234.5678, "a")] == [
         "–",
         "12,345",
         "0.25",
         "1,234.57",
         "a",
     ]
-    assert [copied(value) for value in (None, 12345, 1234.5678, "a")] == ["", "12345", "1234.5678", "a"]
+    assert [format_full_value(value) for value in (None, 12345, 1234.5678, "a")] == [
+        "",
+        "12345",
+        "1234.5678",
+        "a",
+    ]
 
 
 def test_ranges_name_their_ends():
-    assert list(ranges(1, 1, 3, 3)) == ["1", "2", "3"]
-    assert list(ranges(1, 8, 3, 20)) == ["1 to 8", "9 to 16", "17 to 20"]
+    assert list(name_ranges(1, 1, 3, 3)) == ["1", "2", "3"]
+    assert list(name_ranges(1, 8, 3, 20)) == ["1 to 8", "9 to 16", "17 to 20"]

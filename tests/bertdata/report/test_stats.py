@@ -332,7 +332,7 @@ def test_the_svg_has_a_bar_for_each_bin_as_high_as_its_examples(bertdata, made, 
             assert height == pytest.approx(highest * count / second, abs=0.01)
     assert str(made / "tfrecord")[-64:] in text
     assert f"mlperf: {found['examples']:,} examples" in text
-    assert "length (tokens, 1 a bar; at most 64)" in text
+    assert "length (tokens, 1 per bar; at most 64)" in text
     assert "<dc:date>" not in text
 
 

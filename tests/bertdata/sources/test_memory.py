@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.records import run
+from benchmarks.records import measure_run
 from tests.support.record_files import as_json_lines, as_zstd, make_documents
 
 BLOCK = as_json_lines(make_documents(10_000)) + b"\n"
@@ -17,7 +17,9 @@ def held(place: Path, megabytes: int, vocabulary: Path) -> float:
     source = place / f"{megabytes}.jsonl.zst"
     source.write_bytes(as_zstd(BLOCK) * (megabytes * 1_000_000 // len(BLOCK)))
     command = (sys.executable, "-m", "bertdata", "create", str(source), "--output", f"{source}.made")
-    return run(*command, "--vocab", str(vocabulary), "--workers=2", "--max-seq-length=512", *FLAGS).megabytes
+    return measure_run(
+        *command, "--vocab", str(vocabulary), "--workers=2", "--max-seq-length=512", *FLAGS
+    ).megabytes
 
 
 @pytest.mark.thorough

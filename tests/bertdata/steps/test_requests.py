@@ -11,7 +11,7 @@ import bertdata
 from beam_pipelines import options as beam
 from beam_pipelines import pack as beam_pack
 from bertdata.cli import create, pack, segment
-from bertdata.cli.common.request_flags import request_of
+from bertdata.cli.common.request_flags import make_request
 from bertdata.errors import SettingsError
 from bertdata.examples.objectives import OBJECTIVES
 from bertdata.sources.settings import RecordSettings
@@ -95,7 +95,7 @@ KEYWORDS: dict[str, Any] = {
 
 def test_command_python_and_pipeline_fill_the_same_request_to_create():
     words = [*FLAGS, "--output=out", "--engine=python"]
-    by_command = request_of(CreateRequest, create.make_parser(words).parse_args(["a", "b", *words]))
+    by_command = make_request(CreateRequest, create.make_parser(words).parse_args(["a", "b", *words]))
     by_pipeline = beam.create_request(beam.parse_flags(["--input", "a,b", *words])[0])
     assert by_command == CreateRequest(["a", "b"], "out", **KEYWORDS, own_settings={})
     assert by_pipeline == by_command
@@ -104,7 +104,7 @@ def test_command_python_and_pipeline_fill_the_same_request_to_create():
 def test_command_python_and_pipeline_fill_the_same_request_to_segment(tmp_path):
     words = ["--language=de", "--books=b", "--part-size=2", "--exclude=e", "--exclude=f", "--as-is"]
     given = {"language": "de", "books": "b", "part_size": 2.0, "exclude": ("e", "f"), "as_is": True}
-    by_command = request_of(SegmentRequest, segment.make_parser().parse_args(["s", "--output=t", *words]))
+    by_command = make_request(SegmentRequest, segment.make_parser().parse_args(["s", "--output=t", *words]))
     assert by_command == SegmentRequest("s", "t", **given)
     of_text = ["--input-kind=articles", "--text=t", "--output=o", "--vocab=v"]
     flags, _ = beam.parse_flags(["--input=s", *of_text, *words])
@@ -114,9 +114,9 @@ def test_command_python_and_pipeline_fill_the_same_request_to_segment(tmp_path):
 def test_command_python_and_pipeline_fill_the_same_request_to_pack():
     words = ["d", "--output=o", "--layout=habana", "--num-shards=2", "--unverified", "--vocab=v"]
     given = {"layout": "habana", "num_shards": 2, "unverified": True, "vocab": "v"}
-    by_command = request_of(PackRequest, pack.make_parser().parse_args(words))
+    by_command = make_request(PackRequest, pack.make_parser().parse_args(words))
     assert by_command == PackRequest("d", "o", **given)
-    assert request_of(PackRequest, beam_pack.make_parser().parse_args(words)) == by_command
+    assert make_request(PackRequest, beam_pack.make_parser().parse_args(words)) == by_command
 
 
 # --- the function of a request ----------------------------------------------------------------------

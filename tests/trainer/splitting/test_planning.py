@@ -11,10 +11,10 @@ from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.errors import ReportedError
 from trainer.model.headed import BertForPreTraining
-from trainer.splitting.memory import device_memory
+from trainer.splitting.memory import find_device_memory
 from trainer.splitting.placing import find_plan, find_rate, fits_as_configured, place_by_plan
 from trainer.splitting.plan import fit
-from trainer.splitting.plan.costs import analytic_costs
+from trainer.splitting.plan.costs import compute_analytic_costs
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.plan.planner import Planner, make_plan
 from trainer.splitting.plan.rates import DeviceRate, ShardingRate
@@ -71,7 +71,7 @@ def runtime(workers: type[Collective] = Connected, task: Task | None = None, **s
 
 
 def memory_of(runtime: Runtime) -> int:
-    return device_memory(runtime.config, runtime.device, runtime.workers)
+    return find_device_memory(runtime.config, runtime.device, runtime.workers)
 
 
 def request(memory: int, **changes: object) -> PlanRequest:
@@ -155,7 +155,7 @@ def test_a_worker_alone_measures_no_bandwidth(monkeypatch):
         def gather(self, value):
             return [value]
 
-    monkeypatch.setattr("trainer.splitting.placing.with_bandwidths", None)
+    monkeypatch.setattr("trainer.splitting.placing.add_bandwidths", None)
     assert find_plan(runtime(Alone, bandwidth=None, strategy="sharded"), SHAPE, 64) is not None
 
 
@@ -167,9 +167,9 @@ def profiles(monkeypatch):
     def costs(request, device, workers):
         asked.append((request, device.name, workers.size))
         slow = replace(request, rate=DeviceRate(flops=5e4, bytes=1e4))
-        return analytic_costs(slow)
+        return compute_analytic_costs(slow)
 
-    monkeypatch.setattr("trainer.splitting.placing.profiled_costs", costs)
+    monkeypatch.setattr("trainer.splitting.placing.measure_costs", costs)
     return asked
 
 

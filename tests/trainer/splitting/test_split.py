@@ -13,12 +13,12 @@ from tests.support.plans import make_plan, make_stage
 from trainer.__main__ import main
 from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
-from trainer.splitting.plan.costs import Costs, analytic_costs
+from trainer.splitting.plan.costs import Costs, compute_analytic_costs
 from trainer.splitting.plan.plan import Plan, read_plan, write_plan
 from trainer.splitting.plan.rates import DeviceRate
 from trainer.splitting.plan.request import PlanRequest
 from trainer.splitting.show.picture import draw_schedule
-from trainer.splitting.show.table import plan_lines
+from trainer.splitting.show.table import format_plan_lines
 from trainer.tasks.heads import BertForQuestionAnswering
 from trainer.workers.collective import Collective
 
@@ -107,7 +107,7 @@ def test_an_objective_that_no_pretraining_learns_is_refused(capsys, config):
 
 def test_a_stage_is_a_line_of_the_table():
     plan = make_plan([make_stage(0, transfer=0.002), make_stage(1)], copies=4)
-    lines = plan_lines(plan, 20_000_000, 0.1, "computed by hand")
+    lines = format_plan_lines(plan, 20_000_000, 0.1, "computed by hand")
     assert lines[0].endswith("parameters (4 layers, hidden size 32), 8 devices: pipelined")
     assert lines[2:7] == [
         "                                recom-                                 all-"
@@ -124,7 +124,7 @@ def test_a_stage_is_a_line_of_the_table():
 
 
 def test_what_follows_for_an_update_is_below_the_table():
-    lines = plan_lines(make_plan(), 20_000_000, 0.1, "computed by hand")
+    lines = format_plan_lines(make_plan(), 20_000_000, 0.1, "computed by hand")
     assert lines[-7:] == [
         "devices    8 = 4 (stages) x 2 (copies)",
         "an update  64 sequences of 128 ids = 2 (copies) x 8 (micro-batches) x 4",
@@ -214,7 +214,7 @@ def test_a_plan_of_a_file_is_shown_and_not_made(tmp_path, capsys):
     path = str(tmp_path / "plan.json")
     write_plan(path, plan := make_plan())
     assert main(["split", "--plan", path, "--memory", "0.02"]) == 0
-    lines = plan_lines(plan, 20_000_000, 0.1, f"read from {path}")
+    lines = format_plan_lines(plan, 20_000_000, 0.1, f"read from {path}")
     assert capsys.readouterr().out.splitlines() == lines
 
 
@@ -276,9 +276,9 @@ def test_layers_are_measured_where_that_is_asked_for(config, tmp_path, capsys, m
     def costs(request: PlanRequest, device: Device, workers: Collective) -> Costs:
         asked.append((request.attention, device.name, workers.size))
         slow = DeviceRate(flops=1e6, bytes=1e6)
-        return analytic_costs(replace(request, rate=slow))
+        return compute_analytic_costs(replace(request, rate=slow))
 
-    monkeypatch.setattr("trainer.splitting.plan.profile.profiled_costs", costs)
+    monkeypatch.setattr("trainer.splitting.plan.profile.measure_costs", costs)
     words = ["--config", config, "--devices=2", "--memory=1", "--strategy=pipelined", "--profile-layers"]
     plan = kept(words, tmp_path / "a.json")
     printed = capsys.readouterr()

@@ -39,7 +39,7 @@ def measure_bandwidth(
     values = device.bucket_mb * 2**20 // 4  # in a full bucket
     weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
     buckets = GradientBuckets(weights, workers, device.bucket_mb, dtype)
-    (seconds,) = _time_repeatedly(workers, lambda: _average(buckets, weights, device, clock))
+    (seconds,) = _time_repeatedly(workers, lambda: _time_average(buckets, weights, device, clock))
     return 2 * (workers.size - 1) / workers.size * 4 * values * BUCKETS / seconds
 
 
@@ -54,8 +54,8 @@ def measure_sharding(
     It times passes through modules that each have a weight and compute nothing. dtype, repetitions and calls
     are as in ``measure_bandwidth``.
     """
-    with _sharded_modules(device, workers, dtype) as model:
-        forward, backward = _time_repeatedly(workers, lambda: _pass(model, device, clock))
+    with _open_sharded_modules(device, workers, dtype) as model:
+        forward, backward = _time_repeatedly(workers, lambda: _time_pass(model, device, clock))
     moved = (workers.size - 1) / workers.size * device.bucket_mb * 2**20 * SHARDED
     return ShardingRate(forward=moved / forward, backward=2 * moved / backward)
 
@@ -84,7 +84,7 @@ class _WeightModule(nn.Module):
 
 
 @contextmanager
-def _sharded_modules(
+def _open_sharded_modules(
     device: Device, workers: Collective, dtype: torch.dtype | None
 ) -> Iterator[nn.Sequential]:
     """Context manager with sharded modules. At its end their process group is destroyed."""
@@ -98,7 +98,7 @@ def _sharded_modules(
     dist.destroy_process_group(mesh.get_group())
 
 
-def _pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]:
+def _time_pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]:
     """Return the seconds of a forward and of a backward pass."""
     given = torch.zeros(1, device=device.torch_device, requires_grad=True)
     start = clock()
@@ -111,7 +111,7 @@ def _pass(model: nn.Sequential, device: Device, clock: Clock) -> Sequence[float]
     return middle - start, clock() - middle
 
 
-def _average(
+def _time_average(
     buckets: GradientBuckets, weights: Sequence[Tensor], device: Device, clock: Clock
 ) -> Sequence[float]:
     """Return the seconds of averaging gradients of zeros."""

@@ -7,12 +7,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainer.plugins import find
 from trainer.splitting.plan.footprint import Footprint, measure_footprints
-from trainer.splitting.plan.parts import list_layer_names, shape_of
+from trainer.splitting.plan.parts import list_layer_names, make_shape
 from trainer.splitting.plan.request import PlanRequest, list_meshes
 
 
 class PassTimes(NamedTuple):
-    """Seconds of a part's passes. recompute: added if the part keeps only its input between the two."""
+    """Seconds of a part's forward and backward pass.
+
+    recompute: seconds added if the part keeps only its input between the passes and computes the rest again.
+    """
 
     forward: float
     backward: float
@@ -59,10 +62,10 @@ Costs = Callable[[int], ModelCosts]
 """Function that returns the costs for a number of rows per micro-batch."""
 
 Seconds = Mapping[str, PassTimes]
-"""Times by the names of ``parts.part_names``."""
+"""Times by the names of ``parts.list_part_names``."""
 
 
-def analytic_costs(request: PlanRequest) -> Costs:
+def compute_analytic_costs(request: PlanRequest) -> Costs:
     """Return costs computed from counted operations and the request's rate, without measuring."""
     rate = request.rate
 
@@ -121,7 +124,9 @@ def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mappin
 
 def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
     """Return the measure_request_footprints of the request's parts for micro-batches of this many rows."""
-    return measure_footprints(request.model, shape_of(request, rows), request.update.precision, request.head)
+    return measure_footprints(
+        request.model, make_shape(request, rows), request.update.precision, request.head
+    )
 
 
 class OptimiserCosts(NamedTuple):

@@ -24,7 +24,7 @@ FREE = (
     "model_type",
     "pad_token_id",
 )
-"""Settings of a model that do not affect a plan."""
+"""Settings of a model that may differ between a plan and a run, because they do not affect the plan."""
 
 _MAKER = "python -m trainer split"
 

@@ -19,7 +19,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.counting import HOST, flop_counter, host_autocast
 from trainer.devices.device import HALVES
 from trainer.model.modernbert import RotaryAttention
-from trainer.splitting.plan.parts import ModelPart, Shape, make_part, part_names
+from trainer.splitting.plan.parts import ModelPart, Shape, list_part_names, make_part
 
 
 class PassWork(NamedTuple):
@@ -55,11 +55,14 @@ class Footprint(NamedTuple):
 def measure_footprints(
     config: ModelConfig, shape: Shape, precision: str, head: str
 ) -> Mapping[str, Footprint]:
-    """Return the footprint of each part, by the names of ``part_names``, for micro-batches of this shape."""
+    """Return the footprint of each part for micro-batches of this shape.
+
+    The keys are the names of ``list_part_names``.
+    """
     if shape.attention == "fused":  # the host's fused kernel has no dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:
-        parts = {name: make_part(name, config, shape, head) for name in part_names(config)}
+        parts = {name: make_part(name, config, shape, head) for name in list_part_names(config)}
         if shape.attention == "fused":
             for module in (one for part in parts.values() for one in part.modules()):
                 if isinstance(

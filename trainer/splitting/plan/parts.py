@@ -46,7 +46,7 @@ class Shape:
     flat_attention: FlatAttention = host_attention
 
 
-def shape_of(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
+def make_shape(request: PlanRequest, rows: int, flat_attention: FlatAttention = host_attention) -> Shape:
     """Return the shape of micro-batches with this many rows."""
     return Shape(
         rows=rows,
@@ -172,12 +172,15 @@ class HeadsPart(ModelPart):
 
 
 def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelPart:
-    """Return the part with this name from ``part_names``, on torch's default device. head: name of a task."""
+    """Return the part with this name from ``list_part_names``, on torch's default device.
+
+    head: name of the task whose head the model has.
+    """
     if name == "embeddings":
         return EmbeddingsPart(config, shape)
     if name in (layers := list_layer_names(config)):
         return LayerPart(config, shape, layers.index(name))
-    return HeadsPart(config, shape, head_of(head))
+    return HeadsPart(config, shape, find_head(head))
 
 
 def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
@@ -187,7 +190,7 @@ def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
     return tuple(LAYER if config.is_global(number) else LOCAL for number in range(config.num_hidden_layers))
 
 
-def part_names(config: ModelConfig) -> tuple[str, ...]:
+def list_part_names(config: ModelConfig) -> tuple[str, ...]:
     """Return the names of the model's parts, from the embeddings to the heads.
 
     Each name of layers appears once.
@@ -195,7 +198,7 @@ def part_names(config: ModelConfig) -> tuple[str, ...]:
     return ("embeddings", *dict.fromkeys(list_layer_names(config)), "heads")
 
 
-def head_of(task: str) -> str:
+def find_head(task: str) -> str:
     """Return the type of head that the task's models have: BOTH, WORDS or SMALL."""
     model = find_task_class(task).model_class
     if not issubclass(model, BertForMaskedLM):

@@ -93,7 +93,7 @@ class Plan:
     optimiser: str
     copies: int
     batch_size: int  # rows per micro-batch
-    micro_batches: int  # per copy and update
+    micro_batches: int  # number of micro-batches per copy and update
     stages: tuple[StagePlan, ...]
     head: str | None = None  # BOTH, WORDS or SMALL; None in plans of older versions
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertdata.errors import SettingsError
-from trainer.splitting.plan.costs import Costs, analytic_costs, find_optimiser_costs
-from trainer.splitting.plan.parts import head_of
+from trainer.splitting.plan.costs import Costs, compute_analytic_costs, find_optimiser_costs
+from trainer.splitting.plan.parts import find_head
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.splitting.plan.rates import ShardingRate
 from trainer.splitting.plan.request import Mesh, PlanRequest, list_meshes
@@ -49,7 +49,7 @@ def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
         planner = Planner(request, planner.costs)
         plan = planner.fastest_plan()
     if plan is None:
-        raise SettingsError(_why_none_fits(planner))
+        raise SettingsError(_explain_no_fit(planner))
     return plan
 
 
@@ -59,7 +59,7 @@ class Planner:
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
         self.meshes = list_meshes(request)
-        self.costs = costs or analytic_costs(request)
+        self.costs = costs or compute_analytic_costs(request)
         # Search with whole numbers of nanoseconds: floats could round differently on two workers, which
         # would then disagree about the plan. Longer units keep the sums of slow models below 2^63.
         seconds = 8 * self.costs(max(mesh.rows for mesh in self.meshes)).seconds
@@ -73,11 +73,11 @@ class Planner:
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
         for mesh in self.meshes:
-            if (found := self._fastest(mesh, below)) is not None:
+            if (found := self._find_fastest(mesh, below)) is not None:
                 best, below = (mesh, found), found.passes(mesh.micro_batches) + found.end
-        return None if best is None else self._plan(*best)
+        return None if best is None else self._make_plan(*best)
 
-    def _fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
+    def _find_fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
         """Return the fastest division of the layers on this mesh, if it takes less than ``below`` units."""
         # A lower bound without any search: the slowest stage takes at least the mean over the stages. An
         # update's passes take sum + (m - 1) * slowest >= sum * (1 + (m - 1) / stages).
@@ -86,14 +86,14 @@ class Planner:
             return None
         times, _ = self._tables(mesh.rows, mesh.copies)
         search = Search(
-            self._units(times["forward"] + times["backward"] + times["transfer"]),
-            self._units(times["all_reduce"] + times["step"]),
-            [peaks <= self.request.usable_memory for peaks in self._allowed_peaks(mesh)],
+            self._convert_to_units(times["forward"] + times["backward"] + times["transfer"]),
+            self._convert_to_units(times["all_reduce"] + times["step"]),
+            [peaks <= self.request.usable_memory for peaks in self._find_allowed_peaks(mesh)],
             mesh.micro_batches,
         )
         return search.best(below)
 
-    def _plan(self, mesh: Mesh, division: LayerDivision) -> Plan:
+    def _make_plan(self, mesh: Mesh, division: LayerDivision) -> Plan:
         """Return the plan for a division of the layers on a mesh."""
         request = self.request
         return Plan(
@@ -104,14 +104,14 @@ class Planner:
             copies=mesh.copies,
             batch_size=mesh.rows,
             micro_batches=mesh.micro_batches,
-            head=head_of(request.head),
+            head=find_head(request.head),
             stages=tuple(
-                self._stage(mesh, choice, mesh.stages - number)
+                self._make_stage_plan(mesh, choice, mesh.stages - number)
                 for number, choice in enumerate(division.choices)
             ),
         )
 
-    def _stage(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
+    def _make_stage_plan(self, mesh: Mesh, choice: Choice, left: int) -> StagePlan:
         """Return the record of a stage. left: its number from the end, 1 for the last stage."""
         times, memory = self._tables(mesh.rows, mesh.copies)
         parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
@@ -126,10 +126,10 @@ class Planner:
 
     def find_least_memory(self) -> tuple[int, Mesh]:
         """Return the least memory that any plan needs, in bytes per device, and the mesh of that plan."""
-        found = ((find_least_maximum(self._allowed_peaks(mesh)), mesh) for mesh in self.meshes)
+        found = ((find_least_maximum(self._find_allowed_peaks(mesh)), mesh) for mesh in self.meshes)
         return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
 
-    def _allowed_peaks(self, mesh: Mesh) -> list[Whole]:
+    def _find_allowed_peaks(self, mesh: Mesh) -> list[Whole]:
         """Return a table of peak memory for each stage, from the last stage to the first.
 
         Entries are bytes, or FAR for stages that the request does not allow. Each table has shape (kinds, L +
@@ -139,10 +139,10 @@ class Planner:
         peaks = list[Whole]()
         for left in range(1, mesh.stages + 1):
             parts = memory.parts(mesh.in_flight(left), mesh.micro_batches)
-            peaks.append(np.where(self._allowed(mesh, left), sum(parts.values()), FAR))
+            peaks.append(np.where(self._find_allowed_stages(mesh, left), sum(parts.values()), FAR))
         return peaks
 
-    def _allowed(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
+    def _find_allowed_stages(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
         """Return which stages the request allows, without regard to memory.
 
         left: the stage's number from the end, 1 for the last stage.
@@ -168,27 +168,28 @@ class Planner:
         sharding = request.sharding or ShardingRate(request.bandwidth, request.bandwidth)
         return compute_stage_times(intervals, copies, request.bandwidth, sharding), memory
 
-    def _units(self, seconds: Real) -> Whole:
+    def _convert_to_units(self, seconds: Real) -> Whole:
         """Return seconds as whole units of the search."""
         return np.rint(seconds / self._unit).astype(np.int64)
 
 
-def _why_none_fits(planner: Planner) -> str:
+def _explain_no_fit(planner: Planner) -> str:
     """Return the error: how much memory is missing for the smallest plan, and what would be enough."""
     request, margin = planner.request, planner.request.split.memory_margin
     needed, mesh = planner.find_least_memory()
     usable = request.usable_memory
     enough = math.ceil(needed / (1 - margin) / 1e7) * 1e7  # rounded up to 0.01 GB, as printed
-    more = _devices_that_fit(planner)
+    more = _find_enough_devices(planner)
     return (
-        f"plan: a device needs at least {_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
-        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), {_gb(needed - usable)} more "
-        f"than the {_gb(usable)} that memory_margin {margin:g} leaves of {_gb(request.memory)}; it would "
-        f"fit into {_gb(enough)} a device" + (f", or on {more} devices of this memory" if more else "")
+        f"plan: a device needs at least {_format_gb(needed)} (stages: {mesh.stages}, copies: {mesh.copies}, "
+        f"micro-batches: {mesh.micro_batches}, rows of each: {mesh.rows}), "
+        f"{_format_gb(needed - usable)} more than the {_format_gb(usable)} that memory_margin {margin:g} "
+        f"leaves of {_format_gb(request.memory)}; it would fit into {_format_gb(enough)} a device"
+        + (f", or on {more} devices of this memory" if more else "")
     )
 
 
-def _devices_that_fit(planner: Planner) -> int | None:
+def _find_enough_devices(planner: Planner) -> int | None:
     """Return the smallest of 2, 4, ..., 64 times the number of devices with which a plan fits.
 
     None: none of them.
@@ -205,6 +206,6 @@ def _devices_that_fit(planner: Planner) -> int | None:
     return None
 
 
-def _gb(size: float) -> str:
+def _format_gb(size: float) -> str:
     """Return bytes in GB, with two decimals."""
     return f"{size / 1e9:,.2f} GB"

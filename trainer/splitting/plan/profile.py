@@ -17,9 +17,9 @@ from trainer.splitting.plan.parts import (
     ModelPart,
     Tensors,
     list_layer_names,
+    list_part_names,
     make_part,
-    part_names,
-    shape_of,
+    make_shape,
 )
 from trainer.splitting.plan.request import PlanRequest, list_meshes
 from trainer.update.make_step import make_optimiser_step
@@ -62,7 +62,7 @@ class Profile(NamedTuple):
     step: float
 
 
-def profiled_costs(
+def measure_costs(
     request: PlanRequest, device: Device, workers: Collective, clock: Clock = time.perf_counter
 ) -> Costs:
     """Return the costs of the model's parts, with times measured on the device. This takes some seconds.
@@ -82,7 +82,7 @@ def profiled_costs(
         high = measure_updates(request, device, most, clock)
     gathered = workers.gather([low._asdict(), high._asdict()])
     low, high = max(
-        ([*map(_from_json, pair)] for pair in gathered), key=lambda pair: _total(pair[1], request)
+        ([*map(_load_profile, pair)] for pair in gathered), key=lambda pair: _sum_passes(pair[1], request)
     )
     known = {least: low.passes, most: high.passes}
     return interpolate_costs(request, partial(interpolate, known), high.step)
@@ -94,8 +94,8 @@ def return_memory(device: Device) -> None:
         keep_less_freed_memory(_LARGE)
 
 
-def attention_of(device: Device) -> str:
-    """Return the device's type of attention, as in PlanRequest: fused, scores or flat."""
+def find_attention(device: Device) -> str:
+    """Return how the device computes attention: fused, scores or flat (see PlanRequest)."""
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.loading.rows or device.needs_rows else "flat"
@@ -114,25 +114,25 @@ def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Cloc
         plain.append(updates.run())
         if request.split.recompute != "never":
             recomputed.append(updates.run(recomputes=True))
-    passes = {name: _least_times(plain, name) for name in part_names(request.model)}
+    passes = {name: _find_least_times(plain, name) for name in list_part_names(request.model)}
     for name in list_layer_names(request.model) if recomputed else ():
-        more = sum(_least_times(recomputed, name)) - sum(_least_times(plain, name))
+        more = sum(_find_least_times(recomputed, name)) - sum(_find_least_times(plain, name))
         passes[name] = passes[name]._replace(recompute=max(0.0, more))
     return Profile(passes, step=min(one.step for one in plain))
 
 
-def _least_times(updates: Sequence[Profile], name: str) -> PassTimes:
-    """Return the least seconds of each pass of a part."""
+def _find_least_times(updates: Sequence[Profile], name: str) -> PassTimes:
+    """Return the least seconds of each pass of a part over several updates. name: the part's name."""
     return PassTimes(*map(min, zip(*(one.passes[name] for one in updates), strict=True)))
 
 
-def _total(profile: Profile, request: PlanRequest) -> float:
+def _sum_passes(profile: Profile, request: PlanRequest) -> float:
     """Return the seconds of all passes through the whole model."""
     passes = [profile.passes[name] for name in ("embeddings", *list_layer_names(request.model), "heads")]
     return sum(times.forward + times.backward for times in passes)
 
 
-def _from_json(values: dict[str, Any]) -> Profile:
+def _load_profile(values: dict[str, Any]) -> Profile:
     """Return the profile that another worker sent."""
     return Profile({name: PassTimes(*times) for name, times in values["passes"].items()}, values["step"])
 
@@ -165,15 +165,15 @@ class TimedUpdates:
         """
         self._last = self._clock()
         given, handed = dict[str, Tensors](), dict[str, Tensors]()
-        forward = self._forward(given, handed, recomputes)
-        backward = self._backward(given, handed)
+        forward = self._run_forward(given, handed, recomputes)
+        backward = self._run_backward(given, handed)
         gradients = [weight.grad for weight in self.weights if weight.grad is not None]
         self._number += 1
         self._step.take(gradients, 0.0, self._number)
-        step = self._lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
+        step = self._time_lap(self.weights[-1]) / sum(weight.numel() for weight in self.weights)
         return Profile({name: PassTimes(forward[name], backward[name]) for name in self._parts}, step)
 
-    def _forward(
+    def _run_forward(
         self, given: dict[str, Tensors], handed: dict[str, Tensors], recomputes: bool
     ) -> dict[str, float]:
         """Run all parts forward and return the seconds per part of each name.
@@ -189,15 +189,15 @@ class TimedUpdates:
         for name in self._parts:
             given[name] = tensors = tuple(one.detach().requires_grad_() for one in tensors)
             is_kept = not (recomputes and name in self._layers)
-            run = _run if is_kept else partial(checkpoint, _run, use_reentrant=False)
+            run = _run_part if is_kept else partial(checkpoint, _run_part, use_reentrant=False)
             with self._device.autocast(self._precision):
                 for part in self._parts[name]:
                     tensors = run(part, self._device, next(seeds), tensors)
             handed[name] = tensors
-            seconds[name] = self._lap(tensors[-1]) / len(self._parts[name])
+            seconds[name] = self._time_lap(tensors[-1]) / len(self._parts[name])
         return seconds
 
-    def _backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
+    def _run_backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
         """Run all parts backward and return the seconds per part of each name.
 
         Tensors are dropped as soon as possible.
@@ -212,18 +212,18 @@ class TimedUpdates:
             gradients = [one.grad for one in given.pop(name)]
             made = next(self._parts[name][0].parameters()).grad
             assert made is not None
-            seconds[name] = self._lap(made) / len(self._parts[name])
+            seconds[name] = self._time_lap(made) / len(self._parts[name])
         self._device.after_backward()
         return seconds
 
-    def _lap(self, tensor: Tensor) -> float:
+    def _time_lap(self, tensor: Tensor) -> float:
         """Wait until the tensor has been computed. Return the seconds since the last call."""
         self._device.to_host(tensor.reshape(-1)[:1])
         before, self._last = self._last, self._clock()
         return self._last - before
 
 
-def _run(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
+def _run_part(part: ModelPart, device: Device, seed: int, given: Tensors) -> Tensors:
     """Run a part with seeded dropout."""
     device.seed(seed)
     computed: tuple[Tensor, ...] = part(*given)
@@ -235,7 +235,7 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
 
     The heads share the word embeddings if they are tied.
     """
-    shape = shape_of(request, rows, device.attention)
+    shape = make_shape(request, rows, device.attention)
     counts = Counter(list_layer_names(request.model))
     with torch.device(device.torch_device):
         made: dict[str, list[Any]] = {
@@ -243,7 +243,7 @@ def _make_parts(request: PlanRequest, device: Device, rows: int) -> dict[str, li
                 make_part(name, request.model, shape, request.head)
                 for _ in range(min(LAYERS, counts.get(name, 1)))
             ]
-            for name in part_names(request.model)
+            for name in list_part_names(request.model)
         }
     for part in (one for parts in made.values() for one in parts):
         for module in part.modules():

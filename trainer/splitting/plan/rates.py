@@ -104,7 +104,7 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
         rate = find_sheet_rate(name, config.update.precision)
         words = f"computed for {name} at {REACHED:.0%} of its data sheet"
     else:
-        rate, words = _given_rate(name), f"computed for devices of {name} TFLOP/s"
+        rate, words = _parse_rate(name), f"computed for devices of {name} TFLOP/s"
     if split.profile_layers:
         words = f"layers measured on device {config.run.device}"
     if memory is None:
@@ -114,7 +114,7 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
     return Hardware(source, rate, memory, bandwidth)
 
 
-def _given_rate(text: str) -> DeviceRate:
+def _parse_rate(text: str) -> DeviceRate:
     """Return the speeds of a device that reaches this many TFLOP/s."""
     try:
         flops = float(text) * 1e12

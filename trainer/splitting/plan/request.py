@@ -80,7 +80,7 @@ class PlanRequest:
         return replace(self, config=self.config.changed(**keys))
 
 
-def configured_examples(config: Config, devices: int) -> int:
+def count_configured_examples(config: Config, devices: int) -> int:
     """Return the configured rows per update, for this many devices that each have the whole model."""
     update = config.update
     return update.global_batch_size or update.examples(update.replicas or devices)
@@ -117,7 +117,9 @@ def list_meshes(request: PlanRequest) -> list[Mesh]:
     Every device is used, and every copy has the same number of micro-batches. The limits on micro-batches and
     the restriction to powers of two apply only to pipelines. SettingsError if there is no mesh.
     """
-    meshes = [mesh for stages in _divisors(request.devices) for mesh in _with_stages(request, stages)]
+    meshes = [
+        mesh for stages in _list_divisors(request.devices) for mesh in _list_meshes_with(request, stages)
+    ]
     if meshes:
         return meshes
     most = min(request.devices, request.model.num_hidden_layers)
@@ -132,7 +134,7 @@ def list_meshes(request: PlanRequest) -> list[Mesh]:
     )
 
 
-def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
+def _list_meshes_with(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     """Yield the meshes with this number of stages."""
     split, given = request.split, request.update.batch_size
     copies, is_pipeline = request.devices // stages, stages > 1
@@ -150,7 +152,7 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     may_shard = request.may_shard and copies > 1 and request.strategy != "replicated"
     may_shard = may_shard and (request.may_shard_stages or not is_pipeline)
     # Divide each copy's rows into micro-batches: 12 rows -> 1 x 12, 2 x 6, 3 x 4, 4 x 3, 6 x 2, 12 x 1.
-    for micro_batches in _divisors(rows):
+    for micro_batches in _list_divisors(rows):
         size = rows // micro_batches
         is_many = split.min_micro_batches <= micro_batches <= split.max_micro_batches
         is_free = not has_powers or given is not None or micro_batches.bit_count() == 1
@@ -159,6 +161,6 @@ def _with_stages(request: PlanRequest, stages: int) -> Iterator[Mesh]:
                 yield Mesh(stages, copies, micro_batches, size, shards_ends, may_shard)
 
 
-def _divisors(number: int) -> list[int]:
+def _list_divisors(number: int) -> list[int]:
     """Return the divisors of a number in ascending order."""
     return [divisor for divisor in range(1, number + 1) if number % divisor == 0]

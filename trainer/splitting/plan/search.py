@@ -82,7 +82,7 @@ class Search:
         # Divisions whose e is as long or longer cannot be better, so allow only shorter e and search again.
         best: LayerDivision | None = None
         end_limit = FAR
-        while (found := self._fastest_passes(end_limit, below - least_end)) is not None:
+        while (found := self._find_fastest_passes(end_limit, below - least_end)) is not None:
             passes = found.passes(self._micro_batches)
             if passes + found.end < below:
                 best, below = found, passes + found.end
@@ -92,7 +92,7 @@ class Search:
                 break
             end_limit = found.end - 1
         # Many divisions may share these limits. Solve once more for the most even of them.
-        return best and self._solve(best.longest, best.end)
+        return best and self._find_least_sum(best.longest, best.end)
 
     def find_bottleneck(self, values: Whole, end_limit: int) -> int | None:
         """Return the least possible maximum of ``values`` over the stages of a division.
@@ -102,7 +102,7 @@ class Search:
         is_allowed = self._end <= end_limit
         return find_least_maximum([np.where(fits & is_allowed, values, FAR) for fits in self._fits])
 
-    def _fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
+    def _find_fastest_passes(self, end_limit: int, below: int) -> LayerDivision | None:
         """Return the division whose passes are fastest, among those with all e <= end_limit.
 
         None: there is no such division, or its passes do not take less than ``below``.
@@ -110,7 +110,9 @@ class Search:
         shortest = self.find_bottleneck(self._busy, end_limit)
         if shortest is None:
             return None
-        quickest = self._solve(FAR, end_limit)  # least sum of t, which bounds every division's sum from below
+        quickest = self._find_least_sum(
+            FAR, end_limit
+        )  # least sum of t, which bounds every division's sum from below
         repeats = self._micro_batches - 1
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
@@ -121,7 +123,7 @@ class Search:
         # Inner loop over the limit of t. Start at the best bottleneck, usually close to the optimum, which
         # gives a good bound. Then allow the longest t that could still win, and lower it from solution to
         # solution.
-        limit, found = FAR, self._solve(shortest, end_limit)
+        limit, found = FAR, self._find_least_sum(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
                 best, below = found, passes
@@ -130,11 +132,11 @@ class Search:
             limit = min(limit, (below - 1 - quickest.total) // repeats)
             if limit <= shortest:
                 break
-            found = self._solve(limit, end_limit)
+            found = self._find_least_sum(limit, end_limit)
             limit = found.longest - 1 if found else shortest
         return best
 
-    def _solve(self, busy_limit: int, end_limit: int) -> LayerDivision | None:
+    def _find_least_sum(self, busy_limit: int, end_limit: int) -> LayerDivision | None:
         """Return the division with the least sum of t under both limits, or None if there is none.
 
         Among equal sums it is the most even division.
@@ -142,14 +144,14 @@ class Search:
         self.solutions += 1
         is_allowed = (self._busy <= busy_limit) & (self._end <= end_limit)
         keys = [np.where(fits & is_allowed, self._keys, FAR) for fits in self._fits]
-        least, best = _least_from(keys, np.add)
+        least, best = _solve_tables(keys, np.add)
         if best[-1][0] >= FAR:
             return None
-        choices = self._choices(keys, least, best)
+        choices = self._read_choices(keys, least, best)
         times, ends = ([int(values[choice]) for choice in choices] for values in (self._busy, self._end))
         return LayerDivision(choices, sum(times), max(times), max(ends))
 
-    def _choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
+    def _read_choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
         """Return the stages of the best division, read from the tables of the dynamic programme.
 
         Ties go to the first.
@@ -168,11 +170,11 @@ def find_least_maximum(values: Sequence[Whole]) -> int | None:
 
     values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
     """
-    _, best = _least_from(values, np.maximum)
+    _, best = _solve_tables(values, np.maximum)
     return None if best[-1][0] >= FAR else int(best[-1][0])
 
 
-def _least_from(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
+def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
     """Run the dynamic programme. Return its two tables, as lists by the number of stages that follow.
 
     values: as for ``find_least_maximum``. join: np.add for the least sum, np.maximum for the least maximum.

@@ -67,7 +67,9 @@ class Intervals:
         return result
 
     def handed(self) -> tuple[Whole, Whole]:
-        """Return the bytes that this stage receives from the one before, and those it hands to the next."""
+        """Return the bytes that each stage receives from the previous stage, and the bytes it passes to the
+        next.
+        """
         handed = np.array([0, *(layer.handed for layer in self.costs.layers)], dtype=np.int64)
         return handed[:, None] * (1 - self.is_first), handed[None, :] * (1 - self.is_last)
 
@@ -149,8 +151,8 @@ class StageMemory:
         # stage that recomputes keeps only the input of each layer.
         kept = intervals.total("kept") - SHARDED * intervals.total("cast")
         self._kept = intervals.ends("kept") + np.where(RECOMPUTES, intervals.total("handed"), kept)
-        self._start, self._end = _start_working(intervals), _end_working(intervals)
-        self._step = _step_working(intervals, optimiser, np.where(SHARDED, copies, 1))
+        self._start, self._end = _compute_start_memory(intervals), _compute_end_memory(intervals)
+        self._step = _compute_step_memory(intervals, optimiser, np.where(SHARDED, copies, 1))
 
     def parts(self, in_flight: int, micro_batches: int) -> Mapping[str, Whole]:
         """Return the bytes at the peak, by the name of the purpose in Memory.
@@ -175,7 +177,7 @@ class StageMemory:
         }
 
 
-def _start_working(intervals: Intervals) -> Whole:
+def _compute_start_memory(intervals: Intervals) -> Whole:
     """Return the temporary memory in bytes at the start of a backward pass.
 
     It is needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay until
@@ -192,11 +194,11 @@ def _start_working(intervals: Intervals) -> Whole:
     # pass until it ends.
     casts = intervals.total("cast") * (RECOMPUTES & ~SHARDED)
     # When the heads are done, what they kept is free again.
-    after = layer + _waiting(intervals) - intervals.is_last * heads.kept
+    after = layer + _compute_tied_gradient_memory(intervals) - intervals.is_last * heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * heads.working, after), casts))
 
 
-def _end_working(intervals: Intervals) -> Whole:
+def _compute_end_memory(intervals: Intervals) -> Whole:
     """Return the temporary memory in bytes at the end of a backward pass.
 
     It is needed in the first layer, or in the embeddings.
@@ -204,10 +206,14 @@ def _end_working(intervals: Intervals) -> Whole:
     embeddings = intervals.costs.embeddings
     kept = intervals.is_first * embeddings.kept
     layer = intervals.largest(lambda layer: layer.kept + layer.working)
-    return kept + _waiting(intervals) + np.maximum(layer, intervals.is_first * embeddings.working)
+    return (
+        kept
+        + _compute_tied_gradient_memory(intervals)
+        + np.maximum(layer, intervals.is_first * embeddings.working)
+    )
 
 
-def _waiting(intervals: Intervals) -> Whole:
+def _compute_tied_gradient_memory(intervals: Intervals) -> Whole:
     """Return the bytes of the tied word embeddings' gradient, in a stage that has both embeddings and heads.
 
     The heads add their half at the start of the backward pass, and it stays until the embeddings add theirs.
@@ -215,7 +221,7 @@ def _waiting(intervals: Intervals) -> Whole:
     return intervals.is_first * intervals.is_last * (VALUE * intervals.costs.heads.tied)
 
 
-def _step_working(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
+def _compute_step_memory(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
     """Return the temporary memory in bytes of the optimiser's step.
 
     Only optimisers that compute the change before they apply it need any. Such an optimiser works on chunks

@@ -60,7 +60,7 @@ def simulate(plan: Plan) -> list[Event]:
     takes half of ``StagePlan.transfer``. The all-reduce follows the stage's last pass. The optimiser's steps
     start when the last all-reduce has ended, because clipping needs the norm of all gradients.
     """
-    passes = _passes(plan)
+    passes = _schedule_passes(plan)
     events = [event for stage in passes for event in stage]
     sums = [
         Event(ALL_REDUCE, number, done[-1].end, done[-1].end + stage.all_reduce)
@@ -71,7 +71,7 @@ def simulate(plan: Plan) -> list[Event]:
     return [event for event in (*events, *sums, *steps) if event.seconds > 0]
 
 
-def _passes(plan: Plan) -> list[list[Event]]:
+def _schedule_passes(plan: Plan) -> list[list[Event]]:
     """Return the passes and transfers of each stage."""
     count = len(plan.stages)
     if plan.micro_batches * count > MOST_PASSES:
@@ -87,22 +87,22 @@ def _passes(plan: Plan) -> list[list[Event]]:
     # Let each stage do the passes whose inputs are ready, in its fixed order, until no pass is left.
     while any(waiting):
         for stage, order in enumerate(waiting):
-            while order and (ready := ends.get(_before(stage, count, *order[0]))) is not None:
+            while order and (ready := ends.get(_find_input_pass(stage, count, *order[0]))) is not None:
                 kind, number = order.popleft()
                 start = max(ready, done[stage][-1].end if done[stage] else 0.0)
-                done[stage] += _events(plan.stages[stage], stage, kind, number, start)
+                done[stage] += _make_events(plan.stages[stage], stage, kind, number, start)
                 ends[stage, kind, number] = done[stage][-1].end
     return done
 
 
-def _before(stage: int, count: int, kind: str, number: int) -> tuple[int, str, int]:
-    """Return the pass that makes the input of a pass: its stage, kind and micro-batch."""
+def _find_input_pass(stage: int, count: int, kind: str, number: int) -> tuple[int, str, int]:
+    """Return the pass whose output is the input of this pass: its stage, kind and micro-batch."""
     if kind == FORWARD:
         return stage - 1, FORWARD, number
     return (stage + 1, BACKWARD, number) if stage < count - 1 else (stage, FORWARD, number)
 
 
-def _events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -> list[Event]:
+def _make_events(plan: StagePlan, stage: int, kind: str, number: int, start: float) -> list[Event]:
     """Return the two events of a pass and its transfer, from ``start`` on."""
     way, is_forward = plan.transfer / 2, kind == FORWARD
     first, second = (plan.forward, way) if is_forward else (way, plan.backward)

@@ -17,7 +17,7 @@ from trainer.splitting.plan.timeline import (
     compute_idle_fraction,
     simulate,
 )
-from trainer.splitting.show.table import devices_of, format_four_digits, layers_of
+from trainer.splitting.show.table import format_devices, format_four_digits, format_layers
 
 _COLOURS = {
     FORWARD: ("#4a7fb5", "#6c9bc9"),
@@ -113,21 +113,21 @@ def draw_schedule(plan: Plan) -> str:
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
         f"height='{height}' role='img' {_FONT} font-size='12'>",
-        f"<title>{escape(_title(plan))}</title>",
+        f"<title>{escape(_format_title(plan))}</title>",
         f"<rect width='{width}' height='{height}' fill='white'/>",
-        _text(16, 26, _title(plan), size=16, bold=True),
-        _text(16, 46, _subtitle(plan, events), colour="#555"),
-        *_legend({event.kind for event in events}),
-        *_rows(plan, axis),
-        *_ticks(axis, _TOP + _ROW * len(plan.stages)),
-        *(box for event in events for box in _boxes(event, axis)),
-        *_gap(axis, len(plan.stages)),
+        _draw_text(16, 26, _format_title(plan), size=16, bold=True),
+        _draw_text(16, 46, _format_subtitle(plan, events), colour="#555"),
+        *_draw_legend({event.kind for event in events}),
+        *_draw_rows(plan, axis),
+        *_draw_ticks(axis, _TOP + _ROW * len(plan.stages)),
+        *(box for event in events for box in _draw_boxes(event, axis)),
+        *_draw_gap(axis, len(plan.stages)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _title(plan: Plan) -> str:
+def _format_title(plan: Plan) -> str:
     """Return the title: stages, copies and micro-batches."""
     stages = f"{len(plan.stages)} stage{'s' * (len(plan.stages) > 1)}"
     copies = f"{plan.copies} {'copy' if plan.copies == 1 else 'copies'}"
@@ -135,7 +135,7 @@ def _title(plan: Plan) -> str:
     return f"One update: {stages} x {copies}, {batches} of {plan.batch_size:,} sequences"
 
 
-def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
+def _format_subtitle(plan: Plan, events: Sequence[Event]) -> str:
     """Return the line below the title: sequences, time and idle share."""
     end = max(event.end for event in events)
     idle = f"{compute_idle_fraction(events, len(plan.stages)):.1%} of the time of the passes is idle"
@@ -146,32 +146,32 @@ def _subtitle(plan: Plan, events: Sequence[Event]) -> str:
     )
 
 
-def _legend(kinds: Collection[str]) -> Iterator[str]:
+def _draw_legend(kinds: Collection[str]) -> Iterator[str]:
     """Yield the boxes and texts of the legend, for the kinds of events that occur."""
     x = _LEFT
     for kind, name in _LEGEND:
         if kind in (*kinds, None):
             colour = _COLOURS[kind][0] if kind else _IDLE
             yield f"<rect x='{x}' y='62' width='14' height='14' fill='{colour}'/>"
-            yield _text(x + 19, 73, name)
+            yield _draw_text(x + 19, 73, name)
             x += 37 + 6 * len(name)
 
 
-def _rows(plan: Plan, axis: Axis) -> Iterator[str]:
+def _draw_rows(plan: Plan, axis: Axis) -> Iterator[str]:
     """Yield each stage's label and the background of its row, which shows through where the stage is idle."""
     for number, stage in enumerate(plan.stages):
         y = _TOP + _ROW * number
-        layers = f"layer{'s' * (len(stage.layers) > 1)} {layers_of(stage)}"
-        devices = f"device{'s' * (plan.copies > 1)} {devices_of(plan, number)}"
-        yield _text(16, y + 11, f"stage {number}", bold=True)
-        yield _text(16, y + 22.5, layers, size=10, colour="#555")
-        yield _text(16, y + 33, devices, size=10, colour="#555")
+        layers = f"layer{'s' * (len(stage.layers) > 1)} {format_layers(stage)}"
+        devices = f"device{'s' * (plan.copies > 1)} {format_devices(plan, number)}"
+        yield _draw_text(16, y + 11, f"stage {number}", bold=True)
+        yield _draw_text(16, y + 22.5, layers, size=10, colour="#555")
+        yield _draw_text(16, y + 33, devices, size=10, colour="#555")
         for start, end in axis.spans:
             x, right = axis.place(start), axis.place(end)
             yield f"<rect x='{x:.2f}' y='{y}' width='{right - x:.2f}' height='{_BAR}' fill='{_IDLE}'/>"
 
 
-def _boxes(event: Event, axis: Axis) -> Iterator[str]:
+def _draw_boxes(event: Event, axis: Axis) -> Iterator[str]:
     """Yield the boxes of an event, one for each span that shows a part of it."""
     y = _TOP + _ROW * event.stage
     number = event.micro_batch
@@ -181,23 +181,25 @@ def _boxes(event: Event, axis: Axis) -> Iterator[str]:
         line = " stroke='white' stroke-width='0.6'" if width > 3 else ""
         yield (
             f"<rect x='{x:.2f}' y='{y}' width='{width:.2f}' height='{_BAR}' fill='{colour}'{line}>"
-            f"<title>{escape(_tooltip(event))}</title></rect>"
+            f"<title>{escape(_format_tooltip(event))}</title></rect>"
         )
         label = "" if number is None or event.kind in (SEND, RECEIVE) else str(number + 1)
         size = min(12.0, (width - 1) / (0.62 * len(label))) if label else 0
         if size >= 6:
             middle = x + width / 2
-            yield _text(middle, y + _BAR / 2 + size * 0.36, label, size=size, colour="white", middle=True)
+            yield _draw_text(
+                middle, y + _BAR / 2 + size * 0.36, label, size=size, colour="white", middle=True
+            )
 
 
-def _tooltip(event: Event) -> str:
+def _format_tooltip(event: Event) -> str:
     """Return the text of an event's tooltip."""
     of = "" if event.micro_batch is None else f" of micro-batch {event.micro_batch + 1}"
     times = f"{event.start * 1e3:,.2f} to {event.end * 1e3:,.2f} ms"
     return f"stage {event.stage}, {event.kind}{of}: {times}, {event.seconds * 1e3:,.2f} ms"
 
 
-def _ticks(axis: Axis, y: float) -> Iterator[str]:
+def _draw_ticks(axis: Axis, y: float) -> Iterator[str]:
     """Yield the lines and labels of the time axis."""
     for start, end in axis.spans:
         x, right = axis.place(start), axis.place(end)
@@ -206,22 +208,22 @@ def _ticks(axis: Axis, y: float) -> Iterator[str]:
         x = axis.place(seconds)
         yield f"<line x1='{x:.2f}' y1='{_TOP}' x2='{x:.2f}' y2='{y}' stroke='#999' stroke-opacity='0.35'/>"
         yield f"<line x1='{x:.2f}' y1='{y}' x2='{x:.2f}' y2='{y + 5}' stroke='#888'/>"
-        yield _text(x, y + 18, f"{seconds * 1e3:,.10g}", size=11, colour="#333", middle=True)
+        yield _draw_text(x, y + 18, f"{seconds * 1e3:,.10g}", size=11, colour="#333", middle=True)
     middle = (_LEFT + axis.right) / 2
-    yield _text(middle, y + 36, "ms from the start of the update", colour="#333", middle=True)
+    yield _draw_text(middle, y + 36, "ms from the start of the update", colour="#333", middle=True)
 
 
-def _gap(axis: Axis, stages: int) -> Iterator[str]:
+def _draw_gap(axis: Axis, stages: int) -> Iterator[str]:
     """Yield the words in the gap where micro-batches are left out."""
     if axis.left_out:
         x = (axis.place(axis.spans[0][1]) + axis.place(axis.spans[1][0])) / 2
         y = _TOP + (_ROW * (stages - 1) + _BAR) / 2
         words = (f"{axis.left_out:,} micro-batches", "as on both sides,", "left out")
         for line, part in enumerate(words, -1):
-            yield _text(x, y + 4 + 13 * line, part, size=11, colour="#333", middle=True)
+            yield _draw_text(x, y + 4 + 13 * line, part, size=11, colour="#333", middle=True)
 
 
-def _text(
+def _draw_text(
     x: float,
     y: float,
     words: str,

@@ -8,18 +8,19 @@ from trainer.splitting.plan.plan import Plan, StagePlan
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
-    """Return the lines of text.
+def format_plan_lines(plan: Plan, memory: int | None, margin: float, source: str) -> list[str]:
+    """Return a plan as lines of text.
 
-    memory: bytes of a device. margin: share of it to keep free. source: where the times come from.
+    memory: bytes of a device. None if unknown. margin: share of the memory to keep free. source: where the
+    forecast times come from.
     """
-    rows = list(_rows(plan, memory, margin, source))
+    rows = list(_list_summary_rows(plan, memory, margin, source))
     width = max(len(label) for label, _ in rows)
     summary = [f"{label:<{width}}  {value}" for label, value in rows]
-    return [_heading(plan), "", *_table(plan), "", *summary]
+    return [_format_heading(plan), "", *_format_table(plan), "", *summary]
 
 
-def _heading(plan: Plan) -> str:
+def _format_heading(plan: Plan) -> str:
     """Return the first line: size of the model, devices, strategy."""
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
@@ -41,9 +42,9 @@ _HEADS = {
 _Column = tuple[str, str, list[str]]
 
 
-def _table(plan: Plan) -> list[str]:
+def _format_table(plan: Plan) -> list[str]:
     """Return the headings and a line per stage, aligned to the right."""
-    columns = list(_columns(plan))
+    columns = list(_list_columns(plan))
     cells = [(*_HEADS.get(name, ("", name)), unit, *values) for name, unit, values in columns]
     widths = [max(map(len, column)) for column in cells]
     rows = zip(*cells, strict=True)
@@ -51,32 +52,37 @@ def _table(plan: Plan) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _columns(plan: Plan) -> Iterator[_Column]:
+def _list_columns(plan: Plan) -> Iterator[_Column]:
     """Yield name, unit and values of each column."""
     stages = plan.stages
     yield "stage", "", [str(number) for number in range(len(stages))]
-    yield "layers", "", [layers_of(stage) for stage in stages]
+    yield "layers", "", [format_layers(stage) for stage in stages]
     yield "copies", "", [str(plan.copies) for _ in stages]
-    yield "devices", "", [devices_of(plan, number) for number in range(len(stages))]
+    yield "devices", "", [format_devices(plan, number) for number in range(len(stages))]
     for name in ("recomputes", "sharded"):
         if name == "recomputes" or any(stage.sharded for stage in stages):
             yield name, "", ["yes" if getattr(stage, name) else "no" for stage in stages]
     for name in ("forward", "backward", "transfer", "all_reduce", "step"):
-        yield name, "ms", _numbers([getattr(stage, name) * 1e3 for stage in stages])
-    size, unit = _byte_unit(max(stage.memory.total for stage in stages))
+        yield name, "ms", _format_numbers([getattr(stage, name) * 1e3 for stage in stages])
+    size, unit = _choose_byte_unit(max(stage.memory.total for stage in stages))
     for name in ("weights", "gradients", "moments", "activations", "total"):
-        yield name, unit, _numbers([getattr(stage.memory, name) / size for stage in stages])
+        yield name, unit, _format_numbers([getattr(stage.memory, name) / size for stage in stages])
 
 
-def _numbers(values: Sequence[float]) -> list[str]:
+def _format_numbers(values: Sequence[float]) -> list[str]:
     """Return the values with the number of decimals that gives the largest three or four digits."""
     largest = max(values)
     decimals = next((count for limit, count in ((1000, 0), (10, 1), (1, 2)) if largest >= limit), 3)
     return [f"{value:,.{decimals}f}" for value in values]
 
 
-def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each line below the table. Arguments are as for ``plan_lines``."""
+def _list_summary_rows(
+    plan: Plan, memory: int | None, margin: float, source: str
+) -> Iterator[tuple[str, str]]:
+    """Yield label and text of each line below the table.
+
+    memory: bytes of a device. margin: share of the memory to keep free. source: where the times come from.
+    """
     yield "devices", f"{plan.devices} = {len(plan.stages)} (stages) x {plan.copies} (copies)"
     yield (
         "an update",
@@ -84,7 +90,7 @@ def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterato
         f"{plan.micro_batches:,} (micro-batches) x {plan.batch_size:,}",
     )
     yield "update by", f"{plan.optimiser}, products in {plan.precision}"
-    yield "memory", _fullest_device(plan, memory, margin)
+    yield "memory", _describe_fullest_device(plan, memory, margin)
     yield "bubble", f"{plan.bubble:.1%} of the time of the passes is spent waiting"
     rate = plan.examples / plan.seconds
     yield (
@@ -99,10 +105,10 @@ def _rows(plan: Plan, memory: int | None, margin: float, source: str) -> Iterato
     yield "", f"{time} an update; {source}"
 
 
-def _fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
+def _describe_fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
     """Return the memory of the fullest device, compared with the limit."""
     most = plan.stages[plan.fullest].memory.total
-    size, unit = _byte_unit(most)
+    size, unit = _choose_byte_unit(most)
     needed, where = f"{most / size:,.4g} {unit}", f"on the fullest device (stage {plan.fullest})"
     if memory is None:
         return f"{needed} {where}"
@@ -110,19 +116,19 @@ def _fullest_device(plan: Plan, memory: int | None, margin: float) -> str:
     return f"{needed} of {limit} {where}; {there} less a margin of {margin * 100:.4g}%"
 
 
-def _byte_unit(number: float) -> tuple[float, str]:
+def _choose_byte_unit(number: float) -> tuple[float, str]:
     """Return the largest unit of bytes in which the number is 1 or more."""
     return next(((size, unit) for size, unit in _BYTES if number >= size), _BYTES[-1])
 
 
-def layers_of(stage: StagePlan) -> str:
+def format_layers(stage: StagePlan) -> str:
     """Return the stage's layers, counted from 0: "4" or "4-7"."""
-    return _from_to(stage.layers)
+    return _format_range(stage.layers)
 
 
-def devices_of(plan: Plan, stage: int) -> str:
+def format_devices(plan: Plan, stage: int) -> str:
     """Return the ranks of the devices that have a copy of the stage: "4" or "4-5"."""
-    return _from_to(range(stage * plan.copies, (stage + 1) * plan.copies))
+    return _format_range(range(stage * plan.copies, (stage + 1) * plan.copies))
 
 
 def format_four_digits(value: float) -> str:
@@ -130,6 +136,6 @@ def format_four_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _from_to(numbers: range) -> str:
+def _format_range(numbers: range) -> str:
     """Return the first and last number of a range."""
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

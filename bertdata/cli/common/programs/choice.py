@@ -19,9 +19,9 @@ FILE_ENDING = ".toml"
 class DoorLine:
     """A command line of ``like``, split into its parts.
 
-    typed: the program as the user named it, with its version. given: the values of the program's flags.
-    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: --print-config was
-    given.
+    typed: the program and its version as the user typed them. given: the program with its flags' values.
+    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: --print-config is
+    present.
     """
 
     typed: str
@@ -31,10 +31,10 @@ class DoorLine:
     printing: bool
 
 
-def read_line(door: Door, arguments: Sequence[str]) -> DoorLine:
+def split_like_line(door: Door, arguments: Sequence[str]) -> DoorLine:
     """Read a command line of ``like``: the program, the program's arguments, and our flags after ``--``."""
     words, printing = take_print_config(arguments)
-    name, version = _version_apart(words[0])
+    name, version = _split_version(words[0])
     program = find_program(door, name)
     theirs, ours = _split_at_dashes(words[1:])
     given = program.read(theirs, version)
@@ -42,7 +42,7 @@ def read_line(door: Door, arguments: Sequence[str]) -> DoorLine:
 
 
 @cache
-def programs(door: Door) -> Mapping[str, Program]:
+def list_programs(door: Door) -> Mapping[str, Program]:
     """Return the known programs by name, ordered by ``position``. Programs without a position come last."""
     found = [read_program(str(path), door) for path in door.folder.glob(f"*/*{FILE_ENDING}")]
     last = len(found) + max((program.position or 0 for program in found), default=0)
@@ -65,33 +65,33 @@ def find_program(door: Door, name: str) -> Program:
         program = read_program(str(place), door)
         if program.name == name:
             return program
-    known = programs(door)
+    known = list_programs(door)
     stems = [one for one in known if one.rpartition(".")[0] == name]
     if len(stems) == 1:  # a README may print the name without .py
         return known[stems[0]]
     last = [one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2]]
     near = last or get_close_matches(name, known, n=1)
-    hint = f"did you mean {' or '.join(near)}?" if near else _known(door, known)
+    hint = f"did you mean {' or '.join(near)}?" if near else _describe_known_programs(door, known)
     raise UsageError(f"{name!r} is no known program; {hint}")
 
 
-def programs_with(door: Door, name: str) -> list[str]:
+def list_programs_with_flag(door: Door, name: str) -> list[str]:
     """Return the names of the programs that have this flag, spelled with hyphens or underscores."""
     plain = name.lstrip("-").replace("-", "_")
     return [
         program.name
-        for program in programs(door).values()
+        for program in list_programs(door).values()
         if any(plain == flag.name for table in program.commands.values() for flag in table.flags)
     ]
 
 
-def _known(door: Door, known: Mapping[str, Program]) -> str:
-    """Return the last part of an error message: the known programs."""
+def _describe_known_programs(door: Door, known: Mapping[str, Program]) -> str:
+    """Return the end of an error message: the names of all known programs."""
     are = "is" if len(known) == 1 else "are"
     return f"known {are} {', '.join(known)}{'; ' if door.elsewhere else ''}{door.elsewhere}"
 
 
-def _version_apart(word: str) -> tuple[str, str]:
+def _split_version(word: str) -> tuple[str, str]:
     """Split ``PROGRAM@VERSION``. The version is empty without @. An @ inside a file's path does not count."""
     name, at, version = word.rpartition("@")
     return (name, version) if at and "/" not in version and FILE_ENDING not in version else (word, "")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from bertdata.cli.common.absl_flags import boolean, integer, read_command_line
-from bertdata.cli.common.parser import Parser, number
+from bertdata.cli.common.absl_flags import parse_absl_boolean, parse_absl_integer, read_command_line
+from bertdata.cli.common.parser import Parser, parse_number
 from bertdata.cli.common.programs.flag import SWITCH, Flag
 from bertdata.cli.common.programs.hugging_face import apply_opposites
 from bertdata.errors import UsageError
@@ -24,14 +24,13 @@ HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """A command line with all values, as the program would read it.
+    """A program's command line with the value of every flag, as the program would read it.
 
-    table: the program's flags. variables: environment variables that the program reads, as flags.
-    constants: keys of our configuration that the program fixes, by key.
-    arguments: the words of the command line.
-    values: the value of every flag and variable by name, defaults included.
-    explicit: names of the flags on the command line and of the variables that are set.
-    warnings: what the program ignores silently, and where we differ from it.
+    table: the program's flags. variables: environment variables that the program reads, as flags. constants:
+    keys of our configuration that the program fixes, with their values. arguments: the words of the command
+    line. values: the value of every flag and variable by name, defaults included. explicit: names of the
+    flags on the command line and of the variables that are set. warnings: what the program silently ignores,
+    and where bertdata or the trainer differs from the program.
     """
 
     command: str
@@ -53,7 +52,7 @@ class Given:
 
     def without(self, name: str) -> "Given":
         """Return a copy without this flag or variable, which takes its default."""
-        usual = _defaults([flag for flag in (*self.variables, *self.table) if flag.name == name])
+        usual = _collect_defaults([flag for flag in (*self.variables, *self.table) if flag.name == name])
         return replace(
             self, values=self.values | usual, explicit=self.explicit - {name}, warnings=list[str]()
         )
@@ -117,18 +116,18 @@ class ProgramFlags:
             known = {one.lstrip("-"): flag.is_boolean for flag in self.table for one in flag.spellings}
             line = read_command_line(words, known)
             if self.syntax == ABSL_APP and line.unknown:
-                parser.error(_unknown(line.unknown[0], known))
+                parser.error(_describe_unknown_flag(line.unknown[0], known))
             words, warnings = line.flags, line.warnings
         found, unknown = parser.parse_known_args(words)
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_known(unknown)}")
         explicit = vars(found)
         if self.syntax == HUGGING_FACE:
             explicit = apply_opposites(explicit, self.table)
         # From weakest to strongest: defaults of the default version, defaults of this version, environment,
         # command line.
         in_environment = _read_environment(self.variables)
-        defaults = _defaults(self.usual) | _defaults((*self.variables, *self.table))
+        defaults = _collect_defaults(self.usual) | _collect_defaults((*self.variables, *self.table))
         given = Given(
             command=command,
             version=version,
@@ -154,14 +153,14 @@ class ProgramFlags:
         shown = parser.add_argument_group("flags")
         idle = parser.add_argument_group("flags without effect here")
         for flag in self.table:
-            _add(idle if flag.idle else shown, flag, self.syntax)
+            _add_flag(idle if flag.idle else shown, flag, self.syntax)
         if self.variables:
             width = max(len(variable.names) for variable in self.variables) + 2
-            lines = [f"  {variable.names:<{width}}{_help(variable)}" for variable in self.variables]
+            lines = [f"  {variable.names:<{width}}{_format_help(variable)}" for variable in self.variables]
             parser.epilog = "\n".join(["variables of the environment:", *lines])
         return parser
 
-    def _hint(self, unknown: Sequence[str]) -> str:
+    def _suggest_known(self, unknown: Sequence[str]) -> str:
         """Return the last part of an error message about unknown words.
 
         It names the version that has the flag, or the most similar flag of this version.
@@ -193,7 +192,7 @@ class _ProgramParser(Parser):
         raise UsageError(f"{self.prog}: {escape_unprintable(message)}")
 
 
-def _defaults(table: Sequence[Flag]) -> dict[str, Any]:
+def _collect_defaults(table: Sequence[Flag]) -> dict[str, Any]:
     """Return the default of each flag. A switch without a default is False."""
     found = dict[str, Any]()
     for flag in table:
@@ -220,16 +219,16 @@ def _read_environment(variables: Sequence[Flag]) -> dict[str, Any]:
     return found
 
 
-def _help(flag: Flag) -> str:
+def _format_help(flag: Flag) -> str:
     """Return the help line of a flag or variable, with its default."""
     has_default = not flag.idle and flag.shown_default is not None
     return flag.effect + (f" (default: {flag.shown_default})" if has_default else "")
 
 
-def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
+def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
     """Add a flag to a group of the parser. syntax: the program's parser, one of SYNTAXES."""
     more: dict[str, Any] = {
-        "help": _help(flag).replace("%", "%%"),
+        "help": _format_help(flag).replace("%", "%%"),
         "dest": flag.name,
         "default": argparse.SUPPRESS,
     }
@@ -240,7 +239,7 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
         return
     if flag.values is not None:
         more["choices"] = list(flag.values)
-    more["type"] = boolean if flag.kind == SWITCH else flag.kind
+    more["type"] = parse_absl_boolean if flag.kind == SWITCH else flag.kind
     more["metavar"] = _METAVARS.get(more["type"], "VALUE")
     if more["type"] is float:
         more["type"] = _number
@@ -254,15 +253,21 @@ def _add(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
 def _number(text: str) -> float:
     """Return a float, for argparse, with argparse's own error message. NaN is refused."""
     try:
-        return number(text)
+        return parse_number(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"invalid float value: {text!r:.80}") from None
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _describe_unknown_flag(name: str, known: Iterable[str]) -> str:
     """Return absl's message about an unknown flag."""
     near = get_close_matches(name, known, n=1)
     return f"Unknown command line flag {name!r}." + (f" Did you mean: {near[0]} ?" if near else "")
 
 
-_METAVARS: dict[Any, str] = {int: "INT", integer: "INT", float: "FLOAT", boolean: "BOOL", str: "TEXT"}
+_METAVARS: dict[Any, str] = {
+    int: "INT",
+    parse_absl_integer: "INT",
+    float: "FLOAT",
+    parse_absl_boolean: "BOOL",
+    str: "TEXT",
+}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.cli.common.absl_flags import boolean, integer
+from bertdata.cli.common.absl_flags import parse_absl_boolean, parse_absl_integer
 
 SWITCH = "switch"
 """Type of a flag without a value, which is true if it is on the command line."""
@@ -52,7 +52,7 @@ class Flag:
     @property
     def is_boolean(self) -> bool:
         """True for a switch and for a flag of absl's boolean type."""
-        return self.kind is boolean or self.kind == SWITCH
+        return self.kind is parse_absl_boolean or self.kind == SWITCH
 
     @property
     def effect(self) -> str:
@@ -64,7 +64,7 @@ class Flag:
     @property
     def shown_default(self) -> str | None:
         """The default for help and pages. None for a flag without a default and for a switch."""
-        return None if self.default is None or self.kind == SWITCH else _shown(self.default)
+        return None if self.default is None or self.kind == SWITCH else _format_value(self.default)
 
     def of_key(self, value: Any) -> Any:
         """Return the value that the configuration key gets for this value of the flag."""
@@ -73,14 +73,14 @@ class Flag:
         return self.values.get(value, value) if isinstance(self.values, Mapping) else value
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value as text, with lower-case true and false."""
     if isinstance(value, tuple | list):
-        return " ".join(map(_shown, value))
+        return " ".join(map(_format_value, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def truth(text: str) -> bool:
+def parse_truth(text: str) -> bool:
     """Return the truth value in the spellings of Hugging Face's and Graphcore's programs."""
     known = {"yes": True, "true": True, "t": True, "y": True, "1": True}
     known |= {"no": False, "false": False, "f": False, "n": False, "0": False}
@@ -92,7 +92,7 @@ def truth(text: str) -> bool:
     return known[text.lower()]
 
 
-def true(text: str) -> bool:
+def parse_true(text: str) -> bool:
     """Return True for the word "true" in any case, and False for every other word."""
     return text.lower() == "true"
 
@@ -103,12 +103,12 @@ KINDS: Mapping[str, Kind] = {
     "integer": int,
     "number": float,
     SWITCH: SWITCH,
-    "boolean": boolean,  # absl's spellings: true, t, 1
-    "yes or no": truth,
-    "true or other": true,
+    "boolean": parse_absl_boolean,  # absl's spellings: true, t, 1
+    "yes or no": parse_truth,
+    "true or other": parse_true,
     "any word is true": bool,
 }
 """Types by the names that a program's file uses."""
 
-ABSL_KINDS: Mapping[str, Kind] = {**KINDS, "integer": integer}
+ABSL_KINDS: Mapping[str, Kind] = {**KINDS, "integer": parse_absl_integer}
 """Types for programs that use absl, whose integers may also be hexadecimal."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bertdata.cli.common.programs.flag import SWITCH, Flag, truth
+from bertdata.cli.common.programs.flag import SWITCH, Flag, parse_truth
 
 _OPPOSITE = "no_"
 
@@ -18,9 +18,9 @@ def add_parsed_forms(table: Sequence[Flag]) -> list[Flag]:
     found = []
     for flag in table:
         names = " ".join(dict.fromkeys([flag.names, flag.names.replace("_", "-")]))
-        stands_alone = flag.kind is truth and flag.default is not None
+        stands_alone = flag.kind is parse_truth and flag.default is not None
         found.append(replace(flag, names=names, count="?" if stands_alone else flag.count))
-        if flag.kind is truth and flag.default is True:
+        if flag.kind is parse_truth and flag.default is True:
             no = f"--{_OPPOSITE}{flag.name} --no-{flag.name.replace('_', '-')}"
             found.append(Flag(names=no, kind=SWITCH, meaning=f"the opposite of {flag.name}", idle=flag.idle))
     return found

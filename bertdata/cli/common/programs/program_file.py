@@ -83,35 +83,37 @@ class _ProgramFile:
     def program(self) -> Program:
         """Return the program that the file describes."""
         facts = dict(self._toml.tables)
-        self._check(facts, _PROGRAM, ())
+        self._check_entries(facts, _PROGRAM, ())
         for name in _REQUIRED:
             self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
         self._syntax = facts.get("syntax", ARGPARSE)
         # "" is the default version. The other versions may follow it, or each other, in the file's order.
-        versions = {"": self._tables((), self._shared(facts))}
+        versions = {"": self._read_tables((), self._read_shared_tables(facts))}
         for version, changes in facts.get("versions", {}).items():
             place = ("versions", version)
             self._check_table(changes, _CHANGES, place)
-            versions[version] = self._tables(place, self._followed(changes, versions, place))
+            versions[version] = self._read_tables(place, self._find_followed_tables(changes, versions, place))
         facts = {name: value for name, value in facts.items() if not isinstance(value, dict)}
         facts.pop("flags_of", None)
         return Program(
             door=self._door,
             path=self._toml.path,
-            variables=self._variables(),
-            versions={name: self._parsed(tables) for name, tables in versions.items()},
+            variables=self._read_variables(),
+            versions={name: self._add_parsed_forms(tables) for name, tables in versions.items()},
             **facts,
         )
 
-    def _shared(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
-        """Return flags and keys of the file that ``flags_of`` names. The program's own come after them."""
+    def _read_shared_tables(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
+        """Return the flags and keys of another program's file that ``flags_of`` names. This program has them
+        too.
+        """
         if "flags_of" not in facts:
             return {}
         shared = _ProgramFile(str(self._folder / facts["flags_of"]), self._door, self._syntax)
-        shared._check(shared._toml.tables, {"flags": _TABLE, "keys": _TABLE}, ())
-        return {"": shared._changed(Table(), ())}
+        shared._check_entries(shared._toml.tables, {"flags": _TABLE, "keys": _TABLE}, ())
+        return {"": shared._apply_changes(Table(), ())}
 
-    def _followed(
+    def _find_followed_tables(
         self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
     ) -> Mapping[str, Table]:
         """Return the tables of the version that ``follows`` names.
@@ -126,56 +128,56 @@ class _ProgramFile:
         self._refuse_unless(follows in versions, (*place, "follows"), problem)
         return versions[follows]
 
-    def _tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags of all sub-commands, then its own.
+    def _read_tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
+        """Return the table of each sub-command: the flags that all sub-commands have, then the sub-command's.
 
         base: tables to start from.
         """
         # The names of sub-commands in their order, those of ``base`` first. A program without sub-commands
         # has one table with the name "". It is also the base of a sub-command that is new in this version.
-        commands = self._at(place).get("commands", {})
+        commands = self._find_table(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
         for name in names:
-            table = self._changed(base.get(name, base.get("", Table())), place)
+            table = self._apply_changes(base.get(name, base.get("", Table())), place)
             inner = (*place, "commands", name)
             if name in commands:
                 self._check_table(commands[name], _CHANGES, inner)
-                table = self._changed(table, inner)
+                table = self._apply_changes(table, inner)
             found[name] = table
         return found
 
-    def _changed(self, table: Table, place: tuple[str, ...]) -> Table:
+    def _apply_changes(self, table: Table, place: tuple[str, ...]) -> Table:
         """Return a copy of the table with the changes at ``place``: flags removed or added, keys set."""
         rows = {flag.name: flag for flag in table.flags}
-        changes = self._at(place)
+        changes = self._find_table(place)
         for spelling in changes.get("without", ()):
             name = spelling.lstrip("-").replace("-", "_")
             self._refuse_unless(
                 name in rows, (*place, "without"), f"without names {spelling}, which is no flag"
             )
             del rows[name]
-        rows |= self._flags(place)
+        rows |= self._read_flags(place)
         self._refuse_repeated(rows, place)
         keys = changes.get("keys", {})
-        self._check(keys, self._keys, (*place, "keys"))
+        self._check_entries(keys, self._keys, (*place, "keys"))
         return Table(flags=list(rows.values()), keys={**table.keys, **keys})
 
-    def _flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
+    def _read_flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
         """Return the flags listed at ``place``, by name."""
         found = dict[str, Flag]()
-        for names, entry in self._at(place).get("flags", {}).items():
+        for names, entry in self._find_table(place).get("flags", {}).items():
             at = (*place, "flags", names)
             words = names.split()
             is_named = bool(words) and all(word.startswith("-") and word.strip("-") for word in words)
             self._refuse_unless(is_named, at, f"{names!r} is no flag: expected --name, or -n --name")
             self._check_table(entry, _FLAG, at)
-            flag = self._flag(names, entry, at)
+            flag = self._make_flag(names, entry, at)
             self._refuse_unless(flag.name not in found, at, f"{names} is there twice")
             found[flag.name] = flag
         return found
 
-    def _variables(self) -> list[Flag]:
+    def _read_variables(self) -> list[Flag]:
         """Return the environment variables, each as a flag without hyphens."""
         found = list[Flag]()
         for name, entry in self._toml.tables.get("variables", {}).items():
@@ -184,10 +186,10 @@ class _ProgramFile:
             problem = f"{name!r} is no variable: expected letters, digits and underscores"
             self._refuse_unless(is_named, at, problem)
             self._check_table(entry, _VARIABLE, at)
-            found.append(self._flag(name, entry, at))
+            found.append(self._make_flag(name, entry, at))
         return found
 
-    def _flag(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> Flag:
+    def _make_flag(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> Flag:
         """Return the flag that an entry describes."""
         kind, key, values, default = (entry.get(name) for name in ("kind", "key", "values", "default"))
         self._check_default(entry, place)
@@ -198,7 +200,7 @@ class _ProgramFile:
             names=names,
             kind=kinds[kind or _USUAL_KIND],
             default=tuple(default) if isinstance(default, list) else default,
-            meaning=self._meaning(names, entry, place),
+            meaning=self._find_meaning(names, entry, place),
             key=key,
             values=values,
             count=entry.get("count"),
@@ -209,14 +211,14 @@ class _ProgramFile:
 
     def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
         """Raise SettingsFileError for an unknown key, or if ``values`` maps to an invalid value of it."""
-        with self._placed((*place, "key")):
+        with self._name_place((*place, "key")):
             check_names([key], self._keys)
         meant = values.values() if isinstance(values, dict) else ()
-        with self._placed((*place, "values")):
+        with self._name_place((*place, "values")):
             for value in meant:
                 check_values({key: value}, self._keys)
 
-    def _meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
+    def _find_meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
         """Return the flag's help line: its ``meaning``, or its key's description, or why it has no effect."""
         if "without_effect" in entry:
             both = entry.keys() & {"meaning", "key"}
@@ -238,7 +240,7 @@ class _ProgramFile:
         values = default if isinstance(default, list) else [default]
         place = (*place, "default")
         expected = _DEFAULTS.get(kind, "true or false")
-        fits = all(_fits(value, kind) for value in values)
+        fits = all(_has_type(value, kind) for value in values)
         self._refuse_unless(fits, place, f"default is {default!r}, expected {expected}")
         if isinstance(default, list) or count == 2:
             wanted = {None: "one value", "?": "one value", 2: "two values"}.get(count)
@@ -254,7 +256,7 @@ class _ProgramFile:
                 self._refuse_unless(spelling not in seen, (*place, "flags", flag.names), problem)
                 seen.add(spelling)
 
-    def _parsed(self, tables: Mapping[str, Table]) -> dict[str, Table]:
+    def _add_parsed_forms(self, tables: Mapping[str, Table]) -> dict[str, Table]:
         """Return the tables with the spellings that the program's parser adds."""
         if self._syntax != HUGGING_FACE:
             return dict(tables)
@@ -263,7 +265,7 @@ class _ProgramFile:
             for name, table in tables.items()
         }
 
-    def _at(self, place: tuple[str, ...]) -> Mapping[str, Any]:
+    def _find_table(self, place: tuple[str, ...]) -> Mapping[str, Any]:
         """Return the table at a place in the file."""
         found: Mapping[str, Any] = self._toml.tables
         for name in place:
@@ -273,24 +275,26 @@ class _ProgramFile:
     def _check_table(self, found: Any, schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
         """Raise SettingsFileError unless ``found`` is a table that fits the schemas."""
         self._refuse_unless(isinstance(found, dict), place, f"{place[-1]} is {found!r}, expected a table")
-        self._check(found, schemas, place)
+        self._check_entries(found, schemas, place)
 
-    def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
+    def _check_entries(
+        self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]
+    ) -> None:
         """Raise SettingsFileError for an unknown name or a value that does not fit its schema."""
         for name, value in found.items():
-            with self._placed((*place, name)):
+            with self._name_place((*place, name)):
                 check_names([name], schemas)
                 check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, place: tuple[str, ...], problem: str) -> None:
         """Raise SettingsFileError with the problem and the place unless ``holds``."""
-        with self._placed(place):
+        with self._name_place(place):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
-    def _placed(self, place: tuple[str, ...]) -> Iterator[None]:
-        """Add the file and line of a place to a SettingsError raised in the block."""
+    def _name_place(self, place: tuple[str, ...]) -> Iterator[None]:
+        """Context manager that adds file and line of a place to each SettingsError raised in it."""
         try:
             yield
         except SettingsError as error:
@@ -298,7 +302,7 @@ class _ProgramFile:
             raise SettingsFileError(f"{where}: {error}") from None
 
 
-def _fits(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     """Return True if a default has the type of the flag's values. A text's default may be False, for none."""
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)

@@ -74,7 +74,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> list[nn.Sequential]:
         made.append(nn.Sequential(*(bandwidth._WeightModule(device) for _ in range(SHARDED))))
         yield made[-1]
 
-    monkeypatch.setattr(bandwidth, "_sharded_modules", whole_modules)
+    monkeypatch.setattr(bandwidth, "_open_sharded_modules", whole_modules)
     return made
 
 

@@ -8,7 +8,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.splitting.plan.rates import DeviceRate
-from trainer.splitting.plan.request import PlanRequest, configured_examples
+from trainer.splitting.plan.request import PlanRequest, count_configured_examples
 
 MODEL = ModelConfig(hidden_size=32, num_attention_heads=2, num_hidden_layers=4)
 HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRate(flops=1e12, bytes=1e11)}
@@ -16,7 +16,7 @@ HARDWARE: dict[str, Any] = {"memory": 10**9, "bandwidth": 1e9, "rate": DeviceRat
 
 def requested(devices: int = 8, **keys: Any) -> PlanRequest:
     config = Config.of(**keys)
-    examples = configured_examples(config, devices)
+    examples = count_configured_examples(config, devices)
     own = {"examples": examples, "devices": devices, "sequence_length": 128}
     return PlanRequest(config=config, model=MODEL, head=config.task, **own, **HARDWARE)
 

@@ -7,7 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining
 from trainer.splitting.plan.footprint import LiveBytes, measure_footprints, measure_part
-from trainer.splitting.plan.parts import Shape, list_layer_names, make_part, part_names
+from trainer.splitting.plan.parts import Shape, list_layer_names, list_part_names, make_part
 from trainer.tasks.heads import make_answerer
 from trainer.tasks.pretraining import MaskedWords
 
@@ -25,7 +25,7 @@ def config(pre_norm=False):
 def test_fake_tensors_count_as_real_ones_do(head, attention, precision, pre_norm):
     shape = Shape(rows=2, length=8, masked=2, attention=attention)
     counted = measure_footprints(config(pre_norm), shape, precision, head)
-    for name in part_names(config()):
+    for name in list_part_names(config()):
         part = make_part(name, config(pre_norm), shape, head)
         assert measure_part(part, shape, precision) == counted[name], name
 
@@ -91,7 +91,7 @@ def test_fake_tensors_of_a_modernbert_count_as_real_ones_do(attention, precision
     shape = Shape(rows=2, length=24, masked=2, attention=attention)
     counted = measure_footprints(modern(), shape, precision, "masked_words")
     assert list(counted) == ["embeddings", "layer", "local layer", "heads"]
-    for name in part_names(modern()):
+    for name in list_part_names(modern()):
         part = make_part(name, modern(), shape, "masked_words")
         assert measure_part(part, shape, precision) == counted[name], name
 

@@ -20,7 +20,7 @@ from trainer.splitting.plan.profile import (
     REPETITIONS,
     Profile,
     TimedUpdates,
-    profiled_costs,
+    measure_costs,
 )
 from trainer.splitting.plan.rates import DeviceRate
 from trainer.splitting.plan.request import PlanRequest
@@ -215,7 +215,7 @@ def sizes(monkeypatch):
 def test_sizes_between_the_smallest_and_the_largest_lie_on_a_line(sizes, monkeypatch):
     device = Seeded()
     monkeypatch.setattr(profile, "return_memory", lambda _: sizes.append("return_memory"))
-    costs = profiled_costs(request(), device, Collective(device))
+    costs = measure_costs(request(), device, Collective(device))
     assert sizes == ["return_memory", 1, 8]  # before anything is timed, as in a run
     layer = costs(4).layers[3]
     found = (layer.forward, layer.backward, layer.recompute, costs(4).step)
@@ -225,14 +225,14 @@ def test_sizes_between_the_smallest_and_the_largest_lie_on_a_line(sizes, monkeyp
 def test_large_micro_batches_are_not_run(sizes, monkeypatch):
     monkeypatch.setattr(profile, "MOST_TOKENS", 32)
     device = Seeded()
-    assert profiled_costs(request(), device, Collective(device))(8).heads.forward == pytest.approx(8.0)
+    assert measure_costs(request(), device, Collective(device))(8).heads.forward == pytest.approx(8.0)
     assert sizes == [1, 4]
 
 
 def test_the_slowest_worker_counts(sizes):
     device = Seeded()
     workers = Two(device)
-    costs = profiled_costs(request(), device, workers)(8)
+    costs = measure_costs(request(), device, workers)(8)
     assert workers.waits == 1
     assert (costs.embeddings.forward, costs.embeddings.backward, costs.step) == (80.0, 160.0, 7.0)
 
