@@ -86,7 +86,7 @@ def test_the_next_save_waits_for_the_one_before(trainer, training_set, tmp_path,
         found.append(list(find_checkpoints(str(tmp_path))))
         return copied(self, tensors)
 
-    monkeypatch.setattr(WholeTensors, "_copied", look_and_copy)
+    monkeypatch.setattr(WholeTensors, "_copy_to_host", look_and_copy)
     outcome = trainer(*words(training_set, tmp_path, "--checkpoint-every=1", "--steps=2", "--warmup=0"))
     assert outcome.status == 0, outcome.err
     assert found == [[], [], [1], [1]]  # before weights and moments of each
