@@ -4,9 +4,9 @@ import argparse
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
-from beam_pipelines.report.counters import RunMetrics, report_amounts
+from beam_pipelines.report.counters import RunMetrics, count_extraction
 from beam_pipelines.runners.directory_run import run_for_directory
-from beam_pipelines.runners.pipeline import make_pipeline, runs_here
+from beam_pipelines.runners.pipeline import has_local_workers, make_pipeline
 from beam_pipelines.stages.extraction_stage import ExtractionStage, plan_extraction
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
@@ -25,7 +25,7 @@ def extract_dump(
     the earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
-    if runs_here(pipeline):
+    if has_local_workers(pipeline):
         check_engine(settings.extractor, flags.engine)
     stage = plan_dump(flags, settings)
     flags.input = [stage.articles.commit.directory]
@@ -34,7 +34,7 @@ def extract_dump(
         return _extract(pipeline, stage)
     stage.articles.commit.release_finished()
     _warn(stage, finished.report)
-    return RunMetrics(totals=report_amounts(finished.report))
+    return RunMetrics(totals=count_extraction(finished.report))
 
 
 def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:

@@ -120,7 +120,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return this pipeline's flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
-    flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
+    flags.dry_run, beam_arguments = _split_off_dry_run(flags.dry_run, beam_arguments)
     flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
@@ -132,7 +132,7 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         flags.text = flags.text or f"{flags.output.rstrip('/')}.text"
     if flags.input_kind == "dump":
         _check_dump(flags)
-    flags.text_request = text_request(flags)
+    flags.text_request = create_text_request(flags)
     return flags, beam_arguments
 
 
@@ -141,13 +141,13 @@ def create_request(flags: argparse.Namespace) -> CreateRequest:
     return request_of(CreateRequest, flags, parts=flags.input, input_kind=None)
 
 
-def text_request(flags: argparse.Namespace) -> SegmentRequest:
+def create_text_request(flags: argparse.Namespace) -> SegmentRequest:
     """Return the request for the text parts, as ``bertdata segment`` would fill it."""
     own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
     return request_of(SegmentRequest, flags, **own)
 
 
-def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
+def _split_off_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
     """Return (is it a dry run, remaining arguments). Accepts Beam's spelling ``--dry_run True`` too."""
     others: list[str] = []
     waiting = iter(arguments)
@@ -171,7 +171,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     """Raise SettingsError for a flag that has no effect with this kind of input."""
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
     given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
-    given |= text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
+    given |= create_text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
     of_kinds = {
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
@@ -197,7 +197,7 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 
 @contextmanager
-def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
+def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
     """Yield the plan of the shards, from the flags and the settings file.
 
     Also completes ``flags.text_request`` by the settings file. A SettingsError in the block that concerns the
@@ -240,6 +240,6 @@ def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> Segm
     return settings_of({"recipe": name, **flags.text_request.settings})
 
 
-def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
+def make_extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
     """Return the settings of extraction. The recipe determines the default extractor."""
     return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

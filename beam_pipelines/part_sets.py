@@ -54,9 +54,9 @@ def plan_part_sets(
     training = part_set("", output, training_parts, plan.request.num_shards)
     if not has_test_shards:
         return (training,)
-    return training, part_set(" of test text", test_directory(output), test_parts, None)
+    return training, part_set(" of test text", name_test_directory(output), test_parts, None)
 
 
-def test_directory(output: str) -> str:
+def name_test_directory(output: str) -> str:
     """Return the directory of the test shards' datasets."""
     return f"{output.rstrip('/')}.test" if output else output

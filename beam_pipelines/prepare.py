@@ -14,18 +14,18 @@ from typing import Any
 from beam_pipelines.dump_pipeline import extract_dump, preview_dump
 from beam_pipelines.options import (
     PROGRAM,
-    configured,
-    extract_settings,
+    make_extract_settings,
     make_record_settings,
     make_text_settings,
     parse_flags,
+    plan_from_flags,
 )
 from beam_pipelines.part_sets import PartSet, plan_part_sets
 from beam_pipelines.record_pipeline import make_record_parts, preview_record_parts
-from beam_pipelines.report.counters import RunMetrics, table, text_amounts
-from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
-from beam_pipelines.report.progress import shown_progress
-from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
+from beam_pipelines.report.counters import RunMetrics, count_text, format_metrics
+from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.report.progress import show_progress
+from beam_pipelines.runners.pipeline import check_runner, has_local_workers, make_pipeline, run_pipeline
 from beam_pipelines.stages.text_stage import TextStage, find_finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
@@ -43,7 +43,7 @@ from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.home import expand_words
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.create_request import CreateRequest
@@ -80,7 +80,7 @@ def prepare(arguments: list[str]) -> int:
     check_runner(beam_arguments, flags)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
-    with configured(flags) as plan:
+    with plan_from_flags(flags) as plan:
         _prepare(flags, beam_arguments, plan)
     return 0
 
@@ -107,11 +107,11 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
     for warning in plan_warnings(flags.tokenizer_file):
         say_error(f"{PROGRAM}: warning: {warning}")
     silence_lost_connections()
-    with shown_warnings():
+    with show_warnings():
         if flags.dry_run:
             preview_run(flags, beam_arguments, plan, text, records, sets_of)
         else:
-            run(flags, beam_arguments, plan, text, records, sets_of)
+            run_pipelines(flags, beam_arguments, plan, text, records, sets_of)
 
 
 def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
@@ -119,12 +119,12 @@ def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
     excluded = paths_of(flags.text_request.exclude or ())
     tokenizer = [optional_path(given.vocab), optional_path(given.tokenizer)]
     inputs = [*flags.input, *flags.books, *excluded, *tokenizer]
-    refuse_inputs(flags.output, inputs)
+    refuse_input_as_output(flags.output, inputs)
     if flags.text is not None:
         refuse_text_inputs(flags.text, inputs)
 
 
-def run(
+def run_pipelines(
     flags: argparse.Namespace,
     beam_arguments: list[str],
     plan: CreatePlan,
@@ -135,7 +135,7 @@ def run(
     """Run the pipelines and print a summary of what they made."""
     metrics = RunMetrics()
     if flags.input_kind == "dump":
-        metrics = extract_dump(flags, beam_arguments, extract_settings(flags, plan.recipe))
+        metrics = extract_dump(flags, beam_arguments, make_extract_settings(flags, plan.recipe))
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
     source = plan_source(flags, text)
@@ -145,11 +145,11 @@ def run(
     pipeline = make_pipeline(beam_arguments, flags)
     # Workers on other machines cannot read a local vocabulary. It travels inside the pickled job.
     file = flags.tokenizer_file
-    if not runs_here(pipeline) and not storage.is_remote(file.path):
+    if not has_local_workers(pipeline) and not storage.is_remote(file.path):
         flags.tokenizer_file = replace(file, path=BundledFile(file.path))
     add_stages(pipeline, source, sets, plan, flags.tokenizer_file)
     if source.counts is not None:
-        metrics += RunMetrics(totals=text_amounts(source.counts))
+        metrics += RunMetrics(totals=count_text(source.counts))
     try:
         metrics += make_datasets(pipeline, source, sets)
     except TooFewArticles as error:
@@ -160,7 +160,7 @@ def run(
         for warning in lost_warnings(target.dataset.directory, manifest):
             say_error(f"{PROGRAM}: warning: {warning}")
         say(summary(target.dataset.directory, manifest))
-    say_text(table(metrics, flags.input_kind))
+    say_text(format_metrics(metrics, flags.input_kind))
 
 
 def preview_run(
@@ -175,7 +175,7 @@ def preview_run(
     make_pipeline(beam_arguments, flags)
     first = None
     if flags.input_kind == "dump":
-        first = preview_dump(flags, extract_settings(flags, plan.recipe))
+        first = preview_dump(flags, make_extract_settings(flags, plan.recipe))
         first.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
     elif records is not None:
         first = preview_record_parts(flags, records)
@@ -310,16 +310,16 @@ def add_stages(
         make_shards: beam.PTransform = MakeShards(tasks)
         if one.num_shards is not None:
             shuffle = ShuffleSettings(
-                num_shards=one.num_shards, tasks=tasks, spill_files=spill_files(one.targets)
+                num_shards=one.num_shards, tasks=tasks, spill_files=choose_spill_files(one.targets)
             )
             make_shards = MakeShuffledShards(shuffle)
-        chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_among, frozenset(one.parts))
+        chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_in_set, frozenset(one.parts))
         entries = chosen | f"make shards{one.label}" >> make_shards
         manifests = WriteManifests(one.targets, tokenizer.path)
         _ = (entries, provenance) | f"write manifests{one.label}" >> manifests
 
 
-def is_among(part: str, parts: frozenset[str]) -> bool:
+def is_in_set(part: str, parts: frozenset[str]) -> bool:
     """Return True if the part is in the set."""
     return part in parts
 
@@ -329,7 +329,7 @@ def list_targets(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
     return tuple(target for one in sets for target in one.targets)
 
 
-def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
+def choose_spill_files(targets: tuple[Target, ...]) -> SpillFiles:
     """Return the spill files of a global shuffle.
 
     They lie in the output directory, which all workers share.
@@ -359,15 +359,15 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
     for target in targets:
         target.dataset.begin()
     try:
-        if runs_here(pipeline):
+        if has_local_workers(pipeline):
             shards = sum(one.shards for one in sets)
-            with shown_progress([target.dataset for target in targets], shards):
+            with show_progress([target.dataset for target in targets], shards):
                 metrics = run_pipeline(pipeline)
         else:
             metrics = run_pipeline(pipeline)
     except BaseException as error:
         # Only when the workers have ended with this process. Elsewhere they may still be writing.
-        if runs_here(pipeline):
+        if has_local_workers(pipeline):
             clean_up(source, targets)
         elif isinstance(error, KeyboardInterrupt):
             say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
@@ -383,7 +383,7 @@ def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
     """Delete the files that stopped workers have left half-written, and release unused directories."""
     if source.stage is not None:
         source.stage.clean_up()
-    spill_files(targets).remove_all()
+    choose_spill_files(targets).remove_all()
     for target in targets:
         target.dataset.give_up()
 

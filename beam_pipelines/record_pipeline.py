@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
-from beam_pipelines.report.counters import RunMetrics, text_amounts
+from beam_pipelines.report.counters import RunMetrics, count_text
 from beam_pipelines.runners.directory_run import run_for_directory
-from beam_pipelines.runners.pipeline import make_pipeline, runs_here
+from beam_pipelines.runners.pipeline import has_local_workers, make_pipeline
 from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.io import storage
@@ -25,8 +25,8 @@ def make_record_parts(
     earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
-    if not runs_here(pipeline):
-        settings = with_bundled_files(settings)
+    if not has_local_workers(pipeline):
+        settings = bundle_evaluation_files(settings)
     stage = plan_source_records(flags, settings)
     for note in stage.plan.notes:
         say_error(f"{PROGRAM}: warning: {note}")
@@ -35,10 +35,10 @@ def make_record_parts(
     if finished is None:
         return _make_parts(pipeline, stage)
     stage.text.commit.release_finished()
-    return RunMetrics(totals=text_amounts(finished.counts))
+    return RunMetrics(totals=count_text(finished.counts))
 
 
-def with_bundled_files(settings: PartSettings) -> PartSettings:
+def bundle_evaluation_files(settings: PartSettings) -> PartSettings:
     """Return the settings with evaluation sets that are pickled along, for workers on other machines."""
     files = [
         one if storage.is_remote(one.path) else replace(one, path=BundledFile(one.path))

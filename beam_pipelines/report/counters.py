@@ -68,7 +68,7 @@ COUNTERS_OF_KIND = {
 """Counters of a run by kind of input, in the order of its stages."""
 
 
-def count(amounts: dict[str, int]) -> None:
+def add_to_counters(amounts: dict[str, int]) -> None:
     """Add the amounts to the running stage's counters."""
     from apache_beam.metrics import Metrics  # imported here, since the tables above are used without Beam
 
@@ -76,7 +76,7 @@ def count(amounts: dict[str, int]) -> None:
         Metrics.counter(NAMESPACE, name).inc(amount)
 
 
-def add_values(values: dict[str, list[int]]) -> None:
+def add_to_distributions(values: dict[str, list[int]]) -> None:
     """Add the values to the running stage's distributions."""
     from apache_beam.metrics import Metrics
 
@@ -86,14 +86,14 @@ def add_values(values: dict[str, list[int]]) -> None:
             distribution.update(value)
 
 
-def report_amounts(report: ExtractReport) -> dict[str, int]:
+def count_extraction(report: ExtractReport) -> dict[str, int]:
     """Return an extraction's report as counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
     skipped = {SKIPPED + _make_slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
-def text_amounts(counts: SegmentCounts) -> dict[str, int]:
+def count_text(counts: SegmentCounts) -> dict[str, int]:
     """Return the text stage's counts as counters."""
     return {name: getattr(counts, name.removeprefix("text_")) or 0 for name in TEXT_COUNTERS}
 
@@ -130,7 +130,7 @@ class RunMetrics:
         )
 
 
-def run_metrics(result: Any) -> RunMetrics:
+def read_metrics(result: Any) -> RunMetrics:
     """Return the metrics of a finished pipeline."""
     from apache_beam.metrics import MetricsFilter
 
@@ -150,7 +150,7 @@ def run_metrics(result: Any) -> RunMetrics:
     return RunMetrics(totals=totals, distributions=distributions)
 
 
-def table(metrics: RunMetrics, kind: str) -> str:
+def format_metrics(metrics: RunMetrics, kind: str) -> str:
     """Return a table with a line for each counter of a run on this kind of input, zeros included.
 
     Then a line for each distribution, with minimum, mean and maximum.

@@ -17,7 +17,7 @@ WORKER_DIED = "Channel closed prematurely"
 
 
 @contextmanager
-def naming(path: str) -> Iterator[None]:
+def add_path_to_errors(path: str) -> Iterator[None]:
     """Add the element's path to an exception that is not a BertDataError. BertDataErrors name it already."""
     try:
         yield
@@ -27,7 +27,7 @@ def naming(path: str) -> Iterator[None]:
         raise RuntimeError(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def clear_error(error: Exception) -> BaseException:
+def find_original_error(error: Exception) -> BaseException:
     """Return the BertDataError or KeyboardInterrupt behind Beam's exception, or else the exception itself."""
     if was_interrupted(error):
         return KeyboardInterrupt()

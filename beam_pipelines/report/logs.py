@@ -13,7 +13,7 @@ from bertdata.io.terminal import say_text
 
 
 @contextmanager
-def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
+def show_warnings(stream: TextIO | None = None) -> Iterator[None]:
     """Print this package's warnings during the block.
 
     When warnings differ only in file name or numbers, the first is printed at once, and a last line counts
@@ -34,7 +34,7 @@ def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
 
 def silence_lost_connections() -> None:
     """Print no tracebacks of Beam's threads when a worker is lost. The run itself ends with a clear error."""
-    threading.excepthook = _excepthook
+    threading.excepthook = _print_thread_error
 
 
 def silence_printed_tracebacks() -> None:
@@ -52,7 +52,7 @@ def _print_nothing(*words: object, **options: object) -> None:
     pass
 
 
-def _excepthook(thread: threading.ExceptHookArgs) -> None:
+def _print_thread_error(thread: threading.ExceptHookArgs) -> None:
     """Print the traceback of a thread, except after a lost connection."""
     if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
         threading.__excepthook__(thread)

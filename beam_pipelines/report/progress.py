@@ -47,7 +47,7 @@ class FinishedShards:
 
 
 @contextmanager
-def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
+def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
     """Show finished shards, tokens per second and remaining time during the block, if on a terminal."""
     if not sys.stderr.isatty():
         yield

@@ -20,9 +20,9 @@ from apache_beam.runners.dask.overrides import dask_overrides
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from beam_pipelines.runners.dask_bundles import BundleReport, Translation
-from beam_pipelines.runners.local_limits import most_workers
+from beam_pipelines.runners.local_limits import limit_workers
 from bertdata.errors import SettingsError
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 
 MOST_PARTITIONS = 500
 """Most partitions.
@@ -58,12 +58,12 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         self._partition_size = given.pop("partition_size", None)
         self.runs_here = not ({"address", "scheduler_file"} & set(given))
         workers = options.view_as(LocalOptions).dask_workers
-        if workers is not None and not (1 <= workers <= most_workers() and self.runs_here):
+        if workers is not None and not (1 <= workers <= limit_workers() and self.runs_here):
             raise SettingsError(
-                f"--dask_workers {workers}: expected 1 to {most_workers()} on this machine, and neither "
+                f"--dask_workers {workers}: expected 1 to {limit_workers()} on this machine, and neither "
                 "--dask_client_address nor --dask_scheduler_file beside it"
             )
-        self._workers = workers or available_cores()
+        self._workers = workers or count_available_cores()
         self._connect: Callable[[], distributed.Client] = lambda: distributed.Client(**given)
         self._client = None if self.runs_here else self._connect_to_scheduler(given)
 

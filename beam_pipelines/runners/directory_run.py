@@ -4,7 +4,7 @@ from typing import Any
 
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics
-from beam_pipelines.runners.pipeline import run_pipeline, runs_here
+from beam_pipelines.runners.pipeline import has_local_workers, run_pipeline
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.terminal import say_error
 
@@ -17,7 +17,7 @@ def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
             metrics = run_pipeline(pipeline)
         except BaseException as error:
             # Only when the workers have ended with this process. Elsewhere they may still be writing.
-            if runs_here(pipeline):
+            if has_local_workers(pipeline):
                 commit.give_up()
             elif isinstance(error, KeyboardInterrupt):
                 say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")

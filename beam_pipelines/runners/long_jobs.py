@@ -27,11 +27,11 @@ def watch_to_the_end(result: Any) -> None:
     def messages() -> Any:
         return server.GetMessageStream(beam_job_api_pb2.JobMessagesRequest(job_id=job))
 
-    result._state_stream = resumed(result._state_stream, states)
-    result._message_stream = resumed(result._message_stream, messages)
+    result._state_stream = resume_stream(result._state_stream, states)
+    result._message_stream = resume_stream(result._message_stream, messages)
 
 
-def resumed(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+def resume_stream(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
     """Yield the stream's items. If its time limit passes, continue with a new stream. Raises other errors."""
     import grpc
 

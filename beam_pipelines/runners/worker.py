@@ -8,7 +8,7 @@ import time
 from contextlib import redirect_stderr
 from types import FrameType
 
-from beam_pipelines.report.logs import shown_warnings
+from beam_pipelines.report.logs import show_warnings
 from beam_pipelines.runners.beam_import import import_beam
 
 LAUNCHER = "BERTDATA_LAUNCHER"
@@ -25,7 +25,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _exit_silently)
     threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
     # Before Beam is imported, because Beam configures logging if it is not configured yet.
-    with shown_warnings(sys.stderr):
+    with show_warnings(sys.stderr):
         import_beam()
         from apache_beam.runners.worker import sdk_worker_main
 

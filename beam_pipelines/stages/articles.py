@@ -12,11 +12,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, text_amounts
-from beam_pipelines.report.errors import naming
-from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
+from beam_pipelines.report.counters import add_to_counters, count_text
+from beam_pipelines.report.errors import add_path_to_errors
+from beam_pipelines.stages.text_manifest import WriteTextManifest, make_input_entry
 from beam_pipelines.stages.text_stage import TextStage
-from beam_pipelines.transport.spill_files import StageBytes, read
+from beam_pipelines.transport.spill_files import StageBytes, read_value
 from bertdata.config.held_out_names import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
@@ -94,13 +94,13 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
         number, path, _ = file
-        with naming(path):
+        with add_path_to_errors(path):
             text = self._step(file)
-        count(text_amounts(text.counts))
+        add_to_counters(count_text(text.counts))
         (value,) = self._stage.spill_files.write([trim_part_text(text.training)])
         yield self._stage.plan.part_of[number], (number, value)
         yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
-        yield input_entry(self._stage, number, text)
+        yield make_input_entry(self._stage, number, text)
 
 
 class WritePart(beam.DoFn):  # type: ignore[misc]
@@ -116,7 +116,7 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
         part, texts = gathered
         ordered = sorted(texts, key=itemgetter(0))
         name = self._stage.plan.names[part]
-        entry = self._stage.write(name, (read(value) for _, value in ordered))
+        entry = self._stage.write(name, (read_value(value) for _, value in ordered))
         yield self._stage.text.commit.path(name)
         yield beam.pvalue.TaggedOutput("entries", (0, entry))
 
@@ -190,12 +190,12 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
         number, path, _ = file
-        with naming(path):
+        with add_path_to_errors(path):
             text = self._step(file)
-        count(text_amounts(text.counts))
+        add_to_counters(count_text(text.counts))
         yield number, self._stage.spill_files.write(text.articles)
         yield beam.pvalue.TaggedOutput("sentences", (0, (number, array("I", text.sentences))))
-        yield input_entry(self._stage, number, text)
+        yield make_input_entry(self._stage, number, text)
 
 
 class AssignArticles(beam.DoFn):  # type: ignore[misc]
@@ -254,6 +254,6 @@ class WriteTextShard(beam.DoFn):  # type: ignore[misc]
         shard, blocks = gathered
         articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
         name = self._stage.plan.names[shard]
-        entry = self._stage.write(name, (read(value) for _, value in articles))
+        entry = self._stage.write(name, (read_value(value) for _, value in articles))
         yield self._stage.text.commit.path(name)
         yield beam.pvalue.TaggedOutput("entries", (0, entry))

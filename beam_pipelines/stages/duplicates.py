@@ -11,9 +11,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.record_stage import RecordStage
-from beam_pipelines.transport.spill_files import StageBytes, read
+from beam_pipelines.transport.spill_files import StageBytes, read_value
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece
 from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.duplicates import PieceHashes, PieceToHashes, match_duplicates, split_entries
@@ -71,8 +71,8 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
         key, packed = piece
-        work: NumberedPiece = pickle.loads(read(packed))
-        with naming(work.path):
+        work: NumberedPiece = pickle.loads(read_value(packed))
+        with add_path_to_errors(work.path):
             found = self._step(work)
         groups: dict[bytes, list[bytes]] = {}
         for entry in split_entries(found.entries):
@@ -127,6 +127,6 @@ class PutDuplicates(beam.DoFn):  # type: ignore[misc]
         (packed,) = found["pieces"]
         duplicates = sorted(found["duplicates"])
         if duplicates:
-            work: NumberedPiece = pickle.loads(read(packed))
+            work: NumberedPiece = pickle.loads(read_value(packed))
             (packed,) = self._spill_files.write([pickle.dumps(work._replace(duplicates=duplicates))])
         yield key, packed

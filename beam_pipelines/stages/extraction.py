@@ -16,11 +16,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, report_amounts
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, count_extraction
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.extraction_stage import Definitions, ExtractionStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
-from beam_pipelines.transport.spill_files import FileRange, read
+from beam_pipelines.transport.spill_files import FileRange, read_value
 from bertdata._native import use_native
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
@@ -79,7 +79,8 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
             ranges
             | "extract range" >> beam.ParDo(ExtractRange(stage), once)
             | "gather sizes" >> beam.GroupByKey()
-            | "deal out articles" >> beam.ParDo(DealOut(stage), once).with_outputs("report", main="files")
+            | "deal out articles"
+            >> beam.ParDo(AssignToFiles(stage), once).with_outputs("report", main="files")
         )
         written = (
             files.files
@@ -130,7 +131,7 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
         settings = stage.settings()
         path = stage.new_path() if stage.articles.settings.templates else None
         days = stage.articles.day is None
-        with naming(stage.ranges.path), _turn(settings):
+        with add_path_to_errors(stage.ranges.path), _lock_python_engine(settings):
             return collect_definitions(stage.ranges, number, settings, path, days=days, state=state)
 
 
@@ -145,7 +146,7 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
         dump = stage.ranges.path
         found = list(check_sequence(dump, gathered[1], CollectRange(stage).collect))
         paths = [one.path for one in found if one.path is not None]
-        with naming(dump):
+        with add_path_to_errors(dump):
             yield Definitions(
                 day=choose_frozen_day(dump, stage.articles.day, max(one.newest for one in found)),
                 templates=write_templates(paths, stage.templates_path) if paths else None,
@@ -170,13 +171,13 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
     def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
         """Return the articles of a range. state: parser state at its beginning."""
         stage = self._stage
-        with naming(stage.ranges.path):
+        with add_path_to_errors(stage.ranges.path):
             settings = stage.settings(definitions)
-            with _turn(settings):
+            with _lock_python_engine(settings):
                 return extract_range(stage.ranges, number, settings, stage.new_path(), state=state)
 
 
-class DealOut(beam.DoFn):  # type: ignore[misc]
+class AssignToFiles(beam.DoFn):  # type: ignore[misc]
     """Assign the articles to output files, by the sizes of all articles.
 
     Tagged "report": the report on all pages.
@@ -218,11 +219,11 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
         number, pieces = file
         name = make_file_name(number)
         path = self._commit.path(name)
-        storage.make_directory(storage.parent(path))
-        with naming(path), self._commit.open_path(path) as output:
+        storage.make_directory(storage.get_parent(path))
+        with add_path_to_errors(path), self._commit.open_path(path) as output:
             sink = HashingSink(output.write)
             for piece in pieces:
-                sink.write(read(FileRange(piece.path, piece.start, piece.bytes)))
+                sink.write(read_value(FileRange(piece.path, piece.start, piece.bytes)))
         yield 0, sink.entry(name)
 
 
@@ -233,7 +234,7 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
         self._identity = stage.identity
 
     def process(self, dump: str) -> Iterator[tuple[int, str]]:
-        with naming(dump):
+        with add_path_to_errors(dump):
             yield 0, self._identity.hashed().md5
 
 
@@ -259,10 +260,10 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         self._articles.finish(report, files, md5, set(left_out), release=False)
         for fault in (*report.warnings(), *report.faults):
             _LOGGER.warning("%s: %s", self._articles.dump, fault)
-        count(report_amounts(report))
+        add_to_counters(count_extraction(report))
         yield self._articles.commit.directory
 
 
-def _turn(settings: ExtractorSettings) -> AbstractContextManager[Any]:
+def _lock_python_engine(settings: ExtractorSettings) -> AbstractContextManager[Any]:
     """Return a lock if the engine is Python. The C++ kernels can serve several threads at once."""
     return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

@@ -8,8 +8,8 @@ from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.directory_protocol import FOR_ONE_RUN
-from bertdata.io.file_identity import FileIdentity, identify
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.file_identity import FileIdentity, identify_file
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.dump.dump import open_dump
@@ -95,8 +95,8 @@ def plan_extraction(
 
     InputError if the file is not a dump, DatasetError if the directory was made with other settings.
     """
-    refuse_inputs(directory, [dump])
-    identity = identify(dump)
+    refuse_input_as_output(directory, [dump])
+    identity = identify_file(dump)
     with open_dump(
         dump, ProcessPool(1), settings.extractor, max_page_bytes=settings.max_page_bytes
     ) as opened:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.steps.record_source import plan_record_parts
 from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter, make_splitter_loader
@@ -36,7 +36,7 @@ class RecordStage:
         manifest = self.text.finished()
         if manifest is None:
             return None
-        md5s = storage.each(list(self.plan.files), file_md5)
+        md5s = storage.map_paths(list(self.plan.files), compute_file_md5)
         return manifest if md5s == [entry.md5 for entry in manifest.inputs] else None
 
 

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, text_amounts
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, count_text
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.duplicates import MarkDuplicates, PieceKey
 from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
-from beam_pipelines.stages.text_manifest import tell_counts
-from beam_pipelines.transport.spill_files import StageBytes, cut, read
+from beam_pipelines.stages.text_manifest import report_counts
+from beam_pipelines.transport.spill_files import StageBytes, cut_value, read_value
 from bertdata.config.held_out_names import REMOVED, record_eval_name, record_part_name
 from bertdata.io.file_check import FileEntry
-from bertdata.io.file_identity import check_all
+from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
@@ -131,10 +131,10 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
         number, path, kind = file
-        with naming(path):
+        with add_path_to_errors(path):
             hashed = self._identities[number].hashed()
         unescaped = int(kind == ESCAPED_ARTICLES)
-        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
+        add_to_counters(count_text(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
         yield 0, SourceDigest(number, hashed.state.bytes, hashed.md5)
 
 
@@ -155,7 +155,7 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
         number, path, kind = file
         settings = self._stage.plan.settings.records
-        with naming(path), ONE_AT_A_TIME:  # reading CSV changes a limit that all threads share
+        with add_path_to_errors(path), ONE_AT_A_TIME:  # reading CSV changes a limit that all threads share
             pieces = [
                 ((number, index), self._pack(NumberedPiece(number, index, path, piece)))
                 for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))
@@ -185,11 +185,11 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
         key, packed = piece
-        work: NumberedPiece = pickle.loads(read(packed))
-        with naming(work.path):
+        work: NumberedPiece = pickle.loads(read_value(packed))
+        with add_path_to_errors(work.path):
             found = self._step(work)
             self._stage.plan.identities[work.file].check()
-        count(text_amounts(found.counts))
+        add_to_counters(count_text(found.counts))
         text = found.training.text + found.withheld.text
         yield key, tuple(self._stage.spill_files.write([text, pickle.dumps(found.removed)]))
         training, withheld = found.training._replace(text=b""), found.withheld._replace(text=b"")
@@ -261,8 +261,8 @@ class CutText(beam.DoFn):  # type: ignore[misc]
         key, (text, packed) = piece
         before, ranges = cuts[key]
         for part, start, stop in ranges:
-            yield part, (key, cut(text, start, stop))
-        if removed := pickle.loads(read(packed)):
+            yield part, (key, cut_value(text, start, stop))
+        if removed := pickle.loads(read_value(packed)):
             yield REMOVED, (key, format_removed_records(removed, key[0], before, self._names))
 
 
@@ -279,12 +279,12 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
         self, gathered: tuple[str, Iterable[tuple[PieceKey, StageBytes]]]
     ) -> Iterator[tuple[int, FileEntry]]:
         name = gathered[0]
-        with naming(self._text.commit.path(name)), self._text.open(name) as file:
+        with add_path_to_errors(self._text.commit.path(name)), self._text.open(name) as file:
             for _, text in sorted(gathered[1], key=itemgetter(0)):
-                file.write(read(text))
+                file.write(read_value(text))
         entry = file.entry(name)
         self._text.commit.note(name, {"files": [entry._asdict()]})
-        count(text_amounts(SegmentCounts(bytes_out=entry.bytes)))
+        add_to_counters(count_text(SegmentCounts(bytes_out=entry.bytes)))
         yield 0, entry
 
 
@@ -316,9 +316,9 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
             for one in sorted(one for one in entries if isinstance(one, SourceDigest))
         ]
         parts = [one for one in entries if isinstance(one, FileEntry)]
-        check_all(
+        check_all_unchanged(
             identity._replace(md5=one.md5) for identity, one in zip(plan.identities, inputs, strict=True)
         )
         manifest = self._text.finish(inputs, parts, release=False, unprotected=self._count_unprotected())
-        tell_counts(self._text.commit.directory, manifest)
+        report_counts(self._text.commit.directory, manifest)
         yield self._text.commit.directory

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import add_values, count
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, add_to_distributions
+from beam_pipelines.report.errors import add_path_to_errors
 from bertdata.build.shard_task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
@@ -65,7 +65,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
         task = self._plan.part(part)
-        with naming(part), ONE_AT_A_TIME:
+        with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
             result = run_task(task)
             seconds = time.monotonic() - start
@@ -73,20 +73,20 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             _LOGGER.warning("%s", warning)
         # Beam commits the counters of a single successful attempt, so no part is counted twice.
         if result.skipped is not None:
-            count(input_amounts(result.skipped))
+            add_to_counters(count_part(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
             return
         shards = result.shards
-        count(input_amounts(result.entries[0][0]))
-        count(shard_amounts(shards, result.kept))
-        add_values(input_values(result.entries[0][0], seconds))
-        add_values(shard_values(shards))
+        add_to_counters(count_part(result.entries[0][0]))
+        add_to_counters(count_shards(shards, result.kept))
+        add_to_distributions(measure_part(result.entries[0][0], seconds))
+        add_to_distributions(measure_shards(shards))
         for number, (part_entry, made) in enumerate(result.entries):
             yield number, part_entry
             yield from ((number, shard) for shard in made)
 
 
-def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
+def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
     """Return the counters for a part that was read or skipped."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
@@ -99,7 +99,7 @@ def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
     }
 
 
-def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
+def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
     """Return the counters for shards. kept: number of shards kept from an earlier run."""
     return {
         "examples": sum(shard.examples for shard in shards),
@@ -110,7 +110,7 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
     }
 
 
-def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
+def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
     """Return a part's values for the distributions. Empty for a skipped part."""
     if isinstance(part, SkippedEntry):
         return {}
@@ -121,7 +121,7 @@ def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
     }
 
 
-def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
+def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
     """Return the shards' values for the distributions."""
     return {
         "shard_examples": [shard.examples for shard in shards],
@@ -142,7 +142,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Provenance]]
     ) -> beam.PCollection[str]:
         entries, provenance = given
-        cited = provenance | "sources of each dataset" >> beam.FlatMap(numbered, len(self._targets))
+        cited = provenance | "sources of each dataset" >> beam.FlatMap(number_for_targets, len(self._targets))
         return (
             (entries, cited)
             | "entries and sources" >> beam.Flatten()
@@ -152,7 +152,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def numbered(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
+def number_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
     """Yield the provenance once for each target."""
     yield from ((number, provenance) for number in range(targets))
 

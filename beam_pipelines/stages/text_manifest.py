@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count
+from beam_pipelines.report.counters import add_to_counters
 from beam_pipelines.stages.text_stage import TextStage
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
@@ -21,7 +21,9 @@ Entry = tuple[int, TextInput] | FileEntry
 """An entry of the text manifest: (number, TextInput) for an input, or FileEntry for a written file."""
 
 
-def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
+def make_input_entry(
+    stage: TextStage, number: int, text: MlperfText | NvidiaText
+) -> beam.pvalue.TaggedOutput:
     """Return a file's entry for the text manifest, tagged "entries".
 
     ChangedInputError if the file has changed since the run was planned.
@@ -50,10 +52,10 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def tell_counts(directory: str, manifest: TextManifest) -> None:
+def report_counts(directory: str, manifest: TextManifest) -> None:
     """Add the counts that concern the whole run to the counters, and print warnings about them."""
     counts = manifest.counts
-    count({f"text_{name}": getattr(counts, name) or 0 for name in OF_RUN})
+    add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in OF_RUN})
     for warning in count_warnings(directory, counts):
         _LOGGER.warning("%s", warning)
 
@@ -70,5 +72,5 @@ class FinishText(beam.DoFn):  # type: ignore[misc]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))
         ordered = [inputs[number] for number in sorted(inputs)]
         manifest = self._text.finish(ordered, files, release=False)
-        tell_counts(self._text.commit.directory, manifest)
+        report_counts(self._text.commit.directory, manifest)
         yield Provenance(parts=manifest.dump(), articles=self._text.plan.articles)

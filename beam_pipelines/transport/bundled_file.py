@@ -22,7 +22,7 @@ class BundledFile(str):
         path = str(self)
         if storage.is_directory(path):  # a model's directory, converted to a single tokenizer.json
             return _unpack, (TOKENIZER_NAME, tokenizer_bytes(path))
-        return _unpack, (storage.base_name(path), storage.read_bytes(path))
+        return _unpack, (storage.get_base_name(path), storage.read_bytes(path))
 
 
 def _unpack(name: str, data: bytes) -> BundledFile:

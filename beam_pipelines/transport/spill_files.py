@@ -68,19 +68,19 @@ class SpillFiles:
                 storage.remove(storage.join(self.directory, name), missing_ok=True)
 
 
-def length(value: StageBytes) -> int:
+def count_bytes(value: StageBytes) -> int:
     """Return the number of bytes of a value."""
     return len(value) if isinstance(value, bytes) else value.length
 
 
-def cut(value: StageBytes, start: int, stop: int) -> StageBytes:
+def cut_value(value: StageBytes, start: int, stop: int) -> StageBytes:
     """Return a part of a value, from ``start`` up to ``stop``, without reading it."""
     if isinstance(value, bytes):
         return value[start:stop]
     return FileRange(value.path, value.start + start, stop - start)
 
 
-def read(value: StageBytes) -> bytes:
+def read_value(value: StageBytes) -> bytes:
     """Return the bytes of a value."""
     if isinstance(value, bytes):
         return value

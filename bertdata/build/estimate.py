@@ -43,8 +43,9 @@ class Estimate:
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
             *(f"{place}: about {_describe_size(size)} to write" for place, size in self.output_bytes.items()),
-            f"about {format_duration(max(1.0, self.seconds / used))} with {processes}; estimated from the first "
-            f"{self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s here",
+            f"about {format_duration(max(1.0, self.seconds / used))} with {processes}; estimated from the "
+            f"first {self.sample_bytes} bytes of {self.sample_part}, "
+            f"which took {self.sample_seconds:.2f} s here",
         ]
 
 
@@ -106,7 +107,7 @@ def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sampl
 
     The very first measurement is dropped, because it includes loading libraries and tables.
     """
-    size = storage.size(part)
+    size = storage.read_size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
         _measure(plan, targets, part, _cut_documents(text, size))

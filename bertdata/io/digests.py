@@ -15,7 +15,7 @@ AT_A_TIME = 8
 """Number of streams that the kernel hashes side by side."""
 
 
-def md5_streams(streams: int, engine: Engine | None = None) -> Any:
+def make_md5_streams(streams: int, engine: Engine | None = None) -> Any:
     """Return an empty ``Md5Streams`` for this number of streams, or the kernel's class of that name."""
     kind = kernels.Md5Streams if use_native(engine or default_engine()) else Md5Streams
     return kind(streams)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.digests import AT_A_TIME, md5_streams
+from bertdata.io.digests import AT_A_TIME, make_md5_streams
 
 _BLOCK_BYTES = 1 << 20
 _SMALL_BLOCK_BYTES = 1 << 17
@@ -38,22 +38,22 @@ def check_file(
     also: called with each block of the file as it is read.
     """
     try:
-        found = storage.size(path)
+        found = storage.read_size(path)
         if found != size:
             return Misfit(status="wrong size", found=f"{found} bytes", expected=f"{size} bytes")
-        if not size_only and (digest := file_md5(path, also)) != md5:
+        if not size_only and (digest := compute_file_md5(path, also)) != md5:
             return Misfit(status="wrong md5", found=digest, expected=md5)
     except MissingInputError:
         return Misfit(status="missing")
     return None
 
 
-def fits(directory: str, entry: FileEntry) -> bool:
+def matches_entry(directory: str, entry: FileEntry) -> bool:
     """Return True if the file in the directory has the size and md5 of its entry."""
     return check_file(storage.join(directory, entry.name), entry.bytes, entry.md5) is None
 
 
-def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
+def compute_file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
     """Return the hexadecimal md5 of a file. also: called with each block of the file as it is read."""
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
@@ -64,7 +64,7 @@ def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
     return digest.hexdigest()
 
 
-def file_md5s(paths: Sequence[str]) -> list[str]:
+def compute_file_md5s(paths: Sequence[str]) -> list[str]:
     """Return the hexadecimal md5 of each file, reading up to eight files at once."""
     found: list[str] = []
     for start in range(0, len(paths), AT_A_TIME):
@@ -74,7 +74,7 @@ def file_md5s(paths: Sequence[str]) -> list[str]:
 
 def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
     """Return the md5s of at most eight files, reading a block of each in every round."""
-    digests = md5_streams(len(paths))
+    digests = make_md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
     with ExitStack() as stack:
         files: list[Any] = [stack.enter_context(storage.open_input(path)) for path in paths]
@@ -83,7 +83,7 @@ def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
     return [digest.hex() for digest in digests.digests()]
 
 
-def md5_of(data: bytes) -> str:
+def compute_md5(data: bytes) -> str:
     """Return the hexadecimal md5 of the bytes."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bertdata.errors import ChangedInputError, DataError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5, md5_of
+from bertdata.io.file_check import compute_file_md5, compute_md5
 
 _MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "modified", "mtime", "created")
 """Keys under which remote file systems report the version, digest or time of a file's contents."""
@@ -57,24 +57,24 @@ class FileIdentity(NamedTuple):
             if now[:2] == self.state[:2] and self.md5 and _hash_in_state(self.path, now) == self.md5:
                 return
         except MissingInputError:
-            raise changed(self.path, "it was removed") from None
+            raise make_changed_error(self.path, "it was removed") from None
         if now.bytes != self.state.bytes:
-            raise changed(self.path, f"it had {self.state.bytes} bytes and now has {now.bytes}")
-        raise changed(self.path, "it was written anew")
+            raise make_changed_error(self.path, f"it had {self.state.bytes} bytes and now has {now.bytes}")
+        raise make_changed_error(self.path, "it was written anew")
 
     def hashed(self) -> "FileIdentity":
         """Return the identity with the md5 filled in. ChangedInputError if the file has changed since."""
-        found = self._replace(md5=file_md5(self.path))
+        found = self._replace(md5=compute_file_md5(self.path))
         found.check()
         return found
 
 
-def identify(path: str) -> FileIdentity:
+def identify_file(path: str) -> FileIdentity:
     """Return the identity of a file before it is read. MissingInputError if it does not exist."""
     return FileIdentity(path, _read_state(path))
 
 
-def hashed_file(identity: FileIdentity) -> FileIdentity:
+def add_md5(identity: FileIdentity) -> FileIdentity:
     """Return the identity with the md5 filled in.
 
     A module-level function, so that process pools can pickle it.
@@ -82,14 +82,14 @@ def hashed_file(identity: FileIdentity) -> FileIdentity:
     return identity.hashed()
 
 
-def check_all(identities: Iterable[FileIdentity]) -> None:
+def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
     """Raise ChangedInputError if any of the files has changed."""
     by_path = {identity.path: identity for identity in identities}
-    storage.each(list(by_path), lambda path: by_path[path].check())
+    storage.map_paths(list(by_path), lambda path: by_path[path].check())
 
 
 @contextmanager
-def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
+def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
     """Check at the end of the block that none of the files has changed. ChangedInputError if one has.
 
     If the block fails with a DataError, a changed file is reported instead, because it may be the cause.
@@ -98,36 +98,36 @@ def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
     try:
         yield
     except DataError:
-        check_all(files)
+        check_all_unchanged(files)
         raise
-    check_all(files)
+    check_all_unchanged(files)
 
 
 def read_identified(path: str) -> bytes:
     """Return the contents of a file. ChangedInputError if it changed while it was read."""
-    identity = identify(path)
+    identity = identify_file(path)
     data = storage.read_bytes(path)
-    identity._replace(md5=md5_of(data)).check()
+    identity._replace(md5=compute_md5(data)).check()
     return data
 
 
 def _read_state(path: str) -> FileState:
     """Return the current state of a file."""
     if storage.is_remote(path):
-        facts = storage.remote_facts(path)
+        facts = storage.read_remote_info(path)
         marks = " ".join(f"{name}={facts[name]}" for name in _MARKS if facts.get(name) is not None)
         return FileState(int(facts.get("size") or 0), marks, "")
-    found = storage.status(path)
+    found = storage.read_status(path)
     return FileState(found.st_size, str(found.st_mtime_ns), str(found.st_ctime_ns))
 
 
 @lru_cache(maxsize=1024)
 def _hash_in_state(path: str, state: FileState) -> str:
     """Return the md5 of a file, cached for each state of the file."""
-    return file_md5(path)
+    return compute_file_md5(path)
 
 
-def changed(path: str, what: str) -> ChangedInputError:
+def make_changed_error(path: str, what: str) -> ChangedInputError:
     """Return the ChangedInputError for a file. what: the change, in words."""
     return ChangedInputError(
         f"{path}: was changed while it was being read: {what}; run the command again when nothing else "

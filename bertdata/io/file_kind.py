@@ -14,7 +14,7 @@ from typing import BinaryIO
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
-from bertdata.io.remedies import convert_in_place, make_parts_of, take_records_out
+from bertdata.io.remedies import suggest_conversion, suggest_record_extraction, suggest_segment_command
 from bertdata.io.signatures import FileKind, find_signature
 
 HEAD_BYTES = 1 << 16
@@ -74,7 +74,7 @@ def check_beginning(
     except UnicodeDecodeError as error:
         # In a longer file the last character may just be cut in two by the end of ``head``.
         if error.reason != "unexpected end of data" or len(head) <= HEAD_BYTES:
-            raise InputError.not_utf8(path, head, error.start, utf8_remedy(head, path)) from None
+            raise InputError.not_utf8(path, head, error.start, suggest_utf8_remedy(head, path)) from None
 
 
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
@@ -86,7 +86,7 @@ def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
         return found
     if encoding := _find_utf16(head):
         return FileKind(
-            name=encoding, remedy=convert_in_place("convert it", f"iconv -f {encoding} -t UTF-8 FILE", name)
+            name=encoding, remedy=suggest_conversion("convert it", f"iconv -f {encoding} -t UTF-8 FILE", name)
         )
     return _find_json(head.removeprefix(BOM), name, whole)
 
@@ -107,14 +107,14 @@ def _find_utf16(head: bytes) -> str:
         # "Hi" is 48 00 69 00 in UTF-16LE: every second byte is the high byte of a character. In alphabets
         # (Latin, Greek, Cyrillic ...) high bytes are small numbers. Chinese and Japanese have large ones,
         # and are then recognised because their bytes are not valid UTF-8.
-        if _count_small(high) < 0.6 * len(high) and _can_decode(sample, "utf-8"):
+        if _count_control_bytes(high) < 0.6 * len(high) and _can_decode(sample, "utf-8"):
             continue
-        if _count_small(low) < 0.2 * len(low) and _can_decode(sample, encoding):
+        if _count_control_bytes(low) < 0.2 * len(low) and _can_decode(sample, encoding):
             return encoding
     return ""
 
 
-def _count_small(data: bytes) -> int:
+def _count_control_bytes(data: bytes) -> int:
     """Return the number of bytes below 32 (the space character)."""
     return sum(byte < 32 for byte in data)
 
@@ -138,16 +138,16 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
     objects = sum(line.startswith(b"{") and line.endswith(b"}") for line in full)
     # First the cheap test of braces. Only if that succeeds, parse the lines.
     if objects > 1 and objects >= _JSON_SHARE * len(full):
-        objects = sum(map(_is_object, full))
+        objects = sum(map(_is_json_object, full))
         if objects > 1 and objects >= _JSON_SHARE * len(full):
-            first = next(line for line in full if _is_object(line))
+            first = next(line for line in full if _is_json_object(line))
             return _make_json_kind("JSON, one object a line", first, name)
-    if head.lstrip().startswith((b"{", b"[")) and _is_json(head, whole):
+    if head.lstrip().startswith((b"{", b"[")) and _begins_json_value(head, whole):
         return _make_json_kind("JSON", head, name)
     return None
 
 
-def _is_object(line: bytes) -> bool:
+def _is_json_object(line: bytes) -> bool:
     """Return True if the line is a JSON object with at least one member."""
     try:
         value = parse_json_text(line, any_number=True)
@@ -156,7 +156,7 @@ def _is_object(line: bytes) -> bool:
     return isinstance(value, dict) and bool(value)
 
 
-def _is_json(head: bytes, whole: bool) -> bool:
+def _begins_json_value(head: bytes, whole: bool) -> bool:
     """Return True if the bytes are the beginning of a JSON value with at least one member or string."""
     end, strings = 0, 0
     for token in _split_json(head):
@@ -191,15 +191,17 @@ def _make_json_remedy(head: bytes, name: str) -> str:
     """
     found = [(len(value), depth, key) for depth, key, value in islice(_read_members(head), 1000)]
     if not found:
-        return make_parts_of(name)
+        return suggest_segment_command(name)
     _, depth, quoted = max(found, key=lambda member: member[0])
     key = quoted[1:-1].decode(errors="replace")
     if depth == 1 or (depth == 2 and head.lstrip()[:1] == b"["):
-        return make_parts_of(name, key)
-    return take_records_out(name, f".. | objects | select(has({json.dumps(key, ensure_ascii=False)}))")
+        return suggest_segment_command(name, key)
+    return suggest_record_extraction(
+        name, f".. | objects | select(has({json.dumps(key, ensure_ascii=False)}))"
+    )
 
 
-def json_members(head: bytes) -> Iterator[tuple[int, str]]:
+def list_json_members(head: bytes) -> Iterator[tuple[int, str]]:
     """Yield depth and key of each member with a string value in the beginning of a JSON text.
 
     The last value may be cut.
@@ -227,14 +229,14 @@ def _read_members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
         yield depth, key, head[end:]
 
 
-def utf8_remedy(data: bytes, name: str) -> str:
+def suggest_utf8_remedy(data: bytes, name: str) -> str:
     """Return the remedy for data that is not valid UTF-8, depending on what it looks like."""
     if looks_like_latin1(data):
         # A UTF-8 byte-order mark before Latin-1 text is not part of the text. tail cuts it off.
         command = "iconv -f WINDOWS-1252 -t UTF-8"
         command = f"tail -c +4 FILE | {command}" if data.startswith(BOM) else f"{command} FILE"
-        return convert_in_place("it looks like Latin-1", command, name)
-    return convert_in_place(
+        return suggest_conversion("it looks like Latin-1", command, name)
+    return suggest_conversion(
         "convert it from its encoding, or leave such bytes out", "iconv -c -f UTF-8 -t UTF-8 FILE", name
     )
 

@@ -70,7 +70,7 @@ def _list_containers(value: Any) -> Iterator[Any]:
             yield inner
 
 
-def universal_newlines(data: bytes) -> bytes:
+def replace_line_ends(data: bytes) -> bytes:
     r"""Return the data with all line ends (\r\n, \r) replaced by \n, as Python's text mode does."""
     if b"\r" not in data:
         return data

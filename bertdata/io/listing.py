@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bertdata.io import storage
-from bertdata.io.real_paths import local_path
+from bertdata.io.real_paths import find_local_path
 
 HIDDEN = "hidden, their names begin with . or _"
 CIRCLES = "links back to a folder above them"
@@ -43,10 +43,10 @@ def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
 
     hidden: also list hidden files and folders, such as Spark's ``_temporary`` or Delta's ``_delta_log``.
     """
-    if (root := local_path(directory)) is None:
+    if (root := find_local_path(directory)) is None:
         return _list_remote(directory, hidden)
-    walk = _Walk(root, hidden)
-    with storage.naming(directory):
+    walk = _DirectoryWalk(root, hidden)
+    with storage.name_path_in_errors(directory):
         walk.run()
     left_out = {reason: sorted(names) for reason, names in walk.left_out.items() if names}
     return Listing(names=sorted(walk.names), folders=sorted(walk.folders), left_out=left_out)
@@ -70,7 +70,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-class _Walk:
+class _DirectoryWalk:
     """A walk through a local directory.
 
     It visits all real folders first, then the links, so that a file that is reachable both ways gets its

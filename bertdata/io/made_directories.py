@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 
-def missing_directories(path: str) -> list[str]:
+def list_missing_directories(path: str) -> list[str]:
     """Return a local path and those of its parents that do not exist, innermost first."""
     found = []
     path = os.path.abspath(path)
@@ -15,7 +15,7 @@ def missing_directories(path: str) -> list[str]:
     return found
 
 
-def remove_empty(directories: Iterable[str]) -> None:
+def remove_empty_directories(directories: Iterable[str]) -> None:
     """Remove the directories, innermost first, up to the first one that is not empty."""
     with suppress(OSError):
         for directory in directories:
@@ -23,14 +23,14 @@ def remove_empty(directories: Iterable[str]) -> None:
 
 
 @contextmanager
-def made_directory(path: str) -> Iterator[None]:
+def make_directory_for_block(path: str) -> Iterator[None]:
     """Create a local directory and its parents.
 
     At the end of the block, remove the new ones that are still empty.
     """
-    missing = missing_directories(path)
+    missing = list_missing_directories(path)
     os.makedirs(path, exist_ok=True)
     try:
         yield
     finally:
-        remove_empty(missing)
+        remove_empty_directories(missing)

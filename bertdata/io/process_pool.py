@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
 from bertdata.io.freed_memory import return_freed_memory
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.io.worker_process import (
     GRACE_SECONDS,
     PoolTask,
@@ -31,7 +31,7 @@ from bertdata.io.worker_process import (
     Teller,
     WorkerDied,
     WorkerProcess,
-    signals_blocked,
+    block_signals,
 )
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ WINDOW = 3
 """Items per worker that a pass in order holds at a time: one being worked on, the others waiting."""
 
 
-def available_cores() -> int:
+def count_available_cores() -> int:
     """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def start_method() -> str:
+def choose_start_method() -> str:
     """Return how to start workers: ``fork`` if this process has a single thread, else ``spawn``.
 
     Forking is much faster, and unsafe while another thread holds a lock. Linux is asked for the number of
@@ -139,7 +139,7 @@ class ProcessPool:
             while under_way:
                 yield self._wait_for_first(under_way)
         finally:
-            _drop(under_way)  # the reader stopped early: the workers need not begin these
+            _drop_tasks(under_way)  # the reader stopped early: the workers need not begin these
 
     def as_done(
         self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
@@ -164,7 +164,7 @@ class ProcessPool:
                 if under_way is not None:
                     under_way(sum(task.amount for task in tasks))
         finally:
-            _drop(tasks)
+            _drop_tasks(tasks)
 
     def _wait_for_first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
         """Wait for the oldest task. Return its item and result."""
@@ -207,9 +207,9 @@ class ProcessPool:
         self._waiting = SimpleQueue()
         return_freed_memory()  # else each forked worker would inherit memory that earlier results took
 
-        context: Any = multiprocessing.get_context(start_method())
+        context: Any = multiprocessing.get_context(choose_start_method())
         try:
-            with signals_held(), signals_blocked():
+            with delay_signals(), block_signals():
                 for _ in range(self._size):
                     self._workers.append(WorkerProcess(context, self._workers, self._memory_bytes))
                 for worker in self._workers:
@@ -248,12 +248,12 @@ class ProcessPool:
             self._waiting.put(None)
         for thread in self._threads:
             thread.join()
-        with signals_held():
+        with delay_signals():
             self._close_workers()
 
     def terminate(self) -> None:
         """Stop the workers now. Their ``finally`` blocks have GRACE_SECONDS to run before they are killed."""
-        with signals_held():
+        with delay_signals():
             self._terminate()
 
     def _terminate(self) -> None:
@@ -302,7 +302,7 @@ def _may_start_processes() -> bool:
     return not current_process().daemon
 
 
-def _drop(tasks: Iterable[PoolTask]) -> None:
+def _drop_tasks(tasks: Iterable[PoolTask]) -> None:
     """Mark tasks as dropped, so that the serving threads skip them."""
     for task in tasks:
         task.dropped = True

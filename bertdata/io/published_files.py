@@ -34,14 +34,14 @@ _DUMP = "pages-articles-multistream.xml.bz2"
 _SUM = re.compile(r"([0-9a-f]{32}) [ *](\w+?)-(\d{8})-(\S+)")
 
 
-def squad_files(version: str, folder: Path, server: str | None) -> list[Download]:
+def list_squad_downloads(version: str, folder: Path, server: str | None) -> list[Download]:
     """Return the downloads of SQuAD's training and development files. version: one of SQUAD_VERSIONS."""
     if version not in _SQUAD:
         raise UsageError(f"SQuAD {version!r} is not known; known are {', '.join(_SQUAD)}")
     return _list_downloads(server or _SQUAD_SERVER, _SQUAD[version], folder)
 
 
-def mrpc_files(folder: Path, server: str | None) -> list[Download]:
+def list_mrpc_downloads(folder: Path, server: str | None) -> list[Download]:
     """Return the downloads of the Microsoft Research Paraphrase Corpus, which is two text files."""
     return _list_downloads(server or _MRPC_SERVER, _MRPC, folder)
 
@@ -52,7 +52,7 @@ def _list_downloads(server: str, files: dict[str, str], folder: Path) -> list[Do
     return [Download(f"{base}/{name}", folder / name, digest) for name, digest in files.items()]
 
 
-def dump_file(language: str, date: str, folder: Path, server: str | None) -> Download:
+def find_dump_download(language: str, date: str, folder: Path, server: str | None) -> Download:
     """Return the download of a Wikipedia dump, with the md5 that its server publishes.
 
     AssetError if the server has no such dump.

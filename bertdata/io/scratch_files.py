@@ -36,7 +36,7 @@ class ScratchEntry(NamedTuple):
         """Return True if the directory has a file of this name, size and checksum."""
         path, found = storage.join(directory, self.name), 0
         try:
-            if storage.size(path) != self.bytes:
+            if storage.read_size(path) != self.bytes:
                 return False
             with storage.open_input(path) as file:
                 while block := file.read(_BLOCK_BYTES):
@@ -107,7 +107,7 @@ class ScratchFiles:
         if self.folder is None:
             path, opened = self.commit.path(name), self.commit.open(name)
         else:
-            path = storage.join(self.folder, storage.base_name(name))
+            path = storage.join(self.folder, storage.get_base_name(name))
             opened = storage.open_output(path)
         with opened as file:
             yield ScratchSink(file, path, name)
@@ -123,7 +123,7 @@ class ScratchFiles:
 
 
 @contextmanager
-def scratch_folder(directory: str) -> Iterator[str | None]:
+def choose_scratch_folder(directory: str) -> Iterator[str | None]:
     """Yield the folder for an output directory's scratch files. None: its ``unfinished/``.
 
     For a bucket it is a temporary directory, because scratch files are read back in many small pieces.
@@ -135,7 +135,7 @@ def scratch_folder(directory: str) -> Iterator[str | None]:
         yield folder
 
 
-def forget_scratch(commit: Commit) -> None:
+def delete_scratch_files(commit: Commit) -> None:
     """Delete all scratch files and their notes, so that the directory can be used with other settings."""
     for name in commit.noted():
         if name.startswith(NOTES):

@@ -10,7 +10,7 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def signals_held() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until the end of the block. Does nothing outside the main thread.
 
     For code in which an exception at an arbitrary line would do damage. The Python handlers are replaced.
@@ -34,7 +34,7 @@ def signals_held() -> Iterator[None]:
 
 
 @contextmanager
-def ctrl_c_at_once() -> Iterator[None]:
+def end_at_ctrl_c() -> Iterator[None]:
     """Let Ctrl-C end the process at once during the block, unless a special handler is installed.
 
     For imports of large packages. A KeyboardInterrupt in the middle of one makes the package fail with a

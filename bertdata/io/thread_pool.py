@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -49,7 +49,7 @@ class ThreadPool:
     def __init__(self, workers: int) -> None:
         self._size = workers
         self._threads: list[Thread] = []
-        self._calls: SimpleQueue[_Call | None]
+        self._calls: SimpleQueue[_PoolCall | None]
         self._ended = False
         self._usual_switch = 0.0
 
@@ -65,7 +65,7 @@ class ThreadPool:
             for item in items:
                 yield item, function(item)
             return
-        under_way: deque[_Call] = deque()
+        under_way: deque[_PoolCall] = deque()
         try:
             for item in items:
                 under_way.append(self._submit(function, item))
@@ -79,13 +79,13 @@ class ThreadPool:
             for call in under_way:
                 call.is_cancelled = True
 
-    def _wait_for_result(self, call: "_Call") -> Any:
+    def _wait_for_result(self, call: "_PoolCall") -> Any:
         """Return the call's result. Until it is ready, the calling thread runs other waiting calls."""
         while not call.is_finished() and (waiting := self._take_waiting()):
             waiting.run()
         return call.result()
 
-    def _take_waiting(self) -> "_Call | None":
+    def _take_waiting(self) -> "_PoolCall | None":
         """Take a call that no worker has begun out of the queue. None if there is none."""
         from queue import Empty
 
@@ -94,16 +94,16 @@ class ThreadPool:
         except Empty:
             return None
 
-    def _submit(self, function: Callable[[Any], Any], item: Any) -> "_Call":
+    def _submit(self, function: Callable[[Any], Any], item: Any) -> "_PoolCall":
         """Queue an item, starting one more thread until there are enough."""
         if self._ended:
-            raise _cancelled_error()
+            raise _make_cancelled_error()
         if len(self._threads) < self._size - 1:
             try:
                 self._start_thread()
             except RuntimeError as error:  # out of memory, or the user's thread limit is reached
                 raise BertDataError(f"cannot start {self._size} workers: {error}; give fewer") from None
-        call = _Call(function, item)
+        call = _PoolCall(function, item)
         self._calls.put(call)
         return call
 
@@ -116,7 +116,7 @@ class ThreadPool:
             self._calls = SimpleQueue()
         thread = Thread(target=self._work)
         # A signal between start() and append() would leave a thread that close() never ends.
-        with signals_held():
+        with delay_signals():
             thread.start()
             self._threads.append(thread)
             if len(self._threads) == 1:
@@ -133,7 +133,7 @@ class ThreadPool:
     def close(self) -> None:
         """Let the threads finish their current calls, then end them. Waiting calls are cancelled."""
         self._ended = True
-        with signals_held():
+        with delay_signals():
             for _ in self._threads:
                 self._calls.put(None)
             for thread in self._threads:
@@ -149,7 +149,7 @@ class ThreadPool:
         self.close()
 
 
-class _Call:
+class _PoolCall:
     """A function call with an item, made by any worker, whose result the calling thread waits for."""
 
     __slots__ = ("_error", "_function", "_result", "_unfinished", "is_cancelled", "item")
@@ -188,13 +188,13 @@ class _Call:
         """Wait for the call and return its result, or raise its error. CancelledError if it was cancelled."""
         self._unfinished.acquire()
         if self.is_cancelled:
-            raise _cancelled_error()
+            raise _make_cancelled_error()
         if self._error is not None:
             raise self._error
         return self._result
 
 
-def _cancelled_error() -> BaseException:
+def _make_cancelled_error() -> BaseException:
     """Return a CancelledError."""
     from concurrent.futures import CancelledError  # imported here because it is slow to import
 

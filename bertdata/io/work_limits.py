@@ -33,7 +33,7 @@ def share_name(shared: Any) -> None:
 
 
 @contextmanager
-def limited(name: str, cpu_seconds: float) -> Iterator[None]:
+def limit_cpu_time(name: str, cpu_seconds: float) -> Iterator[None]:
     """Let the block end this worker process if it uses more CPU seconds. No limit outside of workers.
 
     name: name of the piece of work, for the error message.
@@ -50,7 +50,7 @@ def limited(name: str, cpu_seconds: float) -> Iterator[None]:
         _name.value = b""
 
 
-def own_memory(process: int) -> int | None:
+def measure_private_memory(process: int) -> int | None:
     """Return the bytes of memory that a process does not share with files. None on systems without /proc."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:

@@ -73,7 +73,7 @@ class PoolTask:
 
 
 @contextmanager
-def signals_blocked() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Block SIGINT and SIGTERM while workers are started.
 
     Each worker unblocks them once its handlers are set.
@@ -97,11 +97,13 @@ class WorkerProcess:
         inherited = [worker._connection for worker in [*others, self]]
         forked = context.get_start_method() == "fork"
         arguments = [theirs, inherited if forked else [], self._name]
-        self.process = context.Process(target=_work, args=arguments, daemon=True)
+        self.process = context.Process(target=_run_worker, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
         self._over_memory = False
-        self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
+        self._memory_bytes = memory_bytes and memory_bytes + (
+            work_limits.measure_private_memory(self.process.pid) or 0
+        )
 
     def do(self, task: PoolTask, told: Tell) -> tuple[Any, BaseException | None]:
         """Run a task in the worker. Returns (result, error), one of which is None.
@@ -140,7 +142,7 @@ class WorkerProcess:
 
         ends = [self._connection, self.process.sentinel]
         while not wait(ends, None if self._memory_bytes is None else WATCH_SECONDS):
-            if (work_limits.own_memory(self.process.pid) or 0) > (self._memory_bytes or 0):
+            if (work_limits.measure_private_memory(self.process.pid) or 0) > (self._memory_bytes or 0):
                 self._over_memory = True
                 self.process.kill()
                 self.process.join()
@@ -169,7 +171,7 @@ class _WorkerTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
-def _work(connection: Any, inherited: list[Any], name: Any) -> None:
+def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
     """Run the worker process: receive items from the pipe and send results until the pipe is closed."""
     keep_less_freed_memory()
     work_limits.share_name(name)
@@ -213,7 +215,7 @@ def _pickle_outcome(call: Callable[[], Any]) -> Any:
 
     try:
         try:
-            signal.signal(signal.SIGTERM, _exit)
+            signal.signal(signal.SIGTERM, _handle_sigterm)
             return ForkingPickler.dumps((call(), None, ""))
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items nothing needs to be cleaned up
@@ -229,14 +231,14 @@ def _pickle_outcome(call: Callable[[], Any]) -> Any:
             return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
 
 
-def _exit(signum: int, frame: FrameType | None) -> None:
+def _handle_sigterm(signum: int, frame: FrameType | None) -> None:
     """Handle SIGTERM: raise SystemExit, so that ``finally`` blocks run."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not interrupt the cleaning up
-    sys.excepthook = sys.unraisablehook = _say_nothing  # finalizers of interrupted work may complain
+    sys.excepthook = sys.unraisablehook = _ignore_error  # finalizers of interrupted work may complain
     sys.exit(128 + signum)
 
 
-def _say_nothing(*error: object) -> None:
+def _ignore_error(*error: object) -> None:
     """Ignore an error. A hook for ``sys.excepthook``."""
 
 

@@ -6,7 +6,7 @@ from typing import BinaryIO, ClassVar
 
 from bertdata._native import Engine
 from bertdata.examples.objective import Objective
-from bertdata.io.outputs import OutputForm
+from bertdata.io.outputs import OutputFormat
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
@@ -40,7 +40,7 @@ class Container:
     name: ClassVar[str]
     """Name in manifests and in --format. It is also the ending of new files."""
 
-    form: ClassVar[OutputForm]
+    form: ClassVar[OutputFormat]
     """Output type of its files, for containers that ``create`` writes."""
 
     ending: ClassVar[str] = ""

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from bertdata.errors import MissingExtraError, StorageError, install_extra
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.shards.protocol import Sink
 
 COPY_BYTES = 1024 * 1024
@@ -29,7 +29,7 @@ class ScratchHdf5:
         h5py = load_h5py()
         self._sink = sink
         self._scratch = Scratch()
-        with signals_held():
+        with delay_signals():
             self.file: Any = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
             self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
 
@@ -39,7 +39,7 @@ class ScratchHdf5:
 
     def finish(self) -> None:
         """Close the file and copy it to the sink."""
-        with signals_held():
+        with delay_signals():
             self.file.close()
         self.check()
         self._scratch.seek(0)
@@ -93,7 +93,7 @@ class Scratch:
 
 def _close_both(file: Any, scratch: Scratch) -> None:
     """Close both files. Also runs when a writer is dropped without ``close`` after an error."""
-    with signals_held():
+    with delay_signals():
         file.close()
         scratch.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.open_dataset import need
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, optional_path, path_of, whole_number, workers_of
@@ -81,7 +81,7 @@ def convert(
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
 
     directory = path_of(target)
-    refuse_inputs(directory, [path_of(source), optional_path(vocab)])
+    refuse_input_as_output(directory, [path_of(source), optional_path(vocab)])
     manifest = convert_dataset(
         path_of(source),
         directory,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertdata.errors import MissingInputError
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.keywords import keywords_of
 from bertdata.steps.open_dataset import need
 from bertdata.steps.pack_request import PackRequest
@@ -80,7 +80,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
 
     path, vocabulary = path_of(request.path), optional_path(request.vocab)
     if request.output is not None:
-        refuse_inputs(path_of(request.output), [path, vocabulary])
+        refuse_input_as_output(path_of(request.output), [path, vocabulary])
     return find_input_dataset(path, vocabulary, request.unverified, settings.rows, request.objective)
 
 

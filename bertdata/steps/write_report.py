@@ -63,7 +63,7 @@ def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
     """Return short names for the datasets: the last component of each path, or whole paths to tell them
     apart.
     """
-    short = [storage.base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
+    short = [storage.get_base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
     if len(set(short)) == len(short):
         return short
     return [dataset.path for dataset in datasets]

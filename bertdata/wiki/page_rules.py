@@ -47,7 +47,7 @@ class PageRules(NamedTuple):
         """Limit the time of the work on a page, if this is a worker process."""
         name = f"{page_id}\t{title}"
         try:
-            with work_limits.limited(name, self.limits.cpu_seconds):
+            with work_limits.limit_cpu_time(name, self.limits.cpu_seconds):
                 yield
         except MemoryError:
             raise self._too_much(name, "took more memory than there is") from None

@@ -22,7 +22,7 @@ from distributed import Client
 from distributed.scheduler import KilledWorker
 
 from beam_pipelines.prepare import main
-from beam_pipelines.report.errors import clear_error
+from beam_pipelines.report.errors import find_original_error
 from beam_pipelines.runners.dask_runner import MOST_PARTITIONS, DaskRunner
 from bertdata.errors import SettingsError
 from bertdata.io.worker_process import WorkerDied
@@ -235,7 +235,7 @@ def test_ctrl_c_ends_a_run_with_processes_of_its_own_in_one_line(
 
 def test_a_task_whose_workers_all_died_ends_with_the_line_for_a_dead_worker() -> None:
     last = SimpleNamespace(address="tcp://worker:1")
-    found = clear_error(KilledWorker(task="t", last_worker=last, allowed_failures=3))  # type: ignore[arg-type]
+    found = find_original_error(KilledWorker(task="t", last_worker=last, allowed_failures=3))  # type: ignore[arg-type]
     assert isinstance(found, WorkerDied)
     assert "run the same command again: what is finished is kept" in str(found)
 

@@ -19,8 +19,8 @@ table and with buttons), ``DrawingBlock`` (SVG that our own code drew), ``StepsB
 columns, each column with a heading). To add a block, write a frozen dataclass with an attribute ``template``.
 It names a file in ``templates/`` that reads the object as ``block``.
 
-Every text is escaped, and control characters are shown as escapes (``bertdata.io.terminal.escape_unprintable``). The
-page loads nothing: its content security policy allows only its own style and script. Colours are CSS
-variables from ``bertdata.report.charts.colours``. The same input gives the same bytes. Jinja2 is imported
-when a page is made, and matplotlib when a chart is drawn.
+Every text is escaped, and control characters are shown as escapes
+(``bertdata.io.terminal.escape_unprintable``). The page loads nothing: its content security policy allows only
+its own style and script. Colours are CSS variables from ``bertdata.report.charts.colours``. The same input
+gives the same bytes. Jinja2 is imported when a page is made, and matplotlib when a chart is drawn.
 """

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bertdata.io.lasting_output import LastingFile, lasting_output
+from bertdata.io.lasting_output import LastingFile, protect_output
 from bertdata.io.terminal import say_error
 from tests.support.commands import ROOT
 
@@ -55,7 +55,7 @@ def test_a_full_disk_loses_lines_but_not_the_file():
 
 
 def test_a_stream_that_a_caller_put_there_stays(capsys):
-    with lasting_output("stdout", "stderr"):
+    with protect_output("stdout", "stderr"):
         say_error("heard")
     assert capsys.readouterr().err == "heard\n"
 
