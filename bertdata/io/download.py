@@ -1,4 +1,4 @@
-"""Download of a published file: resumable, and accepted only with the published digest."""
+"""Resumable downloads of published files, which are accepted only with the published digest."""
 
 import fcntl
 import hashlib
@@ -33,7 +33,7 @@ OnBytes = Callable[[int, int], None]
 class Download:
     """A file to download.
 
-    digest: hexadecimal md5, SHA-1 or SHA-256. Its length tells the algorithm.
+    digest: its published md5, SHA-1 or SHA-256 in hexadecimal. The length tells the algorithm.
     """
 
     url: str
@@ -54,6 +54,8 @@ def download_file(wanted: Download, progress: OnBytes, sleep: Callable[[float], 
     connection is tried again with growing pauses, as long as new bytes keep arriving.
 
     AssetError if the file cannot be downloaded or has a different digest.
+
+    progress: called with the number of bytes received.
     sleep: replaced in tests.
     """
     if wanted.path.exists():
@@ -160,9 +162,9 @@ def _parse_length(header: str | None) -> int:
 
 
 def _append_chunk(file: BinaryIO, chunk: bytes, path: Path) -> None:
-    """Append to the partial file.
+    """Append bytes to the partial file.
 
-    A full disk raises StorageError, which is not retried as a network error is.
+    A full disk raises StorageError, because a retry, as after a network error, would not help.
     """
     try:
         file.write(chunk)
@@ -206,5 +208,5 @@ def _describe_error(error: Exception) -> str:
 
 
 def _describe_kept(file: BinaryIO) -> str:
-    """Return the part of an error message that says how many bytes are kept for the next attempt."""
+    """Return the end of an error message: how many bytes are kept for the next attempt."""
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

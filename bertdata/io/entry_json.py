@@ -1,6 +1,7 @@
 """Checked conversion of JSON objects to NamedTuples and dataclasses.
 
-The JSON comes from manifests and notes, which another version may have written or a user may have edited.
+The JSON comes from manifests and notes (small JSON files about finished pieces), which another version may
+have written or a user may have edited.
 """
 
 from types import NoneType, UnionType
@@ -29,7 +30,10 @@ def parse_entry(kind: type[Entry], value: object) -> Entry:
 
 
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
-    """Return the instances of ``kind`` in a JSON list. Raises the errors of ``parse_entry``."""
+    """Return the instances of ``kind`` in a JSON list.
+
+    ManifestError if the value is not a list, or a field is missing, unknown or of the wrong type.
+    """
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
     return [parse_entry(kind, value) for value in values]

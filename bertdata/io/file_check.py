@@ -22,7 +22,10 @@ class FileEntry(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """A difference between a file and its entry. status: ``missing``, ``wrong size`` or ``wrong md5``."""
+    """The difference between a file and its manifest entry.
+
+    status: ``missing``, ``wrong size`` or ``wrong md5``.
+    """
 
     status: str
     found: str | None = None
@@ -32,7 +35,7 @@ class Misfit(NamedTuple):
 def check_file(
     path: str, size: int, md5: str, *, size_only: bool = False, also: Callable[[bytes], Any] | None = None
 ) -> Misfit | None:
-    """Return the first difference between a file and its expected size and md5. None: no difference.
+    """Compare a file with its expected size and md5. Returns the first difference, or None if there is none.
 
     size_only: skip the md5, so that the file is not read.
     also: called with each block of the file as it is read.
@@ -89,7 +92,7 @@ def compute_md5(data: bytes) -> str:
 
 
 class HashingSink:
-    """A writer that passes bytes on to a file while it counts and hashes them."""
+    """A writer that counts and hashes the bytes that it passes on to ``write``."""
 
     def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
@@ -106,17 +109,17 @@ class HashingSink:
         return self._digest.hexdigest()
 
     def entry(self, name: str) -> FileEntry:
-        """Return the manifest entry of the bytes written so far."""
+        """Return a manifest entry with this name, and the size and md5 of the bytes written so far."""
         return FileEntry(name=name, bytes=self.bytes, md5=self.md5)
 
 
 def dump_entries(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
-    """Return the entries as JSON objects for a manifest."""
+    """Return the file entries as JSON objects for a manifest."""
     return [entry._asdict() for entry in entries]
 
 
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
-    """Return the entries of a manifest's JSON. ManifestError if a name leads outside the directory."""
+    """Return the file entries in a manifest's JSON. ManifestError if a name leads outside the directory."""
     entries = tuple(FileEntry(**value) for value in values)
     check_safe_names((entry.name for entry in entries), where)
     return entries

@@ -20,7 +20,7 @@ _MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "m
 
 
 class FileState(NamedTuple):
-    """Size and times of a file.
+    """The size and times of a file.
 
     written: time of the last change to the contents. For a remote file, all its version marks as one string.
     touched: time of the last change to contents, name or permissions (ctime), empty for a remote file. No
@@ -45,9 +45,9 @@ class FileIdentity(NamedTuple):
     md5: str = ""
 
     def check(self) -> None:
-        """Raise ChangedInputError if the file has changed since.
+        """Raise ChangedInputError if the file has changed since its identity was taken.
 
-        If only its ctime differs, as after a new hard link or chmod, the md5 decides.
+        If only the ctime differs, as after a new hard link or chmod, the md5 decides.
         """
         try:
             now = _read_state(self.path)
@@ -63,21 +63,21 @@ class FileIdentity(NamedTuple):
         raise make_changed_error(self.path, "it was written anew")
 
     def hashed(self) -> "FileIdentity":
-        """Return the identity with the md5 filled in. ChangedInputError if the file has changed since."""
+        """Return the identity with the md5 filled in. ChangedInputError if the file has changed meanwhile."""
         found = self._replace(md5=compute_file_md5(self.path))
         found.check()
         return found
 
 
 def identify_file(path: str) -> FileIdentity:
-    """Return the identity of a file before it is read. MissingInputError if it does not exist."""
+    """Return the identity of a file, to be called before reading. MissingInputError if it does not exist."""
     return FileIdentity(path, _read_state(path))
 
 
 def add_md5(identity: FileIdentity) -> FileIdentity:
     """Return the identity with the md5 filled in.
 
-    A module-level function, so that process pools can pickle it.
+    The same as ``identity.hashed()``, as a function of the module, which process pools can pickle.
     """
     return identity.hashed()
 
@@ -90,7 +90,7 @@ def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
 
 @contextmanager
 def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
-    """Check at the end of the block that none of the files has changed. ChangedInputError if one has.
+    """Raise ChangedInputError at the end of the block if any of the files has changed.
 
     If the block fails with a DataError, a changed file is reported instead, because it may be the cause.
     """
@@ -123,12 +123,12 @@ def _read_state(path: str) -> FileState:
 
 @lru_cache(maxsize=1024)
 def _hash_in_state(path: str, state: FileState) -> str:
-    """Return the md5 of a file, cached for each state of the file."""
+    """Return the md5 of a file. The result is cached by path and state, so a changed file is hashed again."""
     return compute_file_md5(path)
 
 
 def make_changed_error(path: str, what: str) -> ChangedInputError:
-    """Return the ChangedInputError for a file. what: the change, in words."""
+    """Return the ChangedInputError for a file. what: how it changed, such as its size, for the message."""
     return ChangedInputError(
         f"{path}: was changed while it was being read: {what}; run the command again when nothing else "
         "writes to it"

@@ -60,8 +60,9 @@ def check_beginning(
 ) -> None:
     """Read the first bytes of a file and raise InputError if they are not UTF-8 text.
 
-    drops_bad_utf8: invalid UTF-8 is accepted.
-    expected, json_remedy: as in ``refuse_other_kinds``.
+    drops_bad_utf8: accept invalid UTF-8.
+    expected: what the caller reads, for the message.
+    json_remedy: remedy for JSON input, instead of the command that converts it.
     open_input: opens the file, for example with decompression.
     """
     with open_input(path) as file:
@@ -78,7 +79,7 @@ def check_beginning(
 
 
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
-    """Return the kind of a file from its first bytes, None for text.
+    """Return the format that a file's first bytes show, or None for plain text.
 
     whole: ``head`` is the complete file.
     """
@@ -115,12 +116,15 @@ def _find_utf16(head: bytes) -> str:
 
 
 def _count_control_bytes(data: bytes) -> int:
-    """Return the number of bytes below 32 (the space character)."""
+    """Return the number of bytes below 32 (the space character), which are rare in text."""
     return sum(byte < 32 for byte in data)
 
 
 def _can_decode(sample: bytes, encoding: str) -> bool:
-    """Return True if the sample decodes, apart from a character that its end may cut in two."""
+    """Return True if the sample is valid in the encoding.
+
+    A character that is cut off at the end is ignored.
+    """
     try:
         sample.decode(encoding)
     except UnicodeDecodeError as error:
@@ -129,7 +133,7 @@ def _can_decode(sample: bytes, encoding: str) -> bool:
 
 
 def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
-    """Return the kind for JSON lines or a single JSON value, None for anything else."""
+    """Return the FileKind of JSON lines or of a single JSON value, or None for anything else."""
     # JSON lines: more than one object, in at least 90 % of the lines. Prose may contain a few such lines.
     # The last line of a longer file may be cut, so it does not count.
     lines = head.split(b"\n")
@@ -184,10 +188,10 @@ def _make_json_kind(kind: str, head: bytes, name: str) -> FileKind:
 
 
 def _make_json_remedy(head: bytes, name: str) -> str:
-    """Return the command that converts the JSON, using the member with the longest string as the text.
+    """Return a shell command that makes text parts of the JSON.
 
-    Records are objects, either one after another or in a top-level list. Objects that are nested deeper must
-    be extracted with jq first.
+    The member with the longest string is used as the text. Records are objects, either one after another or
+    in a top-level list. Objects that are nested deeper must be extracted with jq first.
     """
     found = [(len(value), depth, key) for depth, key, value in islice(_read_members(head), 1000)]
     if not found:
@@ -230,7 +234,7 @@ def _read_members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def suggest_utf8_remedy(data: bytes, name: str) -> str:
-    """Return the remedy for data that is not valid UTF-8, depending on what it looks like."""
+    """Return a remedy for data that is not valid UTF-8, depending on whether it looks like Latin-1."""
     if looks_like_latin1(data):
         # A UTF-8 byte-order mark before Latin-1 text is not part of the text. tail cuts it off.
         command = "iconv -f WINDOWS-1252 -t UTF-8"
@@ -260,6 +264,6 @@ def looks_like_latin1(data: bytes) -> bool:
 
 
 def _is_beside_letter(data: bytes, run: re.Match[bytes]) -> bool:
-    """Return True if an ASCII letter comes right before or after the run."""
+    """Return True if an ASCII letter comes right before or after the run of non-ASCII bytes."""
     start, end = run.span()
     return data[max(start - 1, 0) : start].isalpha() or data[end : end + 1].isalpha()

@@ -19,7 +19,10 @@ Chosen = tuple[list[str], dict[str, list[str]]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFiles:
-    """The files to read, sorted by path. notes: one line per reason for which other files were left out."""
+    """The input files to read, sorted by path.
+
+    notes: lines about other files that were left out, by reason.
+    """
 
     files: list[str]
     notes: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ def find_input_files(
 
 
 def _describe_contents(names: Sequence[str]) -> str:
-    """Return the end of the error message for a directory without suitable files: what it holds instead."""
+    """Return the end of the error message for a directory without suitable files: what it holds."""
     if not names:
         return "; it is empty"
     others = "" if len(names) == 1 else f" and {len(names) - 1} others"
@@ -68,9 +71,9 @@ def _describe_contents(names: Sequence[str]) -> str:
 
 
 def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:
-    """Split a directory's names into wanted and other names.
+    """Divide a directory's file names into wanted and other names.
 
-    Manifests and MD5SUMS files are in neither list.
+    Manifests and MD5SUMS files appear in neither list.
     """
     wanted = [name for name in names if is_wanted(name)]
     others = [name for name in names if not is_wanted(name) and storage.get_base_name(name) not in _OURS]
@@ -78,7 +81,10 @@ def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) 
 
 
 def refuse_repeated(files: Sequence[str], twice: str) -> None:
-    """Raise SettingsError if a file is named twice. twice: as in ``find_input_files``."""
+    """Raise SettingsError if a file is named twice.
+
+    twice: what would happen to its contents, such as "would be read", for the error message.
+    """
     repeated = find_repeated(files)
     if repeated is None:
         return

@@ -1,8 +1,7 @@
 """Listing of input directories.
 
-Symbolic links are followed once, and every name that is left out is reported.
-
-Output directories are listed by ``storage.list_files``, which follows no links to directories.
+Symbolic links are followed, but never twice to the same place. Every name that is left out is reported.
+Output directories are listed by ``storage.list_files`` instead, which follows no links to directories.
 """
 
 import os
@@ -53,7 +52,7 @@ def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
 
 
 def describe_left_out(directory: str, left_out: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return one line per reason with the number of names left out and the first few of them."""
+    """Return a line for each reason for leaving names out: how many names, and the first few of them."""
     lines = []
     for reason, all_names in left_out.items():
         names = list(all_names)
@@ -147,7 +146,7 @@ class _DirectoryWalk:
         self._links += links
 
     def _take(self, name: str, real: str) -> None:
-        """Add a file, unless the walk has already reached it through a link."""
+        """Add a file to the listing, unless the walk has already reached it through a link."""
         if real in self._files:
             self.left_out[REPEATED].append(name)
             return

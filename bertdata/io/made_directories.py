@@ -1,4 +1,4 @@
-"""Creation of directories that are removed again if the run is refused and they stay empty."""
+"""Creation of directories that are removed again if the run is refused, as long as they are empty."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ def list_missing_directories(path: str) -> list[str]:
 
 
 def remove_empty_directories(directories: Iterable[str]) -> None:
-    """Remove the directories, innermost first, up to the first one that is not empty."""
+    """Remove nested directories, innermost first. Stop at the first one that is not empty."""
     with suppress(OSError):
         for directory in directories:
             os.rmdir(directory)
@@ -24,9 +24,9 @@ def remove_empty_directories(directories: Iterable[str]) -> None:
 
 @contextmanager
 def make_directory_for_block(path: str) -> Iterator[None]:
-    """Create a local directory and its parents.
+    """Create a local directory and its parents before the block.
 
-    At the end of the block, remove the new ones that are still empty.
+    After the block, those created here that are empty are removed.
     """
     missing = list_missing_directories(path)
     os.makedirs(path, exist_ok=True)

@@ -21,7 +21,7 @@ MD5SUMS_NAME = "MD5SUMS"
 
 
 class ListedFile(Protocol):
-    """Anything with the name and md5 of a file."""
+    """The name and md5 of a file that an MD5SUMS file lists."""
 
     @property
     def name(self) -> str: ...
@@ -36,9 +36,9 @@ def dump_json(value: dict[str, Any]) -> bytes:
 
 
 def parse_json(data: bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object in ``data``.
+    """Return the JSON object in ``data``. ManifestError if it is anything else.
 
-    ManifestError if it is anything else. where: its file, for the message.
+    where: path of the file that the data comes from, for the message.
     """
     try:
         value = parse_json_text(data)
@@ -55,9 +55,10 @@ def check_version(
     known: tuple[int, ...] = (FORMAT_VERSION,),
     remedies: Mapping[int, str] | None = None,
 ) -> None:
-    """Raise ManifestError unless the format version is known.
+    """Raise ManifestError unless the format version is one that this program reads.
 
-    remedies: by version, a better remedy than using the program version that wrote the file.
+    found: the version in the file, any JSON value.
+    remedies: by version, advice for the error message. Default: use the program version that wrote the file.
     """
     if found in known:
         return
@@ -70,7 +71,10 @@ def check_version(
 
 
 def parse_checked(data: bytes, where: str, schema: str) -> dict[str, Any]:
-    """Return a manifest's JSON after checking its format version and ``schemas/<schema>.json``."""
+    """Parse a manifest and check its format version and ``schemas/<schema>.json``.
+
+    Returns the JSON object.
+    """
     value = parse_json(data, where)
     check_version(value.get("format_version", FORMAT_VERSION), where)  # first: the schema depends on it
     check_schema(value, where, schema)
@@ -108,13 +112,16 @@ def format_md5sums(files: Iterable[ListedFile], manifest: bytes | None = None) -
 
 
 def seal_json(value: dict[str, Any]) -> bytes:
-    """Return a plan or note as JSON with the format version and an md5 over everything else."""
+    """Return a plan or note as JSON, with the format version and a ``seal``: an md5 over everything else."""
     whole = {"format_version": FORMAT_VERSION, **value}
     return dump_json({**whole, "seal": _compute_digest(whole)})
 
 
 def unseal_json(data: bytes, where: str) -> dict[str, Any]:
-    """Return the value passed to ``seal_json``. ManifestError if the file is damaged or has another version."""
+    """Return the value that ``seal_json`` was called with.
+
+    ManifestError if the file is damaged or has another format version.
+    """
     value = parse_json(data, where)
     check_version(value.get("format_version"), where)
     if value.pop("seal", None) != _compute_digest(value):
@@ -124,5 +131,5 @@ def unseal_json(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _compute_digest(value: dict[str, Any]) -> str:
-    """Return the md5 over the value in a fixed order of keys."""
+    """Return the md5 of the value's JSON with sorted keys."""
     return compute_md5(json.dumps(value, sort_keys=True).encode())

@@ -36,7 +36,7 @@ class OutputFormat:
 
 
 def _make_prefix_test(pattern: bytes) -> Callable[[bytes], bool]:
-    """Return a function that tells whether bytes begin with the pattern."""
+    """Return a function that tells whether some bytes begin with a match of the pattern."""
     expression = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda head: expression.match(head) is not None
 
@@ -91,7 +91,7 @@ def check_output(
 ) -> None:
     """Raise SettingsError if the output file is an input, or would replace a file of another format.
 
-    remedy: for the message of the second error, instead of the usual hint at ``--overwrite``.
+    remedy: end of the message about the other format. Empty: a hint at ``--overwrite``.
     """
     refuse_input_as_output(output, inputs)
     refuse_foreign_file(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
@@ -124,9 +124,12 @@ def refuse_input_as_output(output: str, inputs: Iterable[str | None], *, goes_on
 
 
 def refuse_foreign_file(path: str, form: OutputFormat, *, overwrite: bool, remedy: str = _OVERWRITE) -> None:
-    """Raise SettingsError if the path is an existing file that does not look like an older output.
+    """Raise SettingsError if the path is an existing file that is not in the output's format.
 
     Empty files may always be replaced. SettingsError also if the path is a directory.
+
+    overwrite: allow any file.
+    remedy: end of the error message.
     """
     if not storage.exists(path):
         return
@@ -151,7 +154,10 @@ def _find_input_paths(given: str) -> list[str]:
 
 
 def _is_same_file(output: str, path: str) -> bool:
-    """Return True if both paths are one file for the file system (hard link, case-insensitive names)."""
+    """Return True if the file system says that both paths lead to one file.
+
+    That finds hard links, and names that only differ in case on a case-insensitive file system.
+    """
     one, other = find_local_path(output), find_local_path(path)
     if one is None or other is None:
         return False
@@ -167,5 +173,5 @@ def _is_below(inner: str, outer: str) -> bool:
 
 
 def _describe_alias(output: str, path: str) -> str:
-    """Return the part of the error message that names the input, if it is spelled differently."""
+    """Return the words ``under the name PATH`` if the user spelled the input differently from the output."""
     return "" if path == output else f" under the name {path}"

@@ -115,7 +115,7 @@ def _has_hidden(name: str) -> bool:
 
 
 def _drop_containers(paths: set[str]) -> set[str]:
-    """Leave out directories that contain other matches: ``in/**/*`` means the files below ``in``."""
+    """Remove directories that contain other matches: ``in/**/*`` means the files below ``in``."""
     containers = set()
     for path in paths:
         above = path

@@ -54,8 +54,8 @@ def count_available_cores() -> int:
 def choose_start_method() -> str:
     """Return how to start workers: ``fork`` if this process has a single thread, else ``spawn``.
 
-    Forking is much faster, and unsafe while another thread holds a lock. Linux is asked for the number of
-    threads, because Python does not know those of C libraries.
+    Forking is much faster, but unsafe while another thread holds a lock. The number of threads is read from
+    Linux, because Python does not know the threads of C libraries.
     """
     try:
         return "fork" if len(os.listdir("/proc/self/task")) == 1 else "spawn"
@@ -66,7 +66,10 @@ def choose_start_method() -> str:
 def run_all(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the order in which they finish. See ProcessPool.as_done."""
+    """Yield ``function(item)`` for every item, in the order in which they finish.
+
+    workers: number of processes, started for this call. See ProcessPool.as_done.
+    """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         yield from pool.as_done(function, work)
@@ -89,7 +92,10 @@ def run_all_telling(
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the items' order. See ProcessPool.in_order."""
+    """Yield ``function(item)`` for every item, in the items' order.
+
+    workers: number of processes, started for this call. See ProcessPool.in_order.
+    """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         for _, result in pool.in_order(function, work):
@@ -99,8 +105,8 @@ def run_in_order(
 class ProcessPool:
     """A pool of worker processes, started when the first item is submitted.
 
-    With one worker, all work is done in the calling process. A pool can serve several passes. The items of
-    one pass may come from another pass of the same pool.
+    With one worker, all work is done in the calling process. A pool can serve several passes (calls of
+    ``in_order`` or ``as_done``). The items of one pass may come from another pass of the same pool.
 
     apart: use a separate process even for one worker, if this process may start processes at all.
     memory_bytes: number of bytes by which a worker may grow. Only works on systems with /proc.
@@ -146,7 +152,8 @@ class ProcessPool:
     ) -> Generator[Result, None, None]:
         """Yield ``function(item)`` for every item, in the order in which they finish.
 
-        under_way: if not None, the function is called as ``function(item, tell)``, as in ``run_all_telling``.
+        under_way: if not None, the function is called as ``function(item, tell)`` and may report progress by
+            ``tell(amount)``. under_way is called with the sum of these amounts over unfinished items.
         """
         if self._here:
             for item in items:
@@ -167,7 +174,7 @@ class ProcessPool:
             _drop_tasks(tasks)
 
     def _wait_for_first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
-        """Wait for the oldest task. Return its item and result."""
+        """Wait for the oldest task in the queue. Returns its item and result."""
         self._wait_for_any([under_way[0]])
         task = under_way.popleft()
         return task.item, task.value()
@@ -257,7 +264,7 @@ class ProcessPool:
             self._terminate()
 
     def _terminate(self) -> None:
-        """Terminate, wait, kill and clean up. Called with signals held back."""
+        """Terminate the workers, wait for them, and close their pipes. Called while signals are delayed."""
         for _ in self._workers:
             self._waiting.put(None)  # ends the threads, which would otherwise wait for tasks forever
         for worker in self._workers:
@@ -272,7 +279,7 @@ class ProcessPool:
         self._close_workers()
 
     def _close_workers(self) -> None:
-        """Close the workers' pipes and forget the workers. The next item starts new ones."""
+        """Close the workers' pipes and discard the workers. The next submitted item starts new ones."""
         for worker in self._workers:
             worker.close()
         self._workers, self._threads = [], []

@@ -1,6 +1,6 @@
 """The tables of NLTK's sentence splitter Punkt (``punkt_tab``), declared as assets with md5s.
 
-Languages have NLTK's names.
+Languages have the names that NLTK uses, such as ``english``.
 """
 
 from bertdata.io import storage
@@ -125,7 +125,10 @@ PUNKT_ASSETS = _make_assets()
 
 
 def obtain_every_language() -> None:
-    """Download the missing tables of all languages, with one download. Raises the errors of ``obtain_asset``."""
+    """Download the missing tables of all languages, with a single download.
+
+    AssetError if no source works.
+    """
     obtain_asset(PUNKT_ASSETS[ENGLISH])
     others = [language for language in PUNKT_ASSETS if language != ENGLISH]
     files = {f"{lang}/{name}": md5 for lang in others for name, md5 in PUNKT_ASSETS[lang].files.items()}
@@ -135,7 +138,8 @@ def obtain_every_language() -> None:
 def find_punkt_tables(directory: str | None = None, language: str = ENGLISH) -> dict[str, bytes]:
     """Return a language's Punkt tables by file name.
 
-    directory: local directory or URL to read them from. None: found or downloaded by ``obtain_asset``.
+    directory: local directory or URL to read them from. None: use the cache or another local copy, or
+        download them.
     """
     asset = PUNKT_ASSETS[language]
     if directory is None:

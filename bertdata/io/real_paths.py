@@ -24,7 +24,7 @@ def resolve_path(path: str) -> str:
 
 
 def resolve_paths(paths: Iterable[str]) -> list[str]:
-    """Return the real path of each path. The folders that several paths share are resolved only once."""
+    """Return the real path of each path. A folder that several paths share is resolved only once."""
     folders: dict[str, str] = {}
     found = []
     for path in paths:
@@ -63,12 +63,12 @@ def find_local_path(path: str) -> str | None:
 
 
 def find_file_system(path: str) -> str:
-    """Return the name of the path's file system: empty for local, else the scheme of its URLs."""
+    """Return an empty name for a local path, or the scheme of a URL, such as ``gs``."""
     return "" if find_local_path(path) is not None else _normalize_url(path).partition("://")[0]
 
 
 def _normalize_url(path: str) -> str:
-    """Return the URL with the usual name of its scheme and without outer slashes.
+    """Return the URL with the usual name of its scheme, and without slashes at its ends.
 
     ``.`` and ``..`` stay, because in a bucket they are ordinary characters of a key.
     """

@@ -14,8 +14,8 @@ from bertdata.io import storage
 def suggest_conversion(what: str, command: str, path: str) -> str:
     """Return a command that converts a file and stores the result under the same name.
 
-    what: description before the command.
-    command: the conversion, with FILE in place of its input.
+    what: description, printed before the command.
+    command: shell command with the placeholder FILE for its input.
     """
     if storage.is_remote(path):
         return what
@@ -41,7 +41,7 @@ def suggest_unpacking(program: str, ending: str, path: str) -> str:
 def suggest_archive_unpacking(command: str, path: str, endings: tuple[str, ...]) -> str:
     """Return a command that unpacks an archive into a new directory.
 
-    command: the unpacking, with ARCHIVE and DIR as placeholders.
+    command: shell command with the placeholders ARCHIVE and DIR.
     endings: file name endings that the directory's name drops.
     """
     what = "unpack it and give its files"

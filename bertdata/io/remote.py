@@ -57,7 +57,7 @@ def open_file_system(path: str) -> tuple[Any, str]:
 
 
 def _silence_logging(package: str) -> None:
-    """Keep the package's log messages off the terminal, since errors are reported here.
+    """Keep the package's log messages off the terminal, since its errors are reported by this program.
 
     A user who has configured logging still gets them.
     """
@@ -106,7 +106,7 @@ def upload_file(file: BinaryIO, path: str, growing: str) -> None:
 
 
 def find_missing_bucket(path: str) -> str | None:
-    """Return the bucket's name if the path was not found because its bucket does not exist, else None."""
+    """Return the name of the path's bucket if the bucket does not exist, else None."""
     if not is_object_store(path):
         return None
     file_system, inner = open_file_system(path)
@@ -121,7 +121,7 @@ def find_missing_bucket(path: str) -> str | None:
 
 
 def describe_error(error: Exception) -> str:
-    """Return a one-line message for an exception of a file system. Most of these are not an OSError."""
+    """Return a one-line message for a file system's exception, which is often not an OSError."""
     # str() of a library's exception often says more than its strerror, for example the host name.
     plain = type(error).__module__ == "builtins"
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())

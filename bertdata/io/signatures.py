@@ -9,7 +9,7 @@ from bertdata.io.remedies import suggest_archive_unpacking, suggest_segment_comm
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind:
-    """A format that is not plain text. remedy: what the user can do, as a shell command if possible."""
+    """A file format that is not plain text. remedy: what the user can do, as a shell command if possible."""
 
     name: str
     remedy: str

@@ -1,6 +1,6 @@
 """File operations on any file system. Local paths use the standard library, URLs use fsspec.
 
-Every function turns an error of the file system into an error of this package that names the path.
+Errors of the file system are raised as StorageError or MissingInputError, with the path in the message.
 """
 
 import io
@@ -40,9 +40,9 @@ def _strip_scheme(path: str) -> str:
 
 @contextmanager
 def name_path_in_errors(path: str, missing: str = "no such file or directory") -> Iterator[None]:
-    """Turn the file system's exceptions in the block into MissingInputError or StorageError naming the path.
+    """Turn the file system's exceptions in the block into MissingInputError or StorageError with the path.
 
-    missing: what a missing file means to the caller, for the message.
+    missing: error message for a file that does not exist.
     """
     try:
         yield
@@ -118,7 +118,7 @@ def _refuse_special(path: str) -> None:
 
 
 class _RemoteInput(io.RawIOBase):
-    """A remote file whose read errors name its path."""
+    """A remote file opened for reading. Its errors name its path."""
 
     def __init__(self, file: Any, path: str) -> None:
         self._file = file
@@ -218,7 +218,7 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
 class _NamedOutput:
     """An output file whose errors name its path.
 
-    A full disk may show only when the file is flushed or closed.
+    Errors of flushing and closing are included, since a full disk may show only then.
 
     closes: False only flushes the file at the end, because the caller still reads it.
     """
@@ -269,7 +269,7 @@ def is_directory(path: str) -> bool:
 
 
 def _read_type(path: str) -> str | None:
-    """Return ``file`` or ``directory``, None if the remote path does not exist."""
+    """Return ``file`` or ``directory`` for a remote path, or None if it does not exist."""
     with name_path_in_errors(path):
         file_system, inner = open_file_system(path)
         try:
@@ -294,7 +294,7 @@ def read_size(path: str) -> int:
 
 
 def read_version(path: str) -> tuple[int, ...]:
-    """Return numbers that change when a local file is modified or replaced. Empty for remote files."""
+    """Return numbers that change when a local file is modified or replaced. Empty for a remote file."""
     if is_remote(path):
         return ()
     with name_path_in_errors(path):

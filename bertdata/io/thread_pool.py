@@ -1,11 +1,11 @@
-"""A pool of threads for functions that release the GIL: results in order, with bounded memory.
+"""A pool of threads for functions that release the GIL. Results come in order, with bounded memory.
 
-It works like ``process_pool``, without pickling and without the possibility to kill a worker. When the pool
+It works like ``process_pool``, except that nothing is pickled and workers cannot be killed. When the pool
 ends, be it by an error, a signal or a reader that stops early, waiting items are dropped and running ones are
 finished.
 
 The calling thread is one of the workers: while the next result is not ready, it works on items too. An extra
-    thread beyond the number of cores would push other threads' data out of the processor caches.
+thread beyond the number of cores would push other threads' data out of the processor caches.
 
 concurrent.futures is not used, because it takes 5 ms to import and ten times the CPU time per item.
 """
@@ -43,7 +43,8 @@ Result = TypeVar("Result")
 class ThreadPool:
     """A pool of workers: the calling thread, and threads started with the first items.
 
-    A pool can serve several passes. The items of one pass may come from another pass of the same pool.
+    A pool can serve several passes (calls of ``in_order``). The items of one pass may come from another pass
+    of the same pool.
     """
 
     def __init__(self, workers: int) -> None:
@@ -86,7 +87,7 @@ class ThreadPool:
         return call.result()
 
     def _take_waiting(self) -> "_PoolCall | None":
-        """Take a call that no worker has begun out of the queue. None if there is none."""
+        """Remove from the queue a call that no worker has started, and return it. None if there is none."""
         from queue import Empty
 
         try:
@@ -95,7 +96,7 @@ class ThreadPool:
             return None
 
     def _submit(self, function: Callable[[Any], Any], item: Any) -> "_PoolCall":
-        """Queue an item, starting one more thread until there are enough."""
+        """Add an item to the queue. Starts another thread if there are fewer than the pool may have."""
         if self._ended:
             raise _make_cancelled_error()
         if len(self._threads) < self._size - 1:
@@ -150,7 +151,7 @@ class ThreadPool:
 
 
 class _PoolCall:
-    """A function call with an item, made by any worker, whose result the calling thread waits for."""
+    """A function call with an item. Any worker makes it, and the calling thread waits for its result."""
 
     __slots__ = ("_error", "_function", "_result", "_unfinished", "is_cancelled", "item")
 

@@ -66,7 +66,10 @@ class TomlFile:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Return the tables. TOMLDecodeError if the text is not TOML, ValueError if it exceeds a limit."""
+    """Return the tables of a TOML text.
+
+    TOMLDecodeError if it is not TOML, ValueError if it exceeds a limit.
+    """
     if _has_long_key(text):
         raise ValueError(f"a key of more than {MOST_DOTS} dots")
     try:
@@ -129,7 +132,7 @@ def _split_statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _find_path(tables: Any) -> list[str]:
-    """Return the path of the table that a heading names: [a, b] for ``[a.b]`` or ``[[a.b]]``."""
+    """Return the path of the only table in a parsed heading: [a, b] for ``[a.b]`` or ``[[a.b]]``."""
     found: list[str] = []
     while isinstance(tables, dict) and tables:
         [(key, inner)] = tables.items()
@@ -139,7 +142,7 @@ def _find_path(tables: Any) -> list[str]:
 
 
 def _has_path(tables: Any, keys: Sequence[str]) -> bool:
-    """Return True if the nested tables contain the path of keys."""
+    """Return True if the nested tables contain a value at this path of keys."""
     for key in keys:
         if not isinstance(tables, dict) or key not in tables:
             return False

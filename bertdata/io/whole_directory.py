@@ -1,4 +1,4 @@
-"""Local directories that appear complete or not at all, as files do with ``storage.open_output``."""
+"""Creation of local directories that appear complete or not at all."""
 
 import filecmp
 import os
@@ -29,9 +29,9 @@ def has_same_files(one: Path, other: Path) -> bool:
 def open_directory(path: Path, is_same: IsSame = has_same_files) -> Iterator[Path]:
     """Create a local directory that appears under its path when the block ends without an error.
 
-    An existing directory with the same contents is left as it is. One with different contents is replaced.
-    The new directory is written in ``unfinished/`` next to the path under a random name, so that several
-    machines may write the same directory at the same time.
+    An existing directory stays if its contents are the same, and is replaced if they differ. The new
+    directory is written in ``unfinished/`` next to the path under a random name, so that several machines may
+    write the same directory at the same time.
 
     is_same: compares the existing directory (first argument) with the new one.
     """
@@ -95,7 +95,7 @@ def remove_at_once(path: Path) -> None:
 
 
 def _make_directory(growing: Path) -> None:
-    """Create the directory, again if another machine removes its empty parent in between."""
+    """Create the directory. Tries again if another machine removes its empty parent in between."""
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
             growing.mkdir(parents=True)

@@ -34,7 +34,7 @@ class WorkerDied(BertDataError):
 
     how: description of the process and its exit.
     work: name of its current piece of work (see ``work_limits``), or empty.
-    limit: the limit that it exceeded, or empty.
+    limit: name of the limit that it exceeded (CPU or memory), or empty.
     """
 
     def __init__(self, message: str | None = None, *, how: str = "", work: str = "", limit: str = "") -> None:
@@ -48,7 +48,7 @@ class WorkerDied(BertDataError):
 
 
 class PoolTask:
-    """An item submitted to a pool, later with its result or error.
+    """An item submitted to a pool, with its result or error once it is done.
 
     tells: the function takes a progress callback.
     amount: last reported progress.
@@ -110,7 +110,7 @@ class WorkerProcess:
 
         WorkerDied if the process ends before it has answered.
 
-        told: called with every progress message.
+        told: called with the amount in every progress message.
         """
         from multiprocessing.reduction import ForkingPickler
 
@@ -243,7 +243,10 @@ def _ignore_error(*error: object) -> None:
 
 
 def _end_with_parent(main_thread: int) -> None:
-    """Run in a thread: end this worker when the parent process is gone, first by SIGTERM, then by force."""
+    """Run in a thread: end this worker when the parent process is gone.
+
+    SIGTERM is sent first, and GRACE_SECONDS later the process exits at once.
+    """
     from multiprocessing import parent_process
 
     if (parent := parent_process()) is not None:
