@@ -1,4 +1,4 @@
-"""The pipeline that extracts articles from a dump. It runs before the pipeline that makes shards of them."""
+"""The pipeline that extracts articles from a Wikipedia dump. A second pipeline then makes shards of them."""
 
 import argparse
 from typing import Any
@@ -19,10 +19,12 @@ from bertdata.wiki.settings import ExtractSettings
 def extract_dump(
     flags: argparse.Namespace, beam_arguments: list[str], settings: ExtractSettings
 ) -> RunMetrics:
-    """Extract the dump's articles in a separate pipeline, since planning the parts needs the articles' sizes.
+    """Extract the dump's articles in a separate pipeline.
 
-    Afterwards ``flags.input`` is the directory of the articles. Returns the pipeline's metrics, or those of
-    the earlier run that finished the directory.
+    It is separate because the parts can only be planned when the sizes of all articles are known. Afterwards
+    ``flags.input`` is the directory of the articles.
+
+    Returns the pipeline's metrics, or those of the earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
     if has_local_workers(pipeline):
@@ -38,18 +40,25 @@ def extract_dump(
 
 
 def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:
-    """Return lines on the articles that would be extracted. Raises the errors of a run before its start."""
+    """Return lines of text about the articles that would be extracted.
+
+    Raises the errors that a run raises before it starts.
+    """
     return plan_dump(flags, settings).articles.preview(begun=False)
 
 
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
-    """Return the plan of the extraction. Raises the errors of ``plan_extraction``."""
+    """Return the plan of the extraction.
+
+    InputError if the file is not a dump, DatasetError if the articles' directory was made with other
+    settings.
+    """
     (dump,) = flags.input
     return plan_extraction(dump, storage.join(flags.text, EXTRACTED), settings, flags.engine)
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
-    """Run the pipeline."""
+    """Run the extraction pipeline and return its metrics."""
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     from beam_pipelines.stages.extraction import ExtractArticles
 
@@ -61,6 +70,6 @@ def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
 
 
 def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
-    """Print the warnings and faults of an earlier extraction."""
+    """Print the warnings and errors that the extraction's report contains."""
     for fault in (*report.warnings(), *report.faults):
         say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

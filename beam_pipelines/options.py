@@ -1,4 +1,4 @@
-"""The flags of the pipeline, parsed separately from the flags of Beam and its runner."""
+"""The command-line flags of the pipeline, parsed separately from the flags of Beam and its runner."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -137,18 +137,24 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def create_request(flags: argparse.Namespace) -> CreateRequest:
-    """Return the request for the shards, as ``bertdata create`` would fill it. Its parts are the inputs."""
+    """Return the request for shards that ``bertdata create`` would make from the flags.
+
+    Its input files are the text parts.
+    """
     return request_of(CreateRequest, flags, parts=flags.input, input_kind=None)
 
 
 def create_text_request(flags: argparse.Namespace) -> SegmentRequest:
-    """Return the request for the text parts, as ``bertdata segment`` would fill it."""
+    """Return the request for text parts that ``bertdata segment`` would make from the flags."""
     own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
     return request_of(SegmentRequest, flags, **own)
 
 
 def _split_off_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
-    """Return (is it a dry run, remaining arguments). Accepts Beam's spelling ``--dry_run True`` too."""
+    """Return whether this is a dry run, and the remaining arguments.
+
+    Accepts Beam's ``--dry_run True`` too.
+    """
     others: list[str] = []
     waiting = iter(arguments)
     for word in waiting:
@@ -200,8 +206,8 @@ def _check_dump(flags: argparse.Namespace) -> None:
 def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
     """Yield the plan of the shards, from the flags and the settings file.
 
-    Also completes ``flags.text_request`` by the settings file. A SettingsError in the block that concerns the
-    file is raised with the file's line.
+    The settings file also fills in ``flags.text_request``. If the block raises a SettingsError about a
+    setting in the file, the error is raised with the file's line number.
     """
     with planned(create_request(flags)) as plan, with_text_of_file(flags.text_request) as text:
         if flags.input_kind == "dump" and text.escaped_articles is not None:
@@ -232,14 +238,17 @@ def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
 
 
 def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
-    """Return the settings for making parts from articles or plain text.
+    """Return the settings for making text parts from articles or plain text.
 
-    Without --text-recipe, the recipe of the shards decides.
+    recipe: the shards' recipe (BERT's original program that is imitated), used if there is no --text-recipe.
     """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
     return settings_of({"recipe": name, **flags.text_request.settings})
 
 
 def make_extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """Return the settings of extraction. The recipe determines the default extractor."""
+    """Return the settings of the extraction.
+
+    recipe: the shards' recipe, which selects the default extractor.
+    """
     return given_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

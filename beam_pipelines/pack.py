@@ -1,4 +1,7 @@
-"""Packing of a dataset's examples into rows on any Beam runner (``python -m beam_pipelines.pack``)."""
+"""Packing of a dataset's examples into rows of several examples, on any Beam runner.
+
+It is run with ``python -m beam_pipelines.pack``.
+"""
 
 import argparse
 import sys
@@ -43,7 +46,7 @@ UNKNOWN = ("packing_plan", "shuffle", "inputs")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline.
+    """Run the program.
 
     Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
     """
@@ -112,7 +115,10 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
 
 
 def make_provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
-    """Return the packed dataset as far as it is known before the lengths are read, for its lock and notes."""
+    """Return the packed dataset with a stand-in for the plan of its rows.
+
+    It is used to lock the output directory and to find the notes in it before the examples' lengths are read.
+    """
     from bertdata.packing.pack_plan import make_plan
 
     # A plan of a single row stands in for the real one. Nothing that the lock needs depends on it.

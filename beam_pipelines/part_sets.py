@@ -13,7 +13,7 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSet:
-    """Some of the parts, and the datasets to make from them, one per phase.
+    """Some of the text parts, and the datasets to make from them: one dataset per training phase.
 
     label: suffix for the names of the pipeline's stages.
     num_shards: number of shards of a global shuffle. None: one shard per part.
@@ -37,7 +37,7 @@ def plan_part_sets(
     *,
     has_test_shards: bool,
 ) -> tuple[PartSet, ...]:
-    """Return the set of training parts and, if there are test shards, the set of parts for OUTPUT.test.
+    """Return the set of training parts and, if there are test shards, a second set of parts for OUTPUT.test.
 
     Test shards are not shuffled, since they are not used for training.
     """

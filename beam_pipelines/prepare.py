@@ -65,7 +65,7 @@ SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline.
+    """Run the program.
 
     Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
     """
@@ -86,7 +86,7 @@ def prepare(arguments: list[str]) -> int:
 
 
 def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
-    """Make all checks that need no input, then run the pipeline or the dry run."""
+    """Make all checks that do not read the input, then run the pipeline or the dry run."""
     refuse_outputs(flags, plan.request)
     records = make_record_settings(flags)
     text = (
@@ -132,7 +132,11 @@ def run_pipelines(
     records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
-    """Run the pipelines and print a summary of what they made."""
+    """Run the pipelines and print a summary of the datasets that they made.
+
+    text: settings for making parts from text. None if the input is parts.
+    records: settings for making parts from records. None if the input is of another kind.
+    """
     metrics = RunMetrics()
     if flags.input_kind == "dump":
         metrics = extract_dump(flags, beam_arguments, make_extract_settings(flags, plan.recipe))
@@ -171,7 +175,7 @@ def preview_run(
     records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
-    """Print what the run would make. Raises the errors of a run before its start."""
+    """Print what a run would make. Raises the errors that a run raises before it starts."""
     make_pipeline(beam_arguments, flags)
     first = None
     if flags.input_kind == "dump":
@@ -204,9 +208,9 @@ def preview_run(
 def check_text(
     directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
 ) -> None:
-    """Raise now the errors about the text directory and Punkt's tables, not after hours.
+    """Raise the errors about the text directory and Punkt's tables before the run, not hours later.
 
-    language: None if no sentences are split.
+    language: None if no text is split into sentences.
     """
     for target in targets:
         dataset = target.dataset
@@ -220,7 +224,7 @@ def check_text(
 
 
 def check_books(patterns: list[str]) -> None:
-    """Raise errors about the books now, not only after the dump is extracted."""
+    """Raise the errors about the files of books before the run, not after the dump is extracted."""
     for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
@@ -244,9 +248,9 @@ class PipelineInput:
 
 
 def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
-    """Return the text to put between two sentences.
+    """Return the text that belongs between two sentences.
 
-    For existing parts, their manifest says it, if they have one.
+    It is read from the manifest of existing parts, if they have a manifest.
     """
     if text is not None:
         found: str = text.as_json().get("between", " ")
@@ -255,9 +259,9 @@ def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
-    """Return the existing parts, or plan them from text files.
+    """Return the existing text parts, or plan parts from text files.
 
-    For a dump these are its extracted articles.
+    The text files of a dump are its extracted articles.
     """
     if text is None:
         given = find_parts(flags.input)
@@ -289,7 +293,10 @@ def add_stages(
     plan: CreatePlan,
     tokenizer: TokenizerFile,
 ) -> None:
-    """Add the stages from parts or text to finished datasets. tokenizer: with the path that workers open."""
+    """Add all stages to the pipeline, from parts or text to finished datasets.
+
+    tokenizer: the tokeniser's file, with the path at which workers open it.
+    """
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     import apache_beam as beam
 
@@ -338,10 +345,10 @@ def choose_spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Lock and claim the directories, run the pipeline, and clean up. Returns the pipeline's metrics.
+    """Lock and claim the output directories, run the pipeline, and clean up. Returns the pipeline's metrics.
 
-    Only the launcher holds locks, while it waits. Workers hold none, because they may run on many machines,
-    and Beam may run the same task twice at once. That is harmless, since both write the same bytes.
+    Only the launching process holds locks, while it waits. Workers hold none, because they may run on many
+    machines, and Beam may run the same task twice at once. That is harmless, since both write the same bytes.
     """
     with ExitStack() as locks:
         if source.stage is not None:
@@ -352,7 +359,7 @@ def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...
 
 
 def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Claim the directories, run the pipeline, and clean up."""
+    """Claim the output directories, run the pipeline, and clean up. Called while they are locked."""
     if source.stage is not None:
         source.stage.text.commit.claim()
     targets = list_targets(sets)
@@ -380,7 +387,10 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
 
 
 def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
-    """Delete the files that stopped workers have left half-written, and release unused directories."""
+    """Delete the files that stopped workers have left half-written.
+
+    Release directories without finished files.
+    """
     if source.stage is not None:
         source.stage.clean_up()
     choose_spill_files(targets).remove_all()

@@ -69,7 +69,7 @@ COUNTERS_OF_KIND = {
 
 
 def add_to_counters(amounts: dict[str, int]) -> None:
-    """Add the amounts to the running stage's counters."""
+    """Add the amounts to Beam's counters of the running stage."""
     from apache_beam.metrics import Metrics  # imported here, since the tables above are used without Beam
 
     for name, amount in amounts.items():
@@ -77,7 +77,7 @@ def add_to_counters(amounts: dict[str, int]) -> None:
 
 
 def add_to_distributions(values: dict[str, list[int]]) -> None:
-    """Add the values to the running stage's distributions."""
+    """Add the values to Beam's distributions of the running stage."""
     from apache_beam.metrics import Metrics
 
     for name, found in values.items():
@@ -87,20 +87,20 @@ def add_to_distributions(values: dict[str, list[int]]) -> None:
 
 
 def count_extraction(report: ExtractReport) -> dict[str, int]:
-    """Return an extraction's report as counters."""
+    """Return the counts in an extraction's report as amounts for the counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
     skipped = {SKIPPED + _make_slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
 def count_text(counts: SegmentCounts) -> dict[str, int]:
-    """Return the text stage's counts as counters."""
+    """Return the text stage's counts as amounts for the counters."""
     return {name: getattr(counts, name.removeprefix("text_")) or 0 for name in TEXT_COUNTERS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Distribution:
-    """Number, sum, minimum and maximum of some values."""
+    """The number, sum, minimum and maximum of some values."""
 
     count: int
     sum: int
@@ -151,9 +151,10 @@ def read_metrics(result: Any) -> RunMetrics:
 
 
 def format_metrics(metrics: RunMetrics, kind: str) -> str:
-    """Return a table with a line for each counter of a run on this kind of input, zeros included.
+    """Return a table of a run's metrics. kind: the kind of the run's input.
 
-    Then a line for each distribution, with minimum, mean and maximum.
+    It has a line for each counter that such a run may have, zeros included, then a line for each distribution
+    with minimum, mean and maximum.
     """
     names = list(COUNTERS_OF_KIND[kind])
     if kind == "dump":

@@ -33,9 +33,9 @@ class FinishedShards:
         return tokens
 
     def rest(self) -> list[int]:
-        """Return the same for the shards not seen yet, from the manifests of finished datasets.
+        """Return the token counts of the shards that ``new`` has not returned yet.
 
-        A finished dataset has no notes any more.
+        They are read from the manifests of finished datasets, since these have no notes any more.
         """
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
@@ -48,7 +48,10 @@ class FinishedShards:
 
 @contextmanager
 def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
-    """Show finished shards, tokens per second and remaining time during the block, if on a terminal."""
+    """Show a progress bar during the block, if standard error is a terminal.
+
+    It shows finished shards, tokens per second and remaining time.
+    """
     if not sys.stderr.isatty():
         yield
         return

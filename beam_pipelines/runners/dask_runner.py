@@ -35,9 +35,9 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LocalOptions(PipelineOptions):  # type: ignore[misc]
-    """The flag ``--dask_workers``, for worker processes started by the run.
+    """The flag ``--dask_workers``, the number of worker processes that the run starts.
 
-    Beam's flags are for a running cluster.
+    Beam's own flags only connect to a running cluster.
     """
 
     @classmethod
@@ -46,7 +46,7 @@ class LocalOptions(PipelineOptions):  # type: ignore[misc]
 
 
 class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
-    """Beam's Dask runner with this package's translation and local cluster.
+    """Beam's Dask runner with this package's translation (``dask_bundles``) and local worker processes.
 
     SettingsError for flags that exclude each other, and if the scheduler does not answer.
     """
@@ -101,9 +101,9 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         return distributed.Client(cluster)
 
     def _partitions(self, elements: int) -> int:
-        """Return the number of partitions.
+        """Return the number of partitions for a number of elements.
 
-        One per element is best, because a failed bundle then loses little work.
+        It is one partition per element, so that a failed bundle loses little work.
         """
         if self._partition_size:
             return -(-elements // self._partition_size) or 1
@@ -114,7 +114,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 def _children_ignore_interrupts() -> Iterator[None]:
     """Block SIGINT in processes started during the block, since each would print a traceback on Ctrl-C.
 
-    This process still receives the signal, and stops them.
+    This process still receives the signal, and stops the other processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

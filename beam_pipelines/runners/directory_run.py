@@ -1,4 +1,4 @@
-"""Running of a pipeline that writes a single directory, which is locked and claimed meanwhile."""
+"""Running of a pipeline that writes a single directory, which is locked and claimed during the run."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ from bertdata.io.terminal import say_error
 
 
 def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
-    """Run the pipeline while its directory is locked, and clean up afterwards. Returns its metrics."""
+    """Run the pipeline while its output directory is locked, then clean up.
+
+    Returns the pipeline's metrics.
+    """
     with commit.locked():
         commit.claim()
         try:

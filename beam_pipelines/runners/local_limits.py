@@ -6,5 +6,8 @@ _FOR_EACH_CORE = 16
 
 
 def limit_workers() -> int:
-    """Return the most workers that a run may ask for. Each is a thread, or a process of at least 100 MB."""
+    """Return the most workers that a run may start on this machine.
+
+    Each worker is a thread, or a process that takes at least 100 MB.
+    """
     return max(64, _FOR_EACH_CORE * count_available_cores())

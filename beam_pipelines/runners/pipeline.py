@@ -64,7 +64,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
 
 
 def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
-    """Raise errors about a runner on other machines now, before inputs are listed or a job is staged.
+    """Raise errors about a remote runner now, before inputs are listed or a job is sent to it.
 
     Does nothing if no runner is named, since importing Beam takes seconds.
     """
@@ -91,7 +91,10 @@ def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any
 
 
 def _parse_options(arguments: list[str]) -> Any:
-    """Return Beam's options. SettingsError instead of Beam's printed list of all flags."""
+    """Return Beam's options.
+
+    Raises a SettingsError where Beam would print a list of all its flags and exit.
+    """
     from apache_beam.options.pipeline_options import PipelineOptions
 
     printed = StringIO()
@@ -136,7 +139,7 @@ def _name_runner(pipeline: Any) -> str:
 
 
 def _has_remote_workers(pipeline: Any) -> bool:
-    """Return True for a runner whose workers run elsewhere. The full traceback is in the runner's log."""
+    """Return True if the workers run elsewhere, so that the full traceback is in the runner's log."""
     return not has_local_workers(pipeline) and _name_runner(pipeline) != "DaskRunner"
 
 
@@ -181,7 +184,7 @@ def _find_unknown_arguments(arguments: list[str], options: Any) -> list[str]:
 
 
 def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
-    """Raise SettingsError for what would only fail on a Dataflow worker, after machines are paid for."""
+    """Raise SettingsError for flags with which a Dataflow worker would fail, before machines are paid for."""
     if options.get_all_options().get("no_wait_until_finish"):
         raise SettingsError(
             "--no_wait_until_finish: this command waits for the job, to print a summary of what it made; "
@@ -244,7 +247,7 @@ def _check_cluster(flags: argparse.Namespace) -> None:
 def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
     """Return (flag, path) for each path that workers use.
 
-    The vocabulary is not among them: the job carries it.
+    The vocabulary's path is not included, since the job contains the file.
     """
     paths = [*(("--input", path) for path in flags.input), ("--output", flags.output)]
     if flags.input_kind != "parts":

@@ -35,14 +35,14 @@ def main() -> None:
 
 
 def _exit_with(launcher: int) -> None:
-    """Exit as soon as the launcher is gone, so that the next run has the files for itself."""
+    """Exit as soon as the launcher has ended, so that this worker cannot disturb the next run's files."""
     while os.getppid() == launcher:
         time.sleep(1 / _CHECKS_PER_SECOND)
     os._exit(1)
 
 
 def _exit_silently(signum: int, frame: FrameType | None) -> None:
-    """Exit on Ctrl-C without a message. The launcher gets the signal too, reports it and cleans up."""
+    """Exit on Ctrl-C without a message. The launcher also gets the signal, prints a message and cleans up."""
     os._exit(0)
 
 

@@ -31,7 +31,7 @@ ShardPositions = tuple[Sequence[int], Sequence[int]]
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """Return the stages for the text recipe."""
+    """Return the Beam stages that make text parts in the way of the text recipe (MLPerf's or NVIDIA's)."""
     return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
@@ -81,8 +81,8 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         (3, "AA/wiki_03", "articles") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
         "entries": (0, (3, TextInput(...)))
 
-    An output's first number is the part's. Articles set aside and entries all have key 0, so that one worker
-    gets them all.
+    An output's first number is the part's. Evaluation articles and manifest entries all have key 0, so that
+    one worker gets them all.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -177,7 +177,7 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
     """Split a file's articles into sentences.
 
-    Returns (file number, articles). Tagged "sentences": the number of sentences of each article. Tagged
+    Returns (file number, articles). Tagged "sentences": the number of sentences in each article. Tagged
     "entries": the file's manifest entry.
     """
 
@@ -199,7 +199,7 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class AssignArticles(beam.DoFn):  # type: ignore[misc]
-    """Assign every article to a shard. Returns each file's share of the assignment.
+    """Assign every article to a shard. Returns, for each file, the shards and positions of its articles.
 
     ::
 

@@ -1,7 +1,7 @@
-"""Stages that find records with the same text as an earlier record, and mark them in their pieces.
+"""Stages that find records with the same text as an earlier record, and mark them as duplicates.
 
-The texts' hashes are divided into groups by their first byte, and a worker sorts each group. Of entries with
-equal hashes, the first by file, piece and record is kept. The others are duplicates.
+The texts' hashes are divided into groups by their first byte, and a worker sorts each group. Of records with
+equal hashes, the first by file, piece (a section of a file) and record is kept. The others are duplicates.
 """
 
 import pickle
@@ -63,7 +63,7 @@ class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
 class HashPiece(beam.DoFn):  # type: ignore[misc]
     """Hash the texts of a piece. Returns (group, entries) for each group of hashes.
 
-    Tagged "facts": (0, (key, PieceHashes(...))), without the entries.
+    Tagged "facts": (0, (key, PieceHashes(...))): the piece's counts of records, without the hashes.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -83,7 +83,7 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
 
 
 class NumberRecords(beam.DoFn):  # type: ignore[misc]
-    """Count the records of each file before each piece. Returns (key, number).
+    """Count the records of each file before each of its pieces. Returns (piece key, number) pairs.
 
     InputError for the first bad record, unless the settings skip bad records.
     """
@@ -104,7 +104,7 @@ class NumberRecords(beam.DoFn):  # type: ignore[misc]
 
 
 class FindDuplicates(beam.DoFn):  # type: ignore[misc]
-    """Sort the entries of a group. Returns (key, Duplicate(...)) for each duplicate."""
+    """Sort the hashes of a group. Returns (piece key, Duplicate(...)) for each duplicate record."""
 
     def process(
         self, gathered: tuple[bytes, Iterable[bytes]], before: dict[PieceKey, int]
@@ -115,7 +115,7 @@ class FindDuplicates(beam.DoFn):  # type: ignore[misc]
 
 
 class PutDuplicates(beam.DoFn):  # type: ignore[misc]
-    """Add the duplicates to their piece."""
+    """Store the list of duplicate records in their piece. Returns (piece key, piece) pairs."""
 
     def __init__(self, stage: RecordStage) -> None:
         self._spill_files = stage.spill_files

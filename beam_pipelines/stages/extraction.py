@@ -117,7 +117,7 @@ class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
 
 
 class CollectRange(beam.DoFn):  # type: ignore[misc]
-    """Collect the template definitions of a range, and the day of its newest revision."""
+    """Collect the template definitions in a range of the dump, and the day of its newest revision."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
@@ -126,7 +126,7 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
         yield 0, self.collect(number, START)
 
     def collect(self, number: int, state: BlockState) -> RangeDefinitions:
-        """Return the definitions of a range. state: parser state at its beginning."""
+        """Return the template definitions of a range. state: parser state at the range's beginning."""
         stage = self._stage
         settings = stage.settings()
         path = stage.new_path() if stage.articles.settings.templates else None
@@ -169,7 +169,7 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
         yield 0, self.extract(definitions, number, START)
 
     def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
-        """Return the articles of a range. state: parser state at its beginning."""
+        """Return the articles of a range. state: parser state at the range's beginning."""
         stage = self._stage
         with add_path_to_errors(stage.ranges.path):
             settings = stage.settings(definitions)
@@ -182,8 +182,9 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
 
     Tagged "report": the report on all pages.
 
-    Each range was extracted from the parser's start state. If the range before it ends in another state, it
-    is extracted again from that state. This does not happen in dumps of MediaWiki.
+    Each range was extracted as if it began outside of any page. If the range before it turns out to end in
+    another parser state, it is extracted again from that state. This does not happen in dumps that MediaWiki
+    has written.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -209,7 +210,7 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
 class WriteArticles(beam.DoFn):  # type: ignore[misc]
     """Write an output file of articles and return its manifest entry.
 
-    A repeated task is harmless: the file is written aside and renamed, with the same bytes.
+    A repeated task is harmless: the file is written under a temporary name and renamed, with the same bytes.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -265,5 +266,8 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
 
 def _lock_python_engine(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Return a lock if the engine is Python. The C++ kernels can serve several threads at once."""
+    """Return a lock for extraction if the engine is Python, else a context that does nothing.
+
+    The C++ kernels can serve several threads at once.
+    """
     return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

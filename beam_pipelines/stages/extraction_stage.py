@@ -25,10 +25,10 @@ from bertdata.wiki.settings import ExtractSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definitions:
-    """Result of the first pass over the dump.
+    """The template definitions and other results of the first pass over the dump.
 
     day: the day that date templates expand to.
-    templates: place of the file with all templates.
+    templates: path of the file with all templates.
     pages: number of template pages.
     left_out: ids of the template pages that were left out.
     digests: digest of each range's text. None if there was no first pass.
@@ -56,15 +56,18 @@ class ExtractionStage:
 
     @property
     def known(self) -> Definitions | None:
-        """Result of the first pass if none is needed, because no templates are expanded and the day is known.
+        """Result of the first pass over the dump, if it is known without reading the dump, else None.
 
-        Else None.
+        That is the case if no templates are expanded and the day is set.
         """
         day = self.articles.day
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
     def settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
-        """Return a worker's settings, with the templates loaded. definitions: None in the first pass."""
+        """Return the settings that a worker extracts with, with the templates loaded.
+
+        definitions: None in the first pass.
+        """
         settings = self.articles.settings
         templates = None if definitions is None else definitions.templates
         return ExtractorSettings(

@@ -1,7 +1,7 @@
 """Stages from shards to packed shards: count lengths, plan rows on one worker, sort examples, gather rows.
 
-Examples never pass through the runner. They wait in sorted files in the output directory, each with a few
-million tokens, and the stages exchange only the files' names.
+A row holds several examples. Examples never pass through the runner. They wait in sorted files in the output
+directory, each with a few million tokens, and the stages exchange only the files' names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from bertdata.packing.sort import sort_by_row
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackStages:
-    """The arguments of all stages: source, settings of the rows, output directory."""
+    """The arguments that all stages share: source dataset, settings of the rows, output directory."""
 
     source: InputDataset
     settings: PackSettings
@@ -32,9 +32,9 @@ class PackStages:
 
 
 class MakePacks(beam.PTransform):  # type: ignore[misc]
-    """Pack the shards with these numbers. Returns the output directory once its manifest is written.
+    """Make packed shards from the source's shards with these numbers.
 
-    ::
+    Returns the output directory once its manifest is written. ::
 
         0, 1, 2 -> "packed"
     """
@@ -144,7 +144,10 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
 
 
 class WritePackManifest(beam.DoFn):  # type: ignore[misc]
-    """Write the manifest and return the directory. A repeated task is harmless: it writes the same bytes."""
+    """Write the packed dataset's manifest. Returns its directory.
+
+    A repeated task is harmless: it writes the same bytes.
+    """
 
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages

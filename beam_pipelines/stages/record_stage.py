@@ -16,14 +16,14 @@ from bertdata.text.record_plan import RecordPlan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordStage:
-    """The directory of parts to make. Instances are pickled and sent to all workers."""
+    """The plan of making text parts from records. Instances are pickled and sent to all workers."""
 
     text: TextDirectory[RecordPlan]
     load_splitter: LoadSplitter
 
     @property
     def plan(self) -> RecordPlan:
-        """Plan of the parts."""
+        """Plan of the text parts."""
         return self.text.plan
 
     @property
@@ -49,7 +49,10 @@ def plan_record_stage(
     engine: Engine | None,
     punkt_tables: str | None,
 ) -> RecordStage:
-    """Return the plan of the sources' parts. DatasetError if the directory was made with other settings."""
+    """Return the plan for making text parts from these sources.
+
+    DatasetError if the directory was made with other settings.
+    """
     plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)
     text.commit.refuse_others()

@@ -43,7 +43,7 @@ NumberedSource = tuple[int, str, str]
 
 
 class SourceDigest(NamedTuple):
-    """Number, size and md5 of a file."""
+    """The number, size and md5 of an input file."""
 
     file: int
     bytes: int
@@ -51,14 +51,14 @@ class SourceDigest(NamedTuple):
 
 
 class PieceCut(NamedTuple):
-    """Number of records in the file before a piece, and the division of the piece's text into parts."""
+    """The number of records before a piece in its file, and the parts that the piece's text goes to."""
 
     before: int
     ranges: list[TextRange]
 
 
 class SourceCounts(NamedTuple):
-    """Number of a file, and counts of its records."""
+    """The number of an input file, and the counts of its records."""
 
     file: int
     counts: SegmentCounts
@@ -139,10 +139,10 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
 
 
 class ListPieces(beam.DoFn):  # type: ignore[misc]
-    """List a file's pieces, pickled.
+    """Yield a file's pieces, pickled.
 
-    A piece of a file that must be read from its beginning, such as a compressed one, contains the data
-    itself, and is spilled.
+    A file that must be read from its beginning, such as a compressed file, is divided into pieces that
+    contain the data itself. These are written to spill files.
 
     ::
 
@@ -200,8 +200,10 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 class CutParts(beam.DoFn):  # type: ignore[misc]
     """Decide from the sizes of all documents where parts begin. Returns (key, PieceCut(...)) for each piece.
 
-    Tagged "counts": (0, SourceCounts(...)) for each file. InputError for the first bad record, unless the
-    settings skip bad records, and if no record has text.
+    Tagged "counts": (0, SourceCounts(...)) for each file.
+
+    InputError for the first bad record, unless the settings skip bad records. InputError also if no record
+    has text.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -236,9 +238,9 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 def _list_ranges(
     texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
-    """Yield the parts that the documents go to, with their bytes in the piece's text.
+    """Yield the parts that the documents go to, each with its range of bytes in the piece's text.
 
-    name: gives the file name of a part from its number.
+    name: returns the file name of the part with a number.
     first: position of the documents' text in the piece's text.
     """
     ends = [0, *texts.ends]
@@ -247,7 +249,7 @@ def _list_ranges(
 
 
 class CutText(beam.DoFn):  # type: ignore[misc]
-    """Cut a piece's text where parts begin. Returns (name of a part, (key, text)).
+    """Divide a piece's text at the beginnings of parts. Returns (part name, (piece key, text)) pairs.
 
     Removed records are returned as lines for the list of removed records.
     """
@@ -289,7 +291,10 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
 
 
 class FinishRecords(beam.DoFn):  # type: ignore[misc]
-    """Call ``TextDirectory.finish``. A repeated task is harmless: it writes the same bytes."""
+    """Write the text directory's manifest (``TextDirectory.finish``).
+
+    A repeated task writes the same bytes.
+    """
 
     def __init__(self, stage: RecordStage) -> None:
         self._text, self._engine = stage.text, stage.load_splitter.engine

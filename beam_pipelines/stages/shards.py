@@ -55,7 +55,10 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Call ``run_task``. A repeated task is harmless: it writes the same bytes, or keeps finished shards."""
+    """Make a part's shards with ``run_task``.
+
+    A repeated task writes the same bytes, or keeps finished shards.
+    """
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
@@ -87,7 +90,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
 
 
 def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
-    """Return the counters for a part that was read or skipped."""
+    """Return the amounts for the counters for a part that was read or skipped."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
     return {
@@ -100,7 +103,10 @@ def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
 
 
 def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
-    """Return the counters for shards. kept: number of shards kept from an earlier run."""
+    """Return the amounts for the counters for some shards.
+
+    kept: number of shards kept from an earlier run.
+    """
     return {
         "examples": sum(shard.examples for shard in shards),
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
@@ -111,7 +117,7 @@ def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
 
 
 def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
-    """Return a part's values for the distributions. Empty for a skipped part."""
+    """Return the values of a part for the distributions. Empty for a skipped part."""
     if isinstance(part, SkippedEntry):
         return {}
     return {
@@ -122,7 +128,7 @@ def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
 
 
 def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
-    """Return the shards' values for the distributions."""
+    """Return the values of some shards for the distributions."""
     return {
         "shard_examples": [shard.examples for shard in shards],
         "shard_tokens": [shard.tokens for shard in shards],
@@ -131,7 +137,10 @@ def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Write the manifests from all entries and the cited manifests. Returns the directories."""
+    """Write the datasets' manifests. Returns their directories.
+
+    Each manifest contains the entries of parts and shards, and cites the manifests of the text.
+    """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         super().__init__()
@@ -153,12 +162,15 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
 
 
 def number_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
-    """Yield the provenance once for each target."""
+    """Yield (target number, text manifest) for each target, since each target's manifest cites it."""
     yield from ((number, provenance) for number in range(targets))
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
-    """Call ``Dataset.finish``. A repeated task is harmless: it writes the same bytes."""
+    """Write a dataset's manifest (``Dataset.finish``).
+
+    A repeated task is harmless: it writes the same bytes.
+    """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets

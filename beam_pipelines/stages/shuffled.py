@@ -1,7 +1,7 @@
-"""Stages of the global shuffle (``--shuffle global``): parts are sorted by key, then gathered to shards.
+"""Stages of the global shuffle (``--shuffle global``): sort documents by a random key, gather them to shards.
 
-An element is all documents of a part, or the documents of a part that belong to one shard. See
-``bertdata.build.shuffle`` for the keys and cuts.
+An element is all documents of a part, or the documents of a part that belong to one shard.
+``bertdata.build.shuffle`` defines the keys, and the cuts (the keys at which shards begin).
 """
 
 import logging
@@ -39,7 +39,7 @@ Histogram = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Number of tokens by key prefix in some inputs, and the manifest entries of these inputs."""
+    """Numbers of tokens by the first bits of the key, and manifest entries, of some inputs."""
 
     histogram: Histogram
     inputs: list[InputEntry | SkippedEntry]
@@ -47,7 +47,7 @@ class TokenCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShuffleSettings:
-    """Settings of the shuffle's stages."""
+    """The settings of all stages of the shuffle."""
 
     num_shards: int
     tasks: TaskPlan
@@ -56,7 +56,10 @@ class ShuffleSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """Cuts between the shards, and one manifest entry for all inputs. Known once all parts are read."""
+    """The cuts between the shards, and a single manifest entry for all inputs.
+
+    It is known once all parts are read.
+    """
 
     cuts: Buffer
     corpus: InputEntry
@@ -159,7 +162,7 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
 
 
 def list_input_entries(corpus: tuple[int, TokenCounts], targets: int) -> Iterator[NumberedEntry]:
-    """Yield the entry of each input, for each target."""
+    """Yield (target number, entry) for the manifest entry of each input and for each target."""
     for number in range(targets):
         for entry in corpus[1].inputs:
             yield number, entry

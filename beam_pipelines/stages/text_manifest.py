@@ -1,4 +1,4 @@
-"""The last stage of making text parts: their manifest."""
+"""The stage that writes the manifest of text parts, once all parts are written."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ Entry = tuple[int, TextInput] | FileEntry
 def make_input_entry(
     stage: TextStage, number: int, text: MlperfText | NvidiaText
 ) -> beam.pvalue.TaggedOutput:
-    """Return a file's entry for the text manifest, tagged "entries".
+    """Return an input file's entry for the text manifest, tagged "entries".
 
     ChangedInputError if the file has changed since the run was planned.
     """
@@ -35,7 +35,10 @@ def make_input_entry(
 
 
 class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
-    """Write the manifest from collections of (0, entry). Returns the manifests that a dataset cites."""
+    """Write the text manifest from (0, entry) elements.
+
+    Returns the manifests that a dataset's manifest cites.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         super().__init__()
@@ -53,7 +56,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
 
 
 def report_counts(directory: str, manifest: TextManifest) -> None:
-    """Add the counts that concern the whole run to the counters, and print warnings about them."""
+    """Add the counts that concern the whole run to the counters, and log warnings about them."""
     counts = manifest.counts
     add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in OF_RUN})
     for warning in count_warnings(directory, counts):
@@ -61,7 +64,10 @@ def report_counts(directory: str, manifest: TextManifest) -> None:
 
 
 class FinishText(beam.DoFn):  # type: ignore[misc]
-    """Call ``TextDirectory.finish``. A repeated task is harmless: it writes the same bytes."""
+    """Write the text directory's manifest (``TextDirectory.finish``).
+
+    A repeated task writes the same bytes.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._text = stage.text

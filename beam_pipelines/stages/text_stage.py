@@ -18,7 +18,7 @@ from bertdata.text.text_plan import TextPlan, plan_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """The directory of parts to make. files: number of input files."""
+    """The plan of making text parts from text files. Instances are pickled. files: number of input files."""
 
     files: int
     text: TextDirectory[TextPlan]
@@ -26,7 +26,7 @@ class TextStage:
 
     @property
     def plan(self) -> TextPlan:
-        """Plan of the parts."""
+        """Plan of the text parts."""
         return self.text.plan
 
     @property
@@ -40,7 +40,10 @@ class TextStage:
         return SpillFiles.below(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
-        """Write a file of the directory, so that it appears whole or not at all. Returns its entry."""
+        """Write a file of the directory, so that it appears whole or not at all.
+
+        Returns its manifest entry.
+        """
         with add_path_to_errors(self.text.commit.path(name)), self.text.open(name) as file:
             for block in blocks:
                 file.write(block)
@@ -60,9 +63,11 @@ def plan_text_stage(
     punkt_tables: str | None = None,
     kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Return the plan for making text parts from these files. kinds: as in ``plan_text``.
+    """Return the plan for making text parts from these files.
 
-    InputError as from ``plan_text``. DatasetError if the directory was made with other settings.
+    InputError if a file is not of its kind, DatasetError if the directory was made with other settings.
+
+    kinds: kind of each file (see ``bertdata.text.input_kinds``), articles or plain text.
     """
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     text.commit.refuse_others()
