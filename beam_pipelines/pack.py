@@ -105,7 +105,7 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
             return run_pipeline(pipeline)
         except BaseException as error:
             if has_local_workers(pipeline):
-                # Wrong data or settings: the user will change something, and scratch files are useless.
+                # The data or settings are wrong. Once they are changed, scratch files cannot be reused.
                 if isinstance(error, BertDataError):
                     delete_scratch_files(dataset.commit)
                 dataset.give_up()

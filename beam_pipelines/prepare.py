@@ -373,7 +373,7 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
         else:
             metrics = run_pipeline(pipeline)
     except BaseException as error:
-        # Only when the workers have ended with this process. Elsewhere they may still be writing.
+        # Clean up only if all workers have ended. Workers on other machines may still be writing.
         if has_local_workers(pipeline):
             clean_up(source, targets)
         elif isinstance(error, KeyboardInterrupt):

@@ -19,7 +19,7 @@ def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
         try:
             metrics = run_pipeline(pipeline)
         except BaseException as error:
-            # Only when the workers have ended with this process. Elsewhere they may still be writing.
+            # Clean up only if all workers have ended. Workers on other machines may still be writing.
             if has_local_workers(pipeline):
                 commit.give_up()
             elif isinstance(error, KeyboardInterrupt):

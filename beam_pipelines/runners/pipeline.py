@@ -123,7 +123,7 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
         raise clear from None
     try:
         return read_metrics(result)
-    except Exception as error:  # any exception of the runner's; the files are complete all the same
+    except Exception as error:  # the runner may raise anything; the output is complete already
         if not _has_remote_workers(pipeline):
             raise
         say_error(

@@ -155,7 +155,7 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
         number, path, kind = file
         settings = self._stage.plan.settings.records
-        with add_path_to_errors(path), ONE_AT_A_TIME:  # reading CSV changes a limit that all threads share
+        with add_path_to_errors(path), ONE_AT_A_TIME:  # the CSV reader changes a global limit
             pieces = [
                 ((number, index), self._pack(NumberedPiece(number, index, path, piece)))
                 for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))

@@ -1,9 +1,9 @@
 """Detection of input files that change while a run reads them.
 
 A run reads most inputs several times: to hash them, to look for duplicates, and piece by piece in several
-    processes. If a file changed in between, the output would mix two versions of it under the md5 of one. So
-    every reader takes the file's identity first. It checks the identity again after reading, and before it
-    notes anything made from the file as finished.
+processes. If a file changed in between, the output would mix two versions of the file, and its manifest would
+list the md5 of only one. So every reader takes the file's identity first. It checks the identity again after
+reading, and before it records anything made from the file as finished.
 """
 
 from collections.abc import Iterable, Iterator

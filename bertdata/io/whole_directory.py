@@ -51,7 +51,7 @@ def open_directory(path: Path, is_same: IsSame = has_same_files) -> Iterator[Pat
         raise StorageError(f"{path}: cannot be written: {error}") from None
     finally:
         shutil.rmtree(growing, ignore_errors=True)  # does nothing after a successful rename
-        with suppress(OSError):  # another process is writing a directory there
+        with suppress(OSError):  # not empty, because another process is writing there
             growing.parent.rmdir()
             remove_empty_directories(missing)
 
@@ -66,7 +66,7 @@ def _move_into_place(growing: Path, path: Path, is_same: IsSame) -> None:
             if not path.is_dir() or attempt == _ATTEMPTS - 1:
                 raise
         # rename cannot replace a directory that has files. Move the old one out of the way and try again.
-        with suppress(FileNotFoundError):  # if another machine was faster
+        with suppress(FileNotFoundError):  # another machine has just removed it
             if is_same(path, growing):
                 return
             remove_at_once(path)
@@ -90,7 +90,7 @@ def remove_at_once(path: Path) -> None:
     if aside.is_symlink():  # remove only the link; a user may have moved the directory to another disk
         aside.unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
-    with suppress(OSError):  # another process is writing a directory there
+    with suppress(OSError):  # not empty, because another process is writing there
         aside.parent.rmdir()
 
 

@@ -218,7 +218,7 @@ def _pickle_outcome(call: Callable[[], Any]) -> Any:
             signal.signal(signal.SIGTERM, _handle_sigterm)
             return ForkingPickler.dumps((call(), None, ""))
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items nothing needs to be cleaned up
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an idle worker has nothing to clean up
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:

@@ -15,7 +15,7 @@ from trainer.model.headed import BertForPreTraining
 
 
 def filled(checkpoint: Checkpoint) -> tuple[BertForPreTraining, list[str]]:
-    """Return a model with the checkpoint's weights, and the names of weights that it lacks."""
+    """Return a model filled from the checkpoint, and the names of weights that the checkpoint lacks."""
     torch.manual_seed(0)
     model = BertForPreTraining(checkpoint.expect_config()).eval()
     return model, fill_model(model, checkpoint)

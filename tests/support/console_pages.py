@@ -32,7 +32,7 @@ FENCE = re.compile(
 NUMBER = re.compile(r"\d[\d,]*\.\d+(?:e[+-]\d+)?")
 ANY_LINES = "..."
 SECONDS = 900
-"""A command may take this long on a busy machine."""
+"""Time limit of a command, long enough for a busy machine."""
 
 SAME = [
     (re.compile(r"\d[\d,.]* (\w+)/s\b"), r"N \1/s"),

@@ -12,7 +12,7 @@ Sources = Mapping[str, str]
 """The source text of each module, by its dotted name; a package's is that of its ``__init__``."""
 
 Arrows = Mapping[str, set[str]]
-"""For each module the modules of ours that it imports."""
+"""For each module, the modules of this project that it imports."""
 
 DIVIDED = ("bertdata", "trainer")
 """The packages in which each folder and module is a separate room."""

@@ -17,7 +17,7 @@ class PackedData(OpenedDataset):
     """Another dataset's examples in the same order, packed: each row holds as many as fit."""
 
     source: OpenedDataset
-    ends: dict[str, list[int]]  # the example after each row, by the shard's name
+    ends: dict[str, list[int]]  # by shard name: for each row, the number of the example after it
 
     @property
     def has_lengths(self) -> bool:

@@ -238,5 +238,5 @@ class PoplarExecutor:
 
     def _over_processes(self, total: Tensor) -> Tensor:
         if self._options.processes > 1:
-            torch.distributed.all_reduce(total)  # what the links between IPUs do
+            torch.distributed.all_reduce(total)  # on the real device, the links between IPUs add up
         return total
