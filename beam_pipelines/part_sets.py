@@ -46,15 +46,15 @@ def plan_part_sets(
     test_parts = held_out(parts) if has_test_shards else []
     training_parts = sorted(set(parts) - set(test_parts))
 
-    def part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
+    def make_part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
         targets = plan.targets(chosen, tokenizer, output=output, num_shards=num_shards)
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
 
     output = path_of(plan.request.output)
-    training = part_set("", output, training_parts, plan.request.num_shards)
+    training = make_part_set("", output, training_parts, plan.request.num_shards)
     if not has_test_shards:
         return (training,)
-    return training, part_set(" of test text", name_test_directory(output), test_parts, None)
+    return training, make_part_set(" of test text", name_test_directory(output), test_parts, None)
 
 
 def name_test_directory(output: str) -> str:

@@ -33,7 +33,7 @@ def make_record_parts(
     for note in stage.plan.notes:
         say_error(f"{PROGRAM}: warning: {note}")
     flags.input = [stage.text.commit.directory]
-    finished = stage.finished()
+    finished = stage.find_finished()
     if finished is None:
         return _make_parts(pipeline, stage)
     stage.text.commit.release_finished()

@@ -78,7 +78,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
     def run_pipeline(self, pipeline: Any, options: PipelineOptions) -> "DaskResult":
         """Start the pipeline on the cluster and return without waiting for its end."""
         pipeline.replace_all(dask_overrides())
-        translation = Translation(os.urandom(8).hex(), self._partitions)
+        translation = Translation(os.urandom(8).hex(), self._count_partitions)
         pipeline.visit(translation)
         client = self._client or self._start_workers()
         reports = [part for bag in translation.reports for part in bag.to_delayed(optimize_graph=False)]
@@ -89,7 +89,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
         They write no logs and, not being daemons, may start processes themselves.
         """
-        with _children_ignore_interrupts(), dask.config.set({"distributed.worker.daemon": False}):
+        with _block_interrupts_in_children(), dask.config.set({"distributed.worker.daemon": False}):
             cluster = distributed.LocalCluster(
                 n_workers=self._workers,
                 threads_per_worker=1,
@@ -100,7 +100,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
             )
         return distributed.Client(cluster)
 
-    def _partitions(self, elements: int) -> int:
+    def _count_partitions(self, elements: int) -> int:
         """Return the number of partitions for a number of elements.
 
         It is one partition per element, so that a failed bundle loses little work.
@@ -111,7 +111,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
 
 @contextmanager
-def _children_ignore_interrupts() -> Iterator[None]:
+def _block_interrupts_in_children() -> Iterator[None]:
     """Block SIGINT in processes started during the block, since each would print a traceback on Ctrl-C.
 
     This process still receives the signal, and stops the other processes.

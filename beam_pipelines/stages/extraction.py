@@ -128,8 +128,8 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
     def collect(self, number: int, state: BlockState) -> RangeDefinitions:
         """Return the template definitions of a range. state: parser state at the range's beginning."""
         stage = self._stage
-        settings = stage.settings()
-        path = stage.new_path() if stage.articles.settings.templates else None
+        settings = stage.make_settings()
+        path = stage.make_path() if stage.articles.settings.templates else None
         days = stage.articles.day is None
         with add_path_to_errors(stage.ranges.path), _lock_python_engine(settings):
             return collect_definitions(stage.ranges, number, settings, path, days=days, state=state)
@@ -149,7 +149,7 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
         with add_path_to_errors(dump):
             yield Definitions(
                 day=choose_frozen_day(dump, stage.articles.day, max(one.newest for one in found)),
-                templates=write_templates(paths, stage.templates_path) if paths else None,
+                templates=write_templates(paths, stage.find_templates_path) if paths else None,
                 pages=sum(one.pages for one in found),
                 left_out=tuple(number for one in found for number in one.left_out),
                 digests=tuple(one.facts.digest for one in found),
@@ -172,9 +172,9 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
         """Return the articles of a range. state: parser state at the range's beginning."""
         stage = self._stage
         with add_path_to_errors(stage.ranges.path):
-            settings = stage.settings(definitions)
+            settings = stage.make_settings(definitions)
             with _lock_python_engine(settings):
-                return extract_range(stage.ranges, number, settings, stage.new_path(), state=state)
+                return extract_range(stage.ranges, number, settings, stage.make_path(), state=state)
 
 
 class AssignToFiles(beam.DoFn):  # type: ignore[misc]

@@ -63,7 +63,7 @@ class ExtractionStage:
         day = self.articles.day
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
-    def settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
+    def make_settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
         """Return the settings that a worker extracts with, with the templates loaded.
 
         definitions: None in the first pass.
@@ -80,13 +80,13 @@ class ExtractionStage:
             rules=PageRules(dump=self.ranges.path, skip_pages=settings.skip_pages),
         )
 
-    def new_path(self) -> str:
+    def make_path(self) -> str:
         """Return a random path for an intermediate file, in a directory that all workers share."""
         unfinished = self.articles.commit.unfinished
         storage.make_directory(unfinished)
         return storage.join(unfinished, f"{os.urandom(12).hex()}{SUFFIX}")
 
-    def templates_path(self, md5: str) -> str:
+    def find_templates_path(self, md5: str) -> str:
         """Return the path of the template file with this md5."""
         return storage.join(self.articles.commit.unfinished, f"templates-{md5}{FOR_ONE_RUN}")
 

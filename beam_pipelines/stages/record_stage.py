@@ -31,7 +31,7 @@ class RecordStage:
         """Spill files for pieces and text between stages."""
         return SpillFiles.below(self.text.commit.unfinished)
 
-    def finished(self) -> TextManifest | None:
+    def find_finished(self) -> TextManifest | None:
         """Return the manifest of an earlier finished run with the same plan and files, else None."""
         manifest = self.text.finished()
         if manifest is None:

@@ -85,10 +85,10 @@ def test_tags_side_inputs_all_leaves_and_metrics_survive(dask_cluster: Any, tmp_
 
 
 def test_each_element_has_a_partition_until_there_are_very_many() -> None:
-    partitions = DaskRunner(PipelineOptions([]))._partitions
+    partitions = DaskRunner(PipelineOptions([]))._count_partitions
     assert [partitions(n) for n in (0, 1, 12, 10**6)] == [1, 1, 12, MOST_PARTITIONS]
-    assert DaskRunner(PipelineOptions(["--dask_npartitions=3"]))._partitions(12) == 3
-    assert DaskRunner(PipelineOptions(["--dask_partition_size=5"]))._partitions(12) == 3
+    assert DaskRunner(PipelineOptions(["--dask_npartitions=3"]))._count_partitions(12) == 3
+    assert DaskRunner(PipelineOptions(["--dask_partition_size=5"]))._count_partitions(12) == 3
 
 
 @pytest.fixture
