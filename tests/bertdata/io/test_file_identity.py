@@ -78,7 +78,7 @@ def test_a_file_that_changes_while_it_is_hashed_has_no_md5(
             file.write(b"more")
         return compute_file_md5(path)
 
-    monkeypatch.setattr("bertdata.io.file_identity.file_md5", slow)
+    monkeypatch.setattr("bertdata.io.file_identity.compute_file_md5", slow)
     with pytest.raises(ChangedInputError):
         hashed.hashed()
 

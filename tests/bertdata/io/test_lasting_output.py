@@ -65,8 +65,8 @@ def test_closed_standard_files_are_the_null_device(closed, tmp_path):
     told = tmp_path / "told"
     code = f"""
 import os, sys
-from bertdata.io.lasting_output import lasting_output
-with lasting_output("stderr"):
+from bertdata.io.lasting_output import protect_output
+with protect_output("stderr"):
     print("out"), print("err", file=sys.stderr)
     with open({str(told)!r}, "w") as file:
         file.write(str(file.fileno() > 2))
