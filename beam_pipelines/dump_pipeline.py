@@ -1,12 +1,12 @@
-"""The pipeline that extracts articles from a dump. It runs before the pipeline that makes shards of them."""
+"""The pipeline that extracts articles from a Wikipedia dump. A second pipeline then makes shards of them."""
 
 import argparse
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
-from beam_pipelines.report.counters import RunMetrics, report_amounts
+from beam_pipelines.report.counters import RunMetrics, count_extraction
 from beam_pipelines.runners.directory_run import run_for_directory
-from beam_pipelines.runners.pipeline import make_pipeline, runs_here
+from beam_pipelines.runners.pipeline import has_local_workers, make_pipeline
 from beam_pipelines.stages.extraction_stage import ExtractionStage, plan_extraction
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
@@ -19,13 +19,15 @@ from bertdata.wiki.settings import ExtractSettings
 def extract_dump(
     flags: argparse.Namespace, beam_arguments: list[str], settings: ExtractSettings
 ) -> RunMetrics:
-    """Extract the dump's articles in a separate pipeline, since planning the parts needs the articles' sizes.
+    """Extract the dump's articles in a separate pipeline.
 
-    Afterwards ``flags.input`` is the directory of the articles. Returns the pipeline's metrics, or those of
-    the earlier run that finished the directory.
+    It is separate because the parts can only be planned when the sizes of all articles are known. Afterwards
+    ``flags.input`` is the directory of the articles.
+
+    Returns the pipeline's metrics, or those of the earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
-    if runs_here(pipeline):
+    if has_local_workers(pipeline):
         check_engine(settings.extractor, flags.engine)
     stage = plan_dump(flags, settings)
     flags.input = [stage.articles.commit.directory]
@@ -34,22 +36,29 @@ def extract_dump(
         return _extract(pipeline, stage)
     stage.articles.commit.release_finished()
     _warn(stage, finished.report)
-    return RunMetrics(totals=report_amounts(finished.report))
+    return RunMetrics(totals=count_extraction(finished.report))
 
 
 def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[str]:
-    """Return lines on the articles that would be extracted. Raises the errors of a run before its start."""
+    """Return lines of text about the articles that would be extracted.
+
+    Raises the errors that a run raises before it starts.
+    """
     return plan_dump(flags, settings).articles.preview(begun=False)
 
 
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
-    """Return the plan of the extraction. Raises the errors of ``plan_extraction``."""
+    """Return the plan of the extraction.
+
+    InputError if the file is not a dump, DatasetError if the articles' directory was made with other
+    settings.
+    """
     (dump,) = flags.input
     return plan_extraction(dump, storage.join(flags.text, EXTRACTED), settings, flags.engine)
 
 
 def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
-    """Run the pipeline."""
+    """Run the extraction pipeline and return its metrics."""
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     from beam_pipelines.stages.extraction import ExtractArticles
 
@@ -61,6 +70,6 @@ def _extract(pipeline: Any, stage: ExtractionStage) -> RunMetrics:
 
 
 def _warn(stage: ExtractionStage, report: ExtractReport) -> None:
-    """Print the warnings and faults of an earlier extraction."""
+    """Print the warnings and errors that the extraction's report contains."""
     for fault in (*report.warnings(), *report.faults):
         say_error(f"{PROGRAM}: warning: {stage.articles.dump}: {fault}")

@@ -1,4 +1,4 @@
-"""The flags of the pipeline, parsed separately from the flags of Beam and its runner."""
+"""The command-line flags of the pipeline, parsed separately from the flags of Beam and its runner."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -120,7 +120,7 @@ def _add_text_flags(parser: argparse.ArgumentParser) -> None:
 def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return this pipeline's flags, and the arguments left for Beam."""
     flags, beam_arguments = make_parser(arguments).parse_known_args(arguments)
-    flags.dry_run, beam_arguments = _take_dry_run(flags.dry_run, beam_arguments)
+    flags.dry_run, beam_arguments = _split_off_dry_run(flags.dry_run, beam_arguments)
     flags.input = [pattern for patterns in flags.input for pattern in split_names(patterns, ",") if pattern]
     _refuse_flags_of_other_kinds(flags)
     if flags.skip_bad_inputs and flags.input_kind != "parts":
@@ -132,23 +132,29 @@ def parse_flags(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         flags.text = flags.text or f"{flags.output.rstrip('/')}.text"
     if flags.input_kind == "dump":
         _check_dump(flags)
-    flags.text_request = text_request(flags)
+    flags.text_request = create_text_request(flags)
     return flags, beam_arguments
 
 
 def create_request(flags: argparse.Namespace) -> CreateRequest:
-    """Return the request for the shards, as ``bertdata create`` would fill it. Its parts are the inputs."""
+    """Return the request for shards that ``bertdata create`` would make from the flags.
+
+    Its input files are the text parts.
+    """
     return make_request(CreateRequest, flags, parts=flags.input, input_kind=None)
 
 
-def text_request(flags: argparse.Namespace) -> SegmentRequest:
-    """Return the request for the text parts, as ``bertdata segment`` would fill it."""
+def create_text_request(flags: argparse.Namespace) -> SegmentRequest:
+    """Return the request for text parts that ``bertdata segment`` would make from the flags."""
     own = {"sources": flags.input, "output": flags.text or "", "recipe": flags.text_recipe}
     return make_request(SegmentRequest, flags, **own)
 
 
-def _take_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
-    """Return (is it a dry run, remaining arguments). Accepts Beam's spelling ``--dry_run True`` too."""
+def _split_off_dry_run(given: bool, arguments: list[str]) -> tuple[bool, list[str]]:
+    """Return whether this is a dry run, and the remaining arguments.
+
+    Accepts Beam's ``--dry_run True`` too.
+    """
     others: list[str] = []
     waiting = iter(arguments)
     for word in waiting:
@@ -171,7 +177,7 @@ def _refuse_flags_of_other_kinds(flags: argparse.Namespace) -> None:
     """Raise SettingsError for a flag that has no effect with this kind of input."""
     given = {name for name in (*ARTICLE_FLAGS, *TEXT_FLAGS) if getattr(flags, name)}
     given |= {name for name in DUMP_FLAGS if getattr(flags, name) is not None}
-    given |= text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
+    given |= create_text_request(flags).settings.keys() - {"recipe"}  # set by --text-recipe, checked above
     of_kinds = {
         DUMP_FLAGS: ("dump",),
         (*ARTICLE_FLAGS, *ARTICLE_SETTINGS): _OF_ARTICLES,
@@ -197,11 +203,11 @@ def _check_dump(flags: argparse.Namespace) -> None:
 
 
 @contextmanager
-def configured(flags: argparse.Namespace) -> Iterator[CreatePlan]:
+def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
     """Yield the plan of the shards, from the flags and the settings file.
 
-    Also completes ``flags.text_request`` by the settings file. A SettingsError in the block that concerns the
-    file is raised with the file's line.
+    The settings file also fills in ``flags.text_request``. If the block raises a SettingsError about a
+    setting in the file, the error is raised with the file's line number.
     """
     with plan_request(create_request(flags)) as plan, apply_text_settings_file(flags.text_request) as text:
         if flags.input_kind == "dump" and text.escaped_articles is not None:
@@ -232,14 +238,17 @@ def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
 
 
 def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
-    """Return the settings for making parts from articles or plain text.
+    """Return the settings for making text parts from articles or plain text.
 
-    Without --text-recipe, the recipe of the shards decides.
+    recipe: the shards' recipe (BERT's original program that is imitated), used if there is no --text-recipe.
     """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
     return make_segment_settings({"recipe": name, **flags.text_request.settings})
 
 
-def extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
-    """Return the settings of extraction. The recipe determines the default extractor."""
+def make_extract_settings(flags: argparse.Namespace, recipe: Recipe | None) -> ExtractSettings:
+    """Return the settings of the extraction.
+
+    recipe: the shards' recipe, which selects the default extractor.
+    """
     return read_extract_settings(flags, extractor=recipe.extractor if recipe else "3.1.0")

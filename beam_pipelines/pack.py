@@ -1,13 +1,16 @@
-"""Packing of a dataset's examples into rows on any Beam runner (``python -m beam_pipelines.pack``)."""
+"""Packing of a dataset's examples into rows of several examples, on any Beam runner.
+
+It is run with ``python -m beam_pipelines.pack``.
+"""
 
 import argparse
 import sys
 from dataclasses import fields, replace
 from typing import Any
 
-from beam_pipelines.report.counters import RunMetrics, table
-from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
-from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
+from beam_pipelines.report.counters import RunMetrics, format_metrics
+from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.runners.pipeline import check_runner, has_local_workers, make_pipeline, run_pipeline
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.cli.common.dispatch import run_to_exit_status
 from bertdata.cli.common.parser import Parser
@@ -18,7 +21,7 @@ from bertdata.errors import BertDataError
 from bertdata.io import storage
 from bertdata.io.home import expand_words
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.io.scratch_files import forget_scratch
+from bertdata.io.scratch_files import delete_scratch_files
 from bertdata.io.terminal import say, say_error, say_text
 from bertdata.packing.input_dataset import InputDataset
 from bertdata.packing.planned_pack import PlannedPack
@@ -43,7 +46,7 @@ UNKNOWN = ("packing_plan", "shuffle", "inputs")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline.
+    """Run the program.
 
     Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
     """
@@ -76,13 +79,13 @@ def pack(arguments: list[str]) -> int:
     vocabulary = source.vocabulary_path()
     silence_lost_connections()
     pipeline = make_pipeline(beam_arguments, paths)
-    if not runs_here(pipeline) and not storage.is_remote(vocabulary):
+    if not has_local_workers(pipeline) and not storage.is_remote(vocabulary):
         source = replace(source, vocabulary=BundledFile(vocabulary))
-    with shown_warnings():
+    with show_warnings():
         metrics = make_packed(pipeline, source, settings, flags.output)
     path = storage.join(flags.output, MANIFEST_NAME)
     say(format_summary(flags.output, parse_json(storage.read_bytes(path), path)))
-    say_text(table(metrics, "dataset"))
+    say_text(format_metrics(metrics, "dataset"))
     return 0
 
 
@@ -101,10 +104,10 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
         try:
             return run_pipeline(pipeline)
         except BaseException as error:
-            if runs_here(pipeline):
-                # Wrong data or settings: the user will change something, and scratch files are useless.
+            if has_local_workers(pipeline):
+                # The data or settings are wrong. Once they are changed, scratch files cannot be reused.
                 if isinstance(error, BertDataError):
-                    forget_scratch(dataset.commit)
+                    delete_scratch_files(dataset.commit)
                 dataset.give_up()
             elif isinstance(error, KeyboardInterrupt):
                 say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
@@ -112,7 +115,10 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
 
 
 def make_provisional(source: InputDataset, settings: PackSettings, output: str) -> Dataset:
-    """Return the packed dataset as far as it is known before the lengths are read, for its lock and notes."""
+    """Return the packed dataset with a stand-in for the plan of its rows.
+
+    It is used to lock the output directory and to find the notes in it before the examples' lengths are read.
+    """
     from bertdata.packing.pack_plan import make_plan
 
     # A plan of a single row stands in for the real one. Nothing that the lock needs depends on it.

@@ -13,7 +13,7 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSet:
-    """Some of the parts, and the datasets to make from them, one per phase.
+    """Some of the text parts, and the datasets to make from them: one dataset per training phase.
 
     label: suffix for the names of the pipeline's stages.
     num_shards: number of shards of a global shuffle. None: one shard per part.
@@ -37,7 +37,7 @@ def plan_part_sets(
     *,
     has_test_shards: bool,
 ) -> tuple[PartSet, ...]:
-    """Return the set of training parts and, if there are test shards, the set of parts for OUTPUT.test.
+    """Return the set of training parts and, if there are test shards, a second set of parts for OUTPUT.test.
 
     Test shards are not shuffled, since they are not used for training.
     """
@@ -46,17 +46,17 @@ def plan_part_sets(
     test_parts = find_held_out(parts) if has_test_shards else []
     training_parts = sorted(set(parts) - set(test_parts))
 
-    def part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
+    def make_part_set(label: str, output: str, chosen: list[str], num_shards: int | None) -> PartSet:
         targets = plan.targets(chosen, tokenizer, output=output, num_shards=num_shards)
         return PartSet(label=label, parts=chosen, targets=targets, num_shards=num_shards)
 
     output = convert_path(plan.request.output)
-    training = part_set("", output, training_parts, plan.request.num_shards)
+    training = make_part_set("", output, training_parts, plan.request.num_shards)
     if not has_test_shards:
         return (training,)
-    return training, part_set(" of test text", test_directory(output), test_parts, None)
+    return training, make_part_set(" of test text", name_test_directory(output), test_parts, None)
 
 
-def test_directory(output: str) -> str:
+def name_test_directory(output: str) -> str:
     """Return the directory of the test shards' datasets."""
     return f"{output.rstrip('/')}.test" if output else output

@@ -14,18 +14,18 @@ from typing import Any
 from beam_pipelines.dump_pipeline import extract_dump, preview_dump
 from beam_pipelines.options import (
     PROGRAM,
-    configured,
-    extract_settings,
+    make_extract_settings,
     make_record_settings,
     make_text_settings,
     parse_flags,
+    plan_from_flags,
 )
 from beam_pipelines.part_sets import PartSet, plan_part_sets
 from beam_pipelines.record_pipeline import make_record_parts, preview_record_parts
-from beam_pipelines.report.counters import RunMetrics, table, text_amounts
-from beam_pipelines.report.logs import shown_warnings, silence_lost_connections
-from beam_pipelines.report.progress import shown_progress
-from beam_pipelines.runners.pipeline import check_runner, make_pipeline, run_pipeline, runs_here
+from beam_pipelines.report.counters import RunMetrics, count_text, format_metrics
+from beam_pipelines.report.logs import show_warnings, silence_lost_connections
+from beam_pipelines.report.progress import show_progress
+from beam_pipelines.runners.pipeline import check_runner, has_local_workers, make_pipeline, run_pipeline
 from beam_pipelines.stages.text_stage import TextStage, find_finished_text, plan_text_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from beam_pipelines.transport.spill_files import SpillFiles
@@ -43,7 +43,7 @@ from bertdata.errors import SettingsError, TooFewArticles
 from bertdata.io import storage
 from bertdata.io.home import expand_words
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import NOTHING_WRITTEN, say, say_error, say_text
 from bertdata.steps.create_plan import CreatePlan
 from bertdata.steps.create_request import CreateRequest
@@ -65,7 +65,7 @@ SetsOf = Callable[[list[str]], tuple[PartSet, ...]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the pipeline.
+    """Run the program.
 
     Returns the exit status: 0 done, 1 wrong data, 2 wrong usage, 130 interrupted.
     """
@@ -80,13 +80,13 @@ def prepare(arguments: list[str]) -> int:
     check_runner(beam_arguments, flags)
     if not _native.available():
         say_error(f"{PROGRAM}: the native engine is not built here; running the slow Python engine")
-    with configured(flags) as plan:
+    with plan_from_flags(flags) as plan:
         _prepare(flags, beam_arguments, plan)
     return 0
 
 
 def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreatePlan) -> None:
-    """Make all checks that need no input, then run the pipeline or the dry run."""
+    """Make all checks that do not read the input, then run the pipeline or the dry run."""
     refuse_outputs(flags, plan.request)
     records = make_record_settings(flags)
     text = (
@@ -107,11 +107,11 @@ def _prepare(flags: argparse.Namespace, beam_arguments: list[str], plan: CreateP
     for warning in list_plan_warnings(flags.tokenizer_file):
         say_error(f"{PROGRAM}: warning: {warning}")
     silence_lost_connections()
-    with shown_warnings():
+    with show_warnings():
         if flags.dry_run:
             preview_run(flags, beam_arguments, plan, text, records, sets_of)
         else:
-            run(flags, beam_arguments, plan, text, records, sets_of)
+            run_pipelines(flags, beam_arguments, plan, text, records, sets_of)
 
 
 def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
@@ -119,12 +119,12 @@ def refuse_outputs(flags: argparse.Namespace, given: CreateRequest) -> None:
     excluded = list_paths(flags.text_request.exclude or ())
     tokenizer = [convert_optional_path(given.vocab), convert_optional_path(given.tokenizer)]
     inputs = [*flags.input, *flags.books, *excluded, *tokenizer]
-    refuse_inputs(flags.output, inputs)
+    refuse_input_as_output(flags.output, inputs)
     if flags.text is not None:
         refuse_text_inputs(flags.text, inputs)
 
 
-def run(
+def run_pipelines(
     flags: argparse.Namespace,
     beam_arguments: list[str],
     plan: CreatePlan,
@@ -132,10 +132,14 @@ def run(
     records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
-    """Run the pipelines and print a summary of what they made."""
+    """Run the pipelines and print a summary of the datasets that they made.
+
+    text: settings for making parts from text. None if the input is parts.
+    records: settings for making parts from records. None if the input is of another kind.
+    """
     metrics = RunMetrics()
     if flags.input_kind == "dump":
-        metrics = extract_dump(flags, beam_arguments, extract_settings(flags, plan.recipe))
+        metrics = extract_dump(flags, beam_arguments, make_extract_settings(flags, plan.recipe))
     if records is not None:
         metrics = make_record_parts(flags, beam_arguments, records)
     source = plan_source(flags, text)
@@ -145,11 +149,11 @@ def run(
     pipeline = make_pipeline(beam_arguments, flags)
     # Workers on other machines cannot read a local vocabulary. It travels inside the pickled job.
     file = flags.tokenizer_file
-    if not runs_here(pipeline) and not storage.is_remote(file.path):
+    if not has_local_workers(pipeline) and not storage.is_remote(file.path):
         flags.tokenizer_file = replace(file, path=BundledFile(file.path))
     add_stages(pipeline, source, sets, plan, flags.tokenizer_file)
     if source.counts is not None:
-        metrics += RunMetrics(totals=text_amounts(source.counts))
+        metrics += RunMetrics(totals=count_text(source.counts))
     try:
         metrics += make_datasets(pipeline, source, sets)
     except TooFewArticles as error:
@@ -160,7 +164,7 @@ def run(
         for warning in check_lost_text(target.dataset.directory, manifest):
             say_error(f"{PROGRAM}: warning: {warning}")
         say(format_summary(target.dataset.directory, manifest))
-    say_text(table(metrics, flags.input_kind))
+    say_text(format_metrics(metrics, flags.input_kind))
 
 
 def preview_run(
@@ -171,11 +175,11 @@ def preview_run(
     records: PartSettings | None,
     sets_of: SetsOf,
 ) -> None:
-    """Print what the run would make. Raises the errors of a run before its start."""
+    """Print what a run would make. Raises the errors that a run raises before it starts."""
     make_pipeline(beam_arguments, flags)
     first = None
     if flags.input_kind == "dump":
-        first = preview_dump(flags, extract_settings(flags, plan.recipe))
+        first = preview_dump(flags, make_extract_settings(flags, plan.recipe))
         first.append(f"{flags.text}: parts, then shards; their number depends on the extracted articles")
     elif records is not None:
         first = preview_record_parts(flags, records)
@@ -204,9 +208,9 @@ def preview_run(
 def check_text(
     directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
 ) -> None:
-    """Raise now the errors about the text directory and Punkt's tables, not after hours.
+    """Raise the errors about the text directory and Punkt's tables before the run, not hours later.
 
-    language: None if no sentences are split.
+    language: None if no text is split into sentences.
     """
     for target in targets:
         dataset = target.dataset
@@ -220,7 +224,7 @@ def check_text(
 
 
 def check_books(patterns: list[str]) -> None:
-    """Raise errors about the books now, not only after the dump is extracted."""
+    """Raise the errors about the files of books before the run, not after the dump is extracted."""
     for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
@@ -244,9 +248,9 @@ class PipelineInput:
 
 
 def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings | None) -> str | None:
-    """Return the text to put between two sentences.
+    """Return the text that belongs between two sentences.
 
-    For existing parts, their manifest says it, if they have one.
+    It is read from the manifest of existing parts, if they have a manifest.
     """
     if text is not None:
         found: str = text.as_json().get("between", " ")
@@ -255,9 +259,9 @@ def find_between(flags: argparse.Namespace, text: SegmentSettings | PartSettings
 
 
 def plan_source(flags: argparse.Namespace, text: SegmentSettings | None) -> PipelineInput:
-    """Return the existing parts, or plan them from text files.
+    """Return the existing text parts, or plan parts from text files.
 
-    For a dump these are its extracted articles.
+    The text files of a dump are its extracted articles.
     """
     if text is None:
         given = find_parts(flags.input)
@@ -289,7 +293,10 @@ def add_stages(
     plan: CreatePlan,
     tokenizer: TokenizerFile,
 ) -> None:
-    """Add the stages from parts or text to finished datasets. tokenizer: with the path that workers open."""
+    """Add all stages to the pipeline, from parts or text to finished datasets.
+
+    tokenizer: the tokeniser's file, with the path at which workers open it.
+    """
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     import apache_beam as beam
 
@@ -310,16 +317,16 @@ def add_stages(
         make_shards: beam.PTransform = MakeShards(tasks)
         if one.num_shards is not None:
             shuffle = ShuffleSettings(
-                num_shards=one.num_shards, tasks=tasks, spill_files=spill_files(one.targets)
+                num_shards=one.num_shards, tasks=tasks, spill_files=choose_spill_files(one.targets)
             )
             make_shards = MakeShuffledShards(shuffle)
-        chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_among, frozenset(one.parts))
+        chosen = parts | f"choose parts{one.label}" >> beam.Filter(is_in_set, frozenset(one.parts))
         entries = chosen | f"make shards{one.label}" >> make_shards
         manifests = WriteManifests(one.targets, tokenizer.path)
         _ = (entries, provenance) | f"write manifests{one.label}" >> manifests
 
 
-def is_among(part: str, parts: frozenset[str]) -> bool:
+def is_in_set(part: str, parts: frozenset[str]) -> bool:
     """Return True if the part is in the set."""
     return part in parts
 
@@ -329,7 +336,7 @@ def list_targets(sets: tuple[PartSet, ...]) -> tuple[Target, ...]:
     return tuple(target for one in sets for target in one.targets)
 
 
-def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
+def choose_spill_files(targets: tuple[Target, ...]) -> SpillFiles:
     """Return the spill files of a global shuffle.
 
     They lie in the output directory, which all workers share.
@@ -338,10 +345,10 @@ def spill_files(targets: tuple[Target, ...]) -> SpillFiles:
 
 
 def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Lock and claim the directories, run the pipeline, and clean up. Returns the pipeline's metrics.
+    """Lock and claim the output directories, run the pipeline, and clean up. Returns the pipeline's metrics.
 
-    Only the launcher holds locks, while it waits. Workers hold none, because they may run on many machines,
-    and Beam may run the same task twice at once. That is harmless, since both write the same bytes.
+    Only the launching process holds locks, while it waits. Workers hold none, because they may run on many
+    machines, and Beam may run the same task twice at once. That is harmless, since both write the same bytes.
     """
     with ExitStack() as locks:
         if source.stage is not None:
@@ -352,22 +359,22 @@ def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...
 
 
 def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...]) -> RunMetrics:
-    """Claim the directories, run the pipeline, and clean up."""
+    """Claim the output directories, run the pipeline, and clean up. Called while they are locked."""
     if source.stage is not None:
         source.stage.text.commit.claim()
     targets = list_targets(sets)
     for target in targets:
         target.dataset.begin()
     try:
-        if runs_here(pipeline):
+        if has_local_workers(pipeline):
             shards = sum(one.shards for one in sets)
-            with shown_progress([target.dataset for target in targets], shards):
+            with show_progress([target.dataset for target in targets], shards):
                 metrics = run_pipeline(pipeline)
         else:
             metrics = run_pipeline(pipeline)
     except BaseException as error:
-        # Only when the workers have ended with this process. Elsewhere they may still be writing.
-        if runs_here(pipeline):
+        # Clean up only if all workers have ended. Workers on other machines may still be writing.
+        if has_local_workers(pipeline):
             clean_up(source, targets)
         elif isinstance(error, KeyboardInterrupt):
             say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
@@ -380,10 +387,13 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
 
 
 def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
-    """Delete the files that stopped workers have left half-written, and release unused directories."""
+    """Delete the files that stopped workers have left half-written.
+
+    Release directories without finished files.
+    """
     if source.stage is not None:
         source.stage.clean_up()
-    spill_files(targets).remove_all()
+    choose_spill_files(targets).remove_all()
     for target in targets:
         target.dataset.give_up()
 

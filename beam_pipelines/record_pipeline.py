@@ -1,13 +1,13 @@
-"""The pipeline that makes text parts from records. It runs before the pipeline that makes shards of them."""
+"""The pipeline that makes text parts from records, before a second pipeline makes shards from the parts."""
 
 import argparse
 from dataclasses import replace
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
-from beam_pipelines.report.counters import RunMetrics, text_amounts
+from beam_pipelines.report.counters import RunMetrics, count_text
 from beam_pipelines.runners.directory_run import run_for_directory
-from beam_pipelines.runners.pipeline import make_pipeline, runs_here
+from beam_pipelines.runners.pipeline import has_local_workers, make_pipeline
 from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.io import storage
@@ -19,27 +19,32 @@ from bertdata.text.part_settings import PartSettings
 def make_record_parts(
     flags: argparse.Namespace, beam_arguments: list[str], settings: PartSettings
 ) -> RunMetrics:
-    """Make the parts in a separate pipeline, since their number is known only when all records are read.
+    """Make the text parts in a separate pipeline.
 
-    Afterwards ``flags.input`` is the directory of the parts. Returns the pipeline's metrics, or those of the
-    earlier run that finished the directory.
+    It is separate because the number of parts is known only when all records are read. Afterwards
+    ``flags.input`` is the directory of the parts.
+
+    Returns the pipeline's metrics, or those of the earlier run that finished the directory.
     """
     pipeline = make_pipeline(beam_arguments, flags)
-    if not runs_here(pipeline):
-        settings = with_bundled_files(settings)
+    if not has_local_workers(pipeline):
+        settings = bundle_evaluation_files(settings)
     stage = plan_source_records(flags, settings)
     for note in stage.plan.notes:
         say_error(f"{PROGRAM}: warning: {note}")
     flags.input = [stage.text.commit.directory]
-    finished = stage.finished()
+    finished = stage.find_finished()
     if finished is None:
         return _make_parts(pipeline, stage)
     stage.text.commit.release_finished()
-    return RunMetrics(totals=text_amounts(finished.counts))
+    return RunMetrics(totals=count_text(finished.counts))
 
 
-def with_bundled_files(settings: PartSettings) -> PartSettings:
-    """Return the settings with evaluation sets that are pickled along, for workers on other machines."""
+def bundle_evaluation_files(settings: PartSettings) -> PartSettings:
+    """Return the settings with the contents of evaluation files included in their pickle.
+
+    So workers on other machines can read the files.
+    """
     files = [
         one if storage.is_remote(one.path) else replace(one, path=BundledFile(one.path))
         for one in settings.selection.exclude
@@ -48,15 +53,18 @@ def with_bundled_files(settings: PartSettings) -> PartSettings:
 
 
 def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> list[str]:
-    """Return lines on the parts that would be made. Raises the errors of a run before its start."""
+    """Return lines of text about the parts that would be made.
+
+    Raises the errors that a run raises before it starts.
+    """
     plan = plan_source_records(flags, settings).plan
     return [*plan.notes, *plan.lines(flags.text)]
 
 
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
-    """Return the plan of the parts, and print warnings about their text.
+    """Return the plan of the text parts, and print warnings about the records' text.
 
-    Raises ``plan_record_stage``'s errors.
+    DatasetError if the parts' directory was made with other settings.
     """
     stage = plan_record_stage(
         flags.input,
@@ -72,7 +80,7 @@ def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> Re
 
 
 def _make_parts(pipeline: Any, stage: RecordStage) -> RunMetrics:
-    """Run the pipeline."""
+    """Run the pipeline that makes the parts, and return its metrics."""
     # Imported here because importing Beam takes seconds, too long for --help and wrong usage.
     from beam_pipelines.stages.records import MakeRecordParts
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import cuda_toolkit
 
 from bertdata.errors import AssetError, MissingExtraError
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 
 VERSION = "0.28.1"
 STANDARDS = (17, 20, 23)
@@ -99,7 +99,7 @@ def build_wheel(kept: Path, gpu_operations: str) -> Path:
             **(_find_gpu_settings(gpu_operations, Path(place, "cuda")) if gpu_operations else {}),
             "PATH": os.pathsep.join([str(tools / "bin"), os.environ.get("PATH", os.defpath)]),
             "PYTHONPATH": str(tools),
-            "MAKEFLAGS": f"-j{available_cores()}",
+            "MAKEFLAGS": f"-j{count_available_cores()}",
         }
         isolation = ("--no-build-isolation", "--no-deps")
         source = ("--no-binary=horovod", f"horovod=={VERSION}")

@@ -68,7 +68,7 @@ def find_wheel_directory() -> Path:
         ) from None
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     kind = read_gpu_operations().lower() or "gloo"
-    return assets.cache_directory() / "wheels" / f"horovod-{VERSION}-{python}-torch-{torch}-{kind}"
+    return assets.find_cache_directory() / "wheels" / f"horovod-{VERSION}-{python}-torch-{torch}-{kind}"
 
 
 def find_kept_wheel() -> Path | None:

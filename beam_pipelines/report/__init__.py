@@ -1,1 +1,1 @@
-"""What a run reports: metrics, progress, log messages and errors."""
+"""Everything that a run reports: metrics, progress, log messages and errors."""

@@ -68,16 +68,16 @@ COUNTERS_OF_KIND = {
 """Counters of a run by kind of input, in the order of its stages."""
 
 
-def count(amounts: dict[str, int]) -> None:
-    """Add the amounts to the running stage's counters."""
+def add_to_counters(amounts: dict[str, int]) -> None:
+    """Add the amounts to Beam's counters of the running stage."""
     from apache_beam.metrics import Metrics  # imported here, since the tables above are used without Beam
 
     for name, amount in amounts.items():
         Metrics.counter(NAMESPACE, name).inc(amount)
 
 
-def add_values(values: dict[str, list[int]]) -> None:
-    """Add the values to the running stage's distributions."""
+def add_to_distributions(values: dict[str, list[int]]) -> None:
+    """Add the values to Beam's distributions of the running stage."""
     from apache_beam.metrics import Metrics
 
     for name, found in values.items():
@@ -86,21 +86,21 @@ def add_values(values: dict[str, list[int]]) -> None:
             distribution.update(value)
 
 
-def report_amounts(report: ExtractReport) -> dict[str, int]:
-    """Return an extraction's report as counters."""
+def count_extraction(report: ExtractReport) -> dict[str, int]:
+    """Return the counts in an extraction's report as amounts for the counters."""
     amounts = {name: getattr(report, name.removeprefix("dump_")) for name in DUMP_COUNTERS}
     skipped = {SKIPPED + _make_slug(reason): number for reason, number in report.skipped.items()}
     return amounts | skipped
 
 
-def text_amounts(counts: SegmentCounts) -> dict[str, int]:
-    """Return the text stage's counts as counters."""
+def count_text(counts: SegmentCounts) -> dict[str, int]:
+    """Return the text stage's counts as amounts for the counters."""
     return {name: getattr(counts, name.removeprefix("text_")) or 0 for name in TEXT_COUNTERS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Distribution:
-    """Number, sum, minimum and maximum of some values."""
+    """The number, sum, minimum and maximum of some values."""
 
     count: int
     sum: int
@@ -130,7 +130,7 @@ class RunMetrics:
         )
 
 
-def run_metrics(result: Any) -> RunMetrics:
+def read_metrics(result: Any) -> RunMetrics:
     """Return the metrics of a finished pipeline."""
     from apache_beam.metrics import MetricsFilter
 
@@ -150,10 +150,11 @@ def run_metrics(result: Any) -> RunMetrics:
     return RunMetrics(totals=totals, distributions=distributions)
 
 
-def table(metrics: RunMetrics, kind: str) -> str:
-    """Return a table with a line for each counter of a run on this kind of input, zeros included.
+def format_metrics(metrics: RunMetrics, kind: str) -> str:
+    """Return a table of a run's metrics. kind: the kind of the run's input.
 
-    Then a line for each distribution, with minimum, mean and maximum.
+    It has a line for each counter that such a run may have, zeros included, then a line for each distribution
+    with minimum, mean and maximum.
     """
     names = list(COUNTERS_OF_KIND[kind])
     if kind == "dump":

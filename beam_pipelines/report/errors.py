@@ -17,8 +17,11 @@ WORKER_DIED = "Channel closed prematurely"
 
 
 @contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Add the element's path to an exception that is not a BertDataError. BertDataErrors name it already."""
+def add_path_to_errors(path: str) -> Iterator[None]:
+    """Add the path of the processed file to an exception that is not a BertDataError.
+
+    The message of a BertDataError contains the path already.
+    """
     try:
         yield
     except BertDataError:
@@ -27,8 +30,8 @@ def naming(path: str) -> Iterator[None]:
         raise RuntimeError(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def clear_error(error: Exception) -> BaseException:
-    """Return the BertDataError or KeyboardInterrupt behind Beam's exception, or else the exception itself."""
+def find_original_error(error: Exception) -> BaseException:
+    """Return the BertDataError or KeyboardInterrupt behind Beam's exception, else Beam's exception."""
     if was_interrupted(error):
         return KeyboardInterrupt()
     if WORKER_DIED in str(error) or type(error).__name__ == "KilledWorker":
@@ -44,7 +47,7 @@ def find_first_line(error: BaseException) -> str:
 def was_interrupted(error: BaseException | None) -> bool:
     """Return True if Ctrl-C caused the error.
 
-    If a worker is a thread of this process, Beam raises an exception of its own after the KeyboardInterrupt.
+    If a worker is a thread of this process, Beam raises a different exception after the KeyboardInterrupt.
     """
     return error is not None and (isinstance(error, KeyboardInterrupt) or was_interrupted(error.__context__))
 
@@ -52,7 +55,7 @@ def was_interrupted(error: BaseException | None) -> bool:
 def recover_error(error: Exception) -> BertDataError | None:
     """Return the BertDataError that a worker raised, or None.
 
-    Beam either raises a copy of it, or an exception whose message contains the worker's traceback.
+    Beam raises either a copy of it, or an exception whose message contains the worker's traceback.
     """
     if isinstance(error, BertDataError):
         return type(error)(_BEAM_NOTE.sub("", str(error)))

@@ -1,4 +1,4 @@
-"""The log messages that a run prints: warnings of this package, and none of Beam's messages."""
+"""The log messages that a run prints: warnings of this package, but no messages of Beam."""
 
 import logging
 import sys
@@ -13,13 +13,13 @@ from bertdata.io.terminal import say_text
 
 
 @contextmanager
-def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
+def show_warnings(stream: TextIO | None = None) -> Iterator[None]:
     """Print this package's warnings during the block.
 
-    When warnings differ only in file name or numbers, the first is printed at once, and a last line counts
-    the others. Each process counts separately.
+    Of several warnings that differ only in file name or numbers, the first is printed at once. A last line
+    counts the others. Each process counts separately.
 
-    stream: None: the current standard error.
+    stream: None: standard error, looked up for every line.
     """
     handler = _FoldedHandler(stream)
     handler.setFormatter(logging.Formatter(f"{PROGRAM}: warning: %(message)s"))
@@ -33,14 +33,17 @@ def shown_warnings(stream: TextIO | None = None) -> Iterator[None]:
 
 
 def silence_lost_connections() -> None:
-    """Print no tracebacks of Beam's threads when a worker is lost. The run itself ends with a clear error."""
-    threading.excepthook = _excepthook
+    """Print no tracebacks of Beam's threads when the connection to a worker is lost.
+
+    The run itself then ends with a clear error.
+    """
+    threading.excepthook = _print_thread_error
 
 
 def silence_printed_tracebacks() -> None:
     """Print no tracebacks from workers that are threads of this process.
 
-    The runner raises their errors too.
+    The runner raises the same errors in the main thread.
     """
     from apache_beam.runners.worker import sdk_worker
 
@@ -48,12 +51,12 @@ def silence_printed_tracebacks() -> None:
 
 
 def _print_nothing(*words: object, **options: object) -> None:
-    """Replace ``print``."""
+    """Ignore the arguments. Replaces ``print`` in Beam's worker module."""
     pass
 
 
-def _excepthook(thread: threading.ExceptHookArgs) -> None:
-    """Print the traceback of a thread, except after a lost connection."""
+def _print_thread_error(thread: threading.ExceptHookArgs) -> None:
+    """Print the traceback of a thread that has failed, except after a lost connection."""
     if "RpcError" not in {kind.__name__ for kind in thread.exc_type.__mro__}:
         threading.__excepthook__(thread)
 

@@ -22,7 +22,7 @@ class FinishedShards:
         self._datasets = datasets
         self._seen: list[set[str]] = [set() for _ in datasets]
 
-    def new(self) -> list[int]:
+    def list_new(self) -> list[int]:
         """Return the number of tokens of each shard that was finished since the last call."""
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
@@ -32,10 +32,10 @@ class FinishedShards:
                     tokens.append(entries[1].tokens)
         return tokens
 
-    def rest(self) -> list[int]:
-        """Return the same for the shards not seen yet, from the manifests of finished datasets.
+    def list_remaining(self) -> list[int]:
+        """Return the token counts of the shards that ``list_new`` has not returned yet.
 
-        A finished dataset has no notes any more.
+        They are read from the manifests of finished datasets, since these have no notes any more.
         """
         tokens = []
         for dataset, seen in zip(self._datasets, self._seen, strict=True):
@@ -47,8 +47,11 @@ class FinishedShards:
 
 
 @contextmanager
-def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
-    """Show finished shards, tokens per second and remaining time during the block, if on a terminal."""
+def show_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
+    """Show a progress bar during the block, if standard error is a terminal.
+
+    It shows finished shards, tokens per second and remaining time.
+    """
     if not sys.stderr.isatty():
         yield
         return
@@ -62,9 +65,9 @@ def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
         def poll() -> None:
             while not end.wait(POLL_SECONDS):
                 with suppress(BertDataError, OSError):  # an error here must not end the run
-                    show(finished.new())
+                    show(finished.list_new())
 
-        show(finished.new(), made=False)
+        show(finished.list_new(), made=False)
         thread = threading.Thread(target=poll, daemon=True)
         thread.start()
         try:
@@ -72,5 +75,5 @@ def shown_progress(datasets: Sequence[Dataset], shards: int) -> Iterator[None]:
         finally:
             end.set()
             thread.join()
-        show(finished.rest())
+        show(finished.list_remaining())
         progress.complete()

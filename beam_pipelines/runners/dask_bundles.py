@@ -1,4 +1,6 @@
-"""Translation of a pipeline to a graph of Dask tasks. A task runs a DoFn on one bundle of elements.
+"""Translation of a pipeline to a graph of Dask tasks.
+
+Each task runs a DoFn (a Beam function) on a bundle of elements.
 
 The translation in Beam 2.77 has four flaws. It mixes the tagged outputs of a DoFn, drops what the last
 transform does not need, computes a side input again in every task, and loses the metrics. Here each task
@@ -46,11 +48,11 @@ class BundleResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleFunction:
-    """A DoFn as a function from a partition's elements and its side inputs to a bundle's result.
+    """A function that runs a DoFn on the elements of a Dask partition.
 
     run: random name of the run.
     label: name of the stage.
-    views: for each side input, how the DoFn sees it (single value, list or dict).
+    views: how the DoFn sees each side input (single value, list or dict).
     """
 
     run: str
@@ -109,7 +111,7 @@ class BundleFunction:
 
 @dataclass
 class _Receiver(Receiver):  # type: ignore[misc]
-    """The list of a bundle's outputs with one tag."""
+    """A Beam receiver that collects a bundle's outputs with one tag in a list."""
 
     values: list[Any] = field(default_factory=list)
 
@@ -118,7 +120,7 @@ class _Receiver(Receiver):  # type: ignore[misc]
 
 
 class _Receivers(defaultdict[str | None, _Receiver]):
-    """A receiver for each tag, created at its first output."""
+    """A dict of receivers by tag. A receiver is created at the tag's first output."""
 
     def __init__(self) -> None:
         super().__init__(_Receiver)
@@ -215,7 +217,7 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
 
 
 def _join_partitions(bag: dask.bag.Bag) -> Any:
-    """Return the elements of all partitions as one delayed list, computed once."""
+    """Return the elements of all partitions as a single delayed list, which Dask computes only once."""
     return dask.delayed(_concatenate, pure=True)(bag.to_delayed(optimize_graph=False))
 
 
@@ -225,10 +227,10 @@ def _concatenate(partitions: list[list[Any]]) -> list[Any]:
 
 
 def _select_outputs(results: list[BundleResult], tag: str | None) -> list[Any]:
-    """Return a bundle's outputs with this tag."""
+    """Return the bundle's outputs with this tag."""
     return results[0].outputs.get(tag, [])
 
 
 def _select_reports(results: list[BundleResult]) -> list[BundleReport]:
-    """Return a bundle's report."""
+    """Return the bundle's report, in a list."""
     return [results[0].report]

@@ -20,9 +20,9 @@ from apache_beam.runners.dask.overrides import dask_overrides
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from beam_pipelines.runners.dask_bundles import BundleReport, Translation
-from beam_pipelines.runners.local_limits import most_workers
+from beam_pipelines.runners.local_limits import limit_workers
 from bertdata.errors import SettingsError
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 
 MOST_PARTITIONS = 500
 """Most partitions.
@@ -35,9 +35,9 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LocalOptions(PipelineOptions):  # type: ignore[misc]
-    """The flag ``--dask_workers``, for worker processes started by the run.
+    """The flag ``--dask_workers``, the number of worker processes that the run starts.
 
-    Beam's flags are for a running cluster.
+    Beam's own flags only connect to a running cluster.
     """
 
     @classmethod
@@ -46,7 +46,7 @@ class LocalOptions(PipelineOptions):  # type: ignore[misc]
 
 
 class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
-    """Beam's Dask runner with this package's translation and local cluster.
+    """Beam's Dask runner with this package's translation (``dask_bundles``) and local worker processes.
 
     SettingsError for flags that exclude each other, and if the scheduler does not answer.
     """
@@ -58,12 +58,12 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         self._partition_size = given.pop("partition_size", None)
         self.runs_here = not ({"address", "scheduler_file"} & set(given))
         workers = options.view_as(LocalOptions).dask_workers
-        if workers is not None and not (1 <= workers <= most_workers() and self.runs_here):
+        if workers is not None and not (1 <= workers <= limit_workers() and self.runs_here):
             raise SettingsError(
-                f"--dask_workers {workers}: expected 1 to {most_workers()} on this machine, and neither "
+                f"--dask_workers {workers}: expected 1 to {limit_workers()} on this machine, and neither "
                 "--dask_client_address nor --dask_scheduler_file beside it"
             )
-        self._workers = workers or available_cores()
+        self._workers = workers or count_available_cores()
         self._connect: Callable[[], distributed.Client] = lambda: distributed.Client(**given)
         self._client = None if self.runs_here else self._connect_to_scheduler(given)
 
@@ -78,7 +78,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
     def run_pipeline(self, pipeline: Any, options: PipelineOptions) -> "DaskResult":
         """Start the pipeline on the cluster and return without waiting for its end."""
         pipeline.replace_all(dask_overrides())
-        translation = Translation(os.urandom(8).hex(), self._partitions)
+        translation = Translation(os.urandom(8).hex(), self._count_partitions)
         pipeline.visit(translation)
         client = self._client or self._start_workers()
         reports = [part for bag in translation.reports for part in bag.to_delayed(optimize_graph=False)]
@@ -89,7 +89,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
         They write no logs and, not being daemons, may start processes themselves.
         """
-        with _children_ignore_interrupts(), dask.config.set({"distributed.worker.daemon": False}):
+        with _block_interrupts_in_children(), dask.config.set({"distributed.worker.daemon": False}):
             cluster = distributed.LocalCluster(
                 n_workers=self._workers,
                 threads_per_worker=1,
@@ -100,10 +100,10 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
             )
         return distributed.Client(cluster)
 
-    def _partitions(self, elements: int) -> int:
-        """Return the number of partitions.
+    def _count_partitions(self, elements: int) -> int:
+        """Return the number of partitions for a number of elements.
 
-        One per element is best, because a failed bundle then loses little work.
+        It is one partition per element, so that a failed bundle loses little work.
         """
         if self._partition_size:
             return -(-elements // self._partition_size) or 1
@@ -111,10 +111,10 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
 
 
 @contextmanager
-def _children_ignore_interrupts() -> Iterator[None]:
+def _block_interrupts_in_children() -> Iterator[None]:
     """Block SIGINT in processes started during the block, since each would print a traceback on Ctrl-C.
 
-    This process still receives the signal, and stops them.
+    This process still receives the signal, and stops the other processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

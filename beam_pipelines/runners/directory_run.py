@@ -1,23 +1,26 @@
-"""Running of a pipeline that writes a single directory, which is locked and claimed meanwhile."""
+"""Running of a pipeline that writes a single directory, which is locked and claimed during the run."""
 
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
 from beam_pipelines.report.counters import RunMetrics
-from beam_pipelines.runners.pipeline import run_pipeline, runs_here
+from beam_pipelines.runners.pipeline import has_local_workers, run_pipeline
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.terminal import say_error
 
 
 def run_for_directory(pipeline: Any, commit: Commit) -> RunMetrics:
-    """Run the pipeline while its directory is locked, and clean up afterwards. Returns its metrics."""
+    """Run the pipeline while its output directory is locked, then clean up.
+
+    Returns the pipeline's metrics.
+    """
     with commit.locked():
         commit.claim()
         try:
             metrics = run_pipeline(pipeline)
         except BaseException as error:
-            # Only when the workers have ended with this process. Elsewhere they may still be writing.
-            if runs_here(pipeline):
+            # Clean up only if all workers have ended. Workers on other machines may still be writing.
+            if has_local_workers(pipeline):
                 commit.give_up()
             elif isinstance(error, KeyboardInterrupt):
                 say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")

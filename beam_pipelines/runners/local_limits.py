@@ -1,10 +1,13 @@
 """The limit on the number of workers that a run starts on this machine."""
 
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 
 _FOR_EACH_CORE = 16
 
 
-def most_workers() -> int:
-    """Return the most workers that a run may ask for. Each is a thread, or a process of at least 100 MB."""
-    return max(64, _FOR_EACH_CORE * available_cores())
+def limit_workers() -> int:
+    """Return the most workers that a run may start on this machine.
+
+    Each worker is a thread, or a process that takes at least 100 MB.
+    """
+    return max(64, _FOR_EACH_CORE * count_available_cores())

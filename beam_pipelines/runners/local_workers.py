@@ -72,7 +72,7 @@ class LocalWorkerHandler(GrpcWorkerHandler):  # type: ignore[misc]
     def _watch(self) -> None:
         """Wait for the worker's death, then fail every request to it."""
         self._process.wait()
-        # Repeatedly, because the runner may send another request after the connection was aborted.
+        # In a loop, because the runner may send another request after the connection was aborted.
         while not self._stopping:
             self.control_conn.abort(RuntimeError(WORKER_DIED))
             self.data_conn.close()

@@ -10,9 +10,9 @@ from typing import Any
 
 
 def watch_to_the_end(result: Any) -> None:
-    """Let a portable runner's result ask again whenever the time limit has passed.
+    """Make the result of a portable runner repeat its request whenever the time limit has passed.
 
-    Other results are unchanged.
+    The results of other runners are not changed.
     """
     from apache_beam.portability.api import beam_job_api_pb2
     from apache_beam.runners.portability.portable_runner import PipelineResult
@@ -27,12 +27,15 @@ def watch_to_the_end(result: Any) -> None:
     def messages() -> Any:
         return server.GetMessageStream(beam_job_api_pb2.JobMessagesRequest(job_id=job))
 
-    result._state_stream = resumed(result._state_stream, states)
-    result._message_stream = resumed(result._message_stream, messages)
+    result._state_stream = resume_stream(result._state_stream, states)
+    result._message_stream = resume_stream(result._message_stream, messages)
 
 
-def resumed(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Yield the stream's items. If its time limit passes, continue with a new stream. Raises other errors."""
+def resume_stream(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Yield the stream's items. When the request's time limit passes, continue with a new stream.
+
+    Other errors are raised. again: opens a new stream.
+    """
     import grpc
 
     try:

@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from beam_pipelines.options import PROGRAM
-from beam_pipelines.report.counters import RunMetrics, run_metrics
-from beam_pipelines.report.errors import clear_error, find_first_line
+from beam_pipelines.report.counters import RunMetrics, read_metrics
+from beam_pipelines.report.errors import find_first_line, find_original_error
 from beam_pipelines.report.logs import silence_printed_tracebacks
 from beam_pipelines.runners.beam_import import import_beam
-from beam_pipelines.runners.local_limits import most_workers
+from beam_pipelines.runners.local_limits import limit_workers
 from beam_pipelines.runners.long_jobs import watch_to_the_end
 from beam_pipelines.runners.reach import check_servers
 from bertdata.config.value_check import suggest_known
@@ -49,7 +49,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
         make_runner = _make_local_runner
     elif name in DASK_RUNNERS:
         make_runner = _import_dask_runner()
-        options = _parse(arguments)  # again, because importing Dask has added its flags
+        options = _parse_options(arguments)  # again, because importing Dask has added its flags
     if name not in PORTABLE_RUNNERS and (unknown := _find_unknown_arguments(arguments, options)):
         known = [f"--{flag}" for flag in options.get_all_options()]
         told = [f"{word}: neither a flag of ours nor of Beam{suggest_known(word, known)}" for word in unknown]
@@ -58,13 +58,13 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
         pipeline = beam.Pipeline(runner=make_runner(options) if make_runner else None, options=options)
     except (ValueError, ImportError, AttributeError) as error:
         raise SettingsError(f"Beam refuses: {' '.join(str(error).split())}") from None
-    if name in DASK_RUNNERS and not runs_here(pipeline):
+    if name in DASK_RUNNERS and not has_local_workers(pipeline):
         _check_cluster(flags)
     return pipeline
 
 
 def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
-    """Raise errors about a runner on other machines now, before inputs are listed or a job is staged.
+    """Raise errors about a remote runner now, before inputs are listed or a job is sent to it.
 
     Does nothing if no runner is named, since importing Beam takes seconds.
     """
@@ -80,7 +80,7 @@ def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
-    options = _parse(arguments)
+    options = _parse_options(arguments)
     name = _find_full_name(options.view_as(StandardOptions).runner or "DirectRunner")
     if name == DATAFLOW:
         _check_dataflow(options, flags)
@@ -90,8 +90,11 @@ def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any
     return options, name
 
 
-def _parse(arguments: list[str]) -> Any:
-    """Return Beam's options. SettingsError instead of Beam's printed list of all flags."""
+def _parse_options(arguments: list[str]) -> Any:
+    """Return Beam's options.
+
+    Raises a SettingsError where Beam would print a list of all its flags and exit.
+    """
     from apache_beam.options.pipeline_options import PipelineOptions
 
     printed = StringIO()
@@ -112,30 +115,32 @@ def run_pipeline(pipeline: Any) -> RunMetrics:
         watch_to_the_end(result)
         result.wait_until_finish()
     except Exception as error:
-        clear = clear_error(error)
-        if clear is error and _is_foreign(pipeline):
-            clear = BertDataError(f"{_name_of(pipeline)}: {type(error).__name__}: {find_first_line(error)}")
+        clear = find_original_error(error)
+        if clear is error and _has_remote_workers(pipeline):
+            clear = BertDataError(
+                f"{_name_runner(pipeline)}: {type(error).__name__}: {find_first_line(error)}"
+            )
         raise clear from None
     try:
-        return run_metrics(result)
-    except Exception as error:  # any exception of the runner's; the files are complete all the same
-        if not _is_foreign(pipeline):
+        return read_metrics(result)
+    except Exception as error:  # the runner may raise anything; the output is complete already
+        if not _has_remote_workers(pipeline):
             raise
         say_error(
-            f"{PROGRAM}: warning: {_name_of(pipeline)} tells no counters ({find_first_line(error)}); the "
+            f"{PROGRAM}: warning: {_name_runner(pipeline)} tells no counters ({find_first_line(error)}); the "
             "files are whole, and their manifests have the numbers"
         )
         return RunMetrics()
 
 
-def _name_of(pipeline: Any) -> str:
+def _name_runner(pipeline: Any) -> str:
     """Return the class name of the pipeline's runner."""
     return type(pipeline.runner).__name__
 
 
-def _is_foreign(pipeline: Any) -> bool:
-    """Return True for a runner whose workers run elsewhere. The full traceback is in the runner's log."""
-    return not runs_here(pipeline) and _name_of(pipeline) != "DaskRunner"
+def _has_remote_workers(pipeline: Any) -> bool:
+    """Return True if the workers run elsewhere, so that the full traceback is in the runner's log."""
+    return not has_local_workers(pipeline) and _name_runner(pipeline) != "DaskRunner"
 
 
 def _find_full_name(runner: str) -> str:
@@ -160,7 +165,7 @@ def _find_full_name(runner: str) -> str:
     )
 
 
-def runs_here(pipeline: Any) -> bool:
+def has_local_workers(pipeline: Any) -> bool:
     """Return True if the workers are processes or threads of this run, which end with it."""
     runner = pipeline.runner
     return type(runner).__name__ == "FnApiRunner" or getattr(runner, "runs_here", False)
@@ -179,7 +184,7 @@ def _find_unknown_arguments(arguments: list[str], options: Any) -> list[str]:
 
 
 def _check_dataflow(options: Any, flags: argparse.Namespace) -> None:
-    """Raise SettingsError for what would only fail on a Dataflow worker, after machines are paid for."""
+    """Raise SettingsError for flags with which a Dataflow worker would fail, before machines are paid for."""
     if options.get_all_options().get("no_wait_until_finish"):
         raise SettingsError(
             "--no_wait_until_finish: this command waits for the job, to print a summary of what it made; "
@@ -242,7 +247,7 @@ def _check_cluster(flags: argparse.Namespace) -> None:
 def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
     """Return (flag, path) for each path that workers use.
 
-    The vocabulary is not among them: the job carries it.
+    The vocabulary's path is not included, since the job contains the file.
     """
     paths = [*(("--input", path) for path in flags.input), ("--output", flags.output)]
     if flags.input_kind != "parts":
@@ -273,10 +278,10 @@ def _make_local_runner(options: Any) -> Any:
     from beam_pipelines.runners.local_workers import MODULE, LocalWorkers
 
     direct = options.view_as(DirectOptions)
-    if not 0 <= direct.direct_num_workers <= most_workers():
+    if not 0 <= direct.direct_num_workers <= limit_workers():
         raise SettingsError(
             f"--direct_num_workers {direct.direct_num_workers}: expected 0, for one on each core, or up to "
-            f"{most_workers()} on this machine"
+            f"{limit_workers()} on this machine"
         )
     silence_printed_tracebacks()
     if direct.direct_running_mode != "multi_processing":

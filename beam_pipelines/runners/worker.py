@@ -8,7 +8,7 @@ import time
 from contextlib import redirect_stderr
 from types import FrameType
 
-from beam_pipelines.report.logs import shown_warnings
+from beam_pipelines.report.logs import show_warnings
 from beam_pipelines.runners.beam_import import import_beam
 
 LAUNCHER = "BERTDATA_LAUNCHER"
@@ -25,7 +25,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _exit_silently)
     threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
     # Before Beam is imported, because Beam configures logging if it is not configured yet.
-    with shown_warnings(sys.stderr):
+    with show_warnings(sys.stderr):
         import_beam()
         from apache_beam.runners.worker import sdk_worker_main
 
@@ -35,14 +35,14 @@ def main() -> None:
 
 
 def _exit_with(launcher: int) -> None:
-    """Exit as soon as the launcher is gone, so that the next run has the files for itself."""
+    """Exit as soon as the launcher has ended, so that this worker cannot disturb the next run's files."""
     while os.getppid() == launcher:
         time.sleep(1 / _CHECKS_PER_SECOND)
     os._exit(1)
 
 
 def _exit_silently(signum: int, frame: FrameType | None) -> None:
-    """Exit on Ctrl-C without a message. The launcher gets the signal too, reports it and cleans up."""
+    """Exit on Ctrl-C without a message. The launcher also gets the signal, prints a message and cleans up."""
     os._exit(0)
 
 

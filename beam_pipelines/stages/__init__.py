@@ -1,1 +1,1 @@
-"""The labelled stages of the pipelines."""
+"""The Beam stages (transforms with a label) that the pipelines consist of."""

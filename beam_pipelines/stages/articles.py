@@ -12,11 +12,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, text_amounts
-from beam_pipelines.report.errors import naming
-from beam_pipelines.stages.text_manifest import WriteTextManifest, input_entry
+from beam_pipelines.report.counters import add_to_counters, count_text
+from beam_pipelines.report.errors import add_path_to_errors
+from beam_pipelines.stages.text_manifest import WriteTextManifest, make_input_entry
 from beam_pipelines.stages.text_stage import TextStage
-from beam_pipelines.transport.spill_files import StageBytes, read
+from beam_pipelines.transport.spill_files import StageBytes, read_value
 from bertdata.config.held_out_names import EVAL_MD5, EVAL_TEXT
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
@@ -31,7 +31,7 @@ ShardPositions = tuple[Sequence[int], Sequence[int]]
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """Return the stages for the text recipe."""
+    """Return the Beam stages that make text parts in the way of the text recipe (MLPerf's or NVIDIA's)."""
     return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
@@ -81,8 +81,8 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         (3, "AA/wiki_03", "articles") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
         "entries": (0, (3, TextInput(...)))
 
-    An output's first number is the part's. Articles set aside and entries all have key 0, so that one worker
-    gets them all.
+    An output's first number is the part's. Evaluation articles and manifest entries all have key 0, so that
+    one worker gets them all.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -94,13 +94,13 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
         number, path, _ = file
-        with naming(path):
+        with add_path_to_errors(path):
             text = self._step(file)
-        count(text_amounts(text.counts))
+        add_to_counters(count_text(text.counts))
         (value,) = self._stage.spill_files.write([trim_part_text(text.training)])
         yield self._stage.plan.part_of[number], (number, value)
         yield beam.pvalue.TaggedOutput("withheld", (0, (number, text.withheld)))
-        yield input_entry(self._stage, number, text)
+        yield make_input_entry(self._stage, number, text)
 
 
 class WritePart(beam.DoFn):  # type: ignore[misc]
@@ -116,7 +116,7 @@ class WritePart(beam.DoFn):  # type: ignore[misc]
         part, texts = gathered
         ordered = sorted(texts, key=itemgetter(0))
         name = self._stage.plan.names[part]
-        entry = self._stage.write(name, (read(value) for _, value in ordered))
+        entry = self._stage.write(name, (read_value(value) for _, value in ordered))
         yield self._stage.text.commit.path(name)
         yield beam.pvalue.TaggedOutput("entries", (0, entry))
 
@@ -177,7 +177,7 @@ class MakeTextShards(beam.PTransform):  # type: ignore[misc]
 class SplitArticles(beam.DoFn):  # type: ignore[misc]
     """Split a file's articles into sentences.
 
-    Returns (file number, articles). Tagged "sentences": the number of sentences of each article. Tagged
+    Returns (file number, articles). Tagged "sentences": the number of sentences in each article. Tagged
     "entries": the file's manifest entry.
     """
 
@@ -190,16 +190,16 @@ class SplitArticles(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: NumberedFile) -> Iterator[Any]:
         number, path, _ = file
-        with naming(path):
+        with add_path_to_errors(path):
             text = self._step(file)
-        count(text_amounts(text.counts))
+        add_to_counters(count_text(text.counts))
         yield number, self._stage.spill_files.write(text.articles)
         yield beam.pvalue.TaggedOutput("sentences", (0, (number, array("I", text.sentences))))
-        yield input_entry(self._stage, number, text)
+        yield make_input_entry(self._stage, number, text)
 
 
 class AssignArticles(beam.DoFn):  # type: ignore[misc]
-    """Assign every article to a shard. Returns each file's share of the assignment.
+    """Assign every article to a shard. Returns, for each file, the shards and positions of its articles.
 
     ::
 
@@ -254,6 +254,6 @@ class WriteTextShard(beam.DoFn):  # type: ignore[misc]
         shard, blocks = gathered
         articles = sorted((article for block in blocks for article in block), key=itemgetter(0))
         name = self._stage.plan.names[shard]
-        entry = self._stage.write(name, (read(value) for _, value in articles))
+        entry = self._stage.write(name, (read_value(value) for _, value in articles))
         yield self._stage.text.commit.path(name)
         yield beam.pvalue.TaggedOutput("entries", (0, entry))

@@ -1,7 +1,7 @@
-"""Stages that find records with the same text as an earlier record, and mark them in their pieces.
+"""Stages that find records with the same text as an earlier record, and mark them as duplicates.
 
-The texts' hashes are divided into groups by their first byte, and a worker sorts each group. Of entries with
-equal hashes, the first by file, piece and record is kept. The others are duplicates.
+The texts' hashes are divided into groups by their first byte, and a worker sorts each group. Of records with
+equal hashes, the first by file, piece (a section of a file) and record is kept. The others are duplicates.
 """
 
 import pickle
@@ -11,9 +11,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.record_stage import RecordStage
-from beam_pipelines.transport.spill_files import StageBytes, read
+from beam_pipelines.transport.spill_files import StageBytes, read_value
 from bertdata.text.numbered_piece import Duplicate, NumberedPiece
 from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.duplicates import PieceHashes, PieceToHashes, match_duplicates, split_entries
@@ -63,7 +63,7 @@ class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
 class HashPiece(beam.DoFn):  # type: ignore[misc]
     """Hash the texts of a piece. Returns (group, entries) for each group of hashes.
 
-    Tagged "facts": (0, (key, PieceHashes(...))), without the entries.
+    Tagged "facts": (0, (key, PieceHashes(...))): the piece's counts of records, without the hashes.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -71,8 +71,8 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
         key, packed = piece
-        work: NumberedPiece = pickle.loads(read(packed))
-        with naming(work.path):
+        work: NumberedPiece = pickle.loads(read_value(packed))
+        with add_path_to_errors(work.path):
             found = self._step(work)
         groups: dict[bytes, list[bytes]] = {}
         for entry in split_entries(found.entries):
@@ -83,7 +83,7 @@ class HashPiece(beam.DoFn):  # type: ignore[misc]
 
 
 class NumberRecords(beam.DoFn):  # type: ignore[misc]
-    """Count the records of each file before each piece. Returns (key, number).
+    """Count the records of each file before each of its pieces. Returns (piece key, number) pairs.
 
     InputError for the first bad record, unless the settings skip bad records.
     """
@@ -104,7 +104,7 @@ class NumberRecords(beam.DoFn):  # type: ignore[misc]
 
 
 class FindDuplicates(beam.DoFn):  # type: ignore[misc]
-    """Sort the entries of a group. Returns (key, Duplicate(...)) for each duplicate."""
+    """Sort the hashes of a group. Returns (piece key, Duplicate(...)) for each duplicate record."""
 
     def process(
         self, gathered: tuple[bytes, Iterable[bytes]], before: dict[PieceKey, int]
@@ -115,7 +115,7 @@ class FindDuplicates(beam.DoFn):  # type: ignore[misc]
 
 
 class PutDuplicates(beam.DoFn):  # type: ignore[misc]
-    """Add the duplicates to their piece."""
+    """Store the list of duplicate records in their piece. Returns (piece key, piece) pairs."""
 
     def __init__(self, stage: RecordStage) -> None:
         self._spill_files = stage.spill_files
@@ -127,6 +127,6 @@ class PutDuplicates(beam.DoFn):  # type: ignore[misc]
         (packed,) = found["pieces"]
         duplicates = sorted(found["duplicates"])
         if duplicates:
-            work: NumberedPiece = pickle.loads(read(packed))
+            work: NumberedPiece = pickle.loads(read_value(packed))
             (packed,) = self._spill_files.write([pickle.dumps(work._replace(duplicates=duplicates))])
         yield key, packed

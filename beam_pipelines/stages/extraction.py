@@ -16,11 +16,11 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, report_amounts
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, count_extraction
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.extraction_stage import Definitions, ExtractionStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
-from beam_pipelines.transport.spill_files import FileRange, read
+from beam_pipelines.transport.spill_files import FileRange, read_value
 from bertdata._native import use_native
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
@@ -79,7 +79,8 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
             ranges
             | "extract range" >> beam.ParDo(ExtractRange(stage), once)
             | "gather sizes" >> beam.GroupByKey()
-            | "deal out articles" >> beam.ParDo(DealOut(stage), once).with_outputs("report", main="files")
+            | "deal out articles"
+            >> beam.ParDo(AssignToFiles(stage), once).with_outputs("report", main="files")
         )
         written = (
             files.files
@@ -116,7 +117,7 @@ class CollectDefinitions(beam.PTransform):  # type: ignore[misc]
 
 
 class CollectRange(beam.DoFn):  # type: ignore[misc]
-    """Collect the template definitions of a range, and the day of its newest revision."""
+    """Collect the template definitions in a range of the dump, and the day of its newest revision."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._stage = stage
@@ -125,12 +126,12 @@ class CollectRange(beam.DoFn):  # type: ignore[misc]
         yield 0, self.collect(number, START)
 
     def collect(self, number: int, state: BlockState) -> RangeDefinitions:
-        """Return the definitions of a range. state: parser state at its beginning."""
+        """Return the template definitions of a range. state: parser state at the range's beginning."""
         stage = self._stage
-        settings = stage.settings()
-        path = stage.new_path() if stage.articles.settings.templates else None
+        settings = stage.make_settings()
+        path = stage.make_path() if stage.articles.settings.templates else None
         days = stage.articles.day is None
-        with naming(stage.ranges.path), _turn(settings):
+        with add_path_to_errors(stage.ranges.path), _lock_python_engine(settings):
             return collect_definitions(stage.ranges, number, settings, path, days=days, state=state)
 
 
@@ -145,10 +146,10 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
         dump = stage.ranges.path
         found = list(check_sequence(dump, gathered[1], CollectRange(stage).collect))
         paths = [one.path for one in found if one.path is not None]
-        with naming(dump):
+        with add_path_to_errors(dump):
             yield Definitions(
                 day=choose_frozen_day(dump, stage.articles.day, max(one.newest for one in found)),
-                templates=write_templates(paths, stage.templates_path) if paths else None,
+                templates=write_templates(paths, stage.find_templates_path) if paths else None,
                 pages=sum(one.pages for one in found),
                 left_out=tuple(number for one in found for number in one.left_out),
                 digests=tuple(one.facts.digest for one in found),
@@ -168,21 +169,22 @@ class ExtractRange(beam.DoFn):  # type: ignore[misc]
         yield 0, self.extract(definitions, number, START)
 
     def extract(self, definitions: Definitions, number: int, state: BlockState) -> RangeArticles:
-        """Return the articles of a range. state: parser state at its beginning."""
+        """Return the articles of a range. state: parser state at the range's beginning."""
         stage = self._stage
-        with naming(stage.ranges.path):
-            settings = stage.settings(definitions)
-            with _turn(settings):
-                return extract_range(stage.ranges, number, settings, stage.new_path(), state=state)
+        with add_path_to_errors(stage.ranges.path):
+            settings = stage.make_settings(definitions)
+            with _lock_python_engine(settings):
+                return extract_range(stage.ranges, number, settings, stage.make_path(), state=state)
 
 
-class DealOut(beam.DoFn):  # type: ignore[misc]
+class AssignToFiles(beam.DoFn):  # type: ignore[misc]
     """Assign the articles to output files, by the sizes of all articles.
 
     Tagged "report": the report on all pages.
 
-    Each range was extracted from the parser's start state. If the range before it ends in another state, it
-    is extracted again from that state. This does not happen in dumps of MediaWiki.
+    Each range was extracted as if it began outside of any page. If the range before it turns out to end in
+    another parser state, it is extracted again from that state. This does not happen in dumps that MediaWiki
+    has written.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -208,7 +210,7 @@ class DealOut(beam.DoFn):  # type: ignore[misc]
 class WriteArticles(beam.DoFn):  # type: ignore[misc]
     """Write an output file of articles and return its manifest entry.
 
-    A repeated task is harmless: the file is written aside and renamed, with the same bytes.
+    A repeated task is harmless: the file is written under a temporary name and renamed, with the same bytes.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -218,11 +220,11 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
         number, pieces = file
         name = make_file_name(number)
         path = self._commit.path(name)
-        storage.make_directory(storage.parent(path))
-        with naming(path), self._commit.open_path(path) as output:
+        storage.make_directory(storage.get_parent(path))
+        with add_path_to_errors(path), self._commit.open_path(path) as output:
             sink = HashingSink(output.write)
             for piece in pieces:
-                sink.write(read(FileRange(piece.path, piece.start, piece.bytes)))
+                sink.write(read_value(FileRange(piece.path, piece.start, piece.bytes)))
         yield 0, sink.entry(name)
 
 
@@ -233,7 +235,7 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
         self._identity = stage.identity
 
     def process(self, dump: str) -> Iterator[tuple[int, str]]:
-        with naming(dump):
+        with add_path_to_errors(dump):
             yield 0, self._identity.hashed().md5
 
 
@@ -259,10 +261,13 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
         self._articles.finish(report, files, md5, set(left_out), release=False)
         for fault in (*report.warnings(), *report.faults):
             _LOGGER.warning("%s: %s", self._articles.dump, fault)
-        count(report_amounts(report))
+        add_to_counters(count_extraction(report))
         yield self._articles.commit.directory
 
 
-def _turn(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Return a lock if the engine is Python. The C++ kernels can serve several threads at once."""
+def _lock_python_engine(settings: ExtractorSettings) -> AbstractContextManager[Any]:
+    """Return a lock for extraction if the engine is Python, else a context that does nothing.
+
+    The C++ kernels can serve several threads at once.
+    """
     return nullcontext() if use_native(settings.engine) else ONE_AT_A_TIME

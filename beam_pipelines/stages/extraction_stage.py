@@ -8,8 +8,8 @@ from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.directory_protocol import FOR_ONE_RUN
-from bertdata.io.file_identity import FileIdentity, identify
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.file_identity import FileIdentity, identify_file
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.dump.dump import open_dump
@@ -25,10 +25,10 @@ from bertdata.wiki.settings import ExtractSettings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definitions:
-    """Result of the first pass over the dump.
+    """The template definitions and other results of the first pass over the dump.
 
     day: the day that date templates expand to.
-    templates: place of the file with all templates.
+    templates: path of the file with all templates.
     pages: number of template pages.
     left_out: ids of the template pages that were left out.
     digests: digest of each range's text. None if there was no first pass.
@@ -56,15 +56,18 @@ class ExtractionStage:
 
     @property
     def known(self) -> Definitions | None:
-        """Result of the first pass if none is needed, because no templates are expanded and the day is known.
+        """Result of the first pass over the dump, if it is known without reading the dump, else None.
 
-        Else None.
+        That is the case if no templates are expanded and the day is set.
         """
         day = self.articles.day
         return None if day is None or self.articles.settings.templates else Definitions(day=day)
 
-    def settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
-        """Return a worker's settings, with the templates loaded. definitions: None in the first pass."""
+    def make_settings(self, definitions: Definitions | None = None) -> ExtractorSettings:
+        """Return the settings that a worker extracts with, with the templates loaded.
+
+        definitions: None in the first pass.
+        """
         settings = self.articles.settings
         templates = None if definitions is None else definitions.templates
         return ExtractorSettings(
@@ -77,13 +80,13 @@ class ExtractionStage:
             rules=PageRules(dump=self.ranges.path, skip_pages=settings.skip_pages),
         )
 
-    def new_path(self) -> str:
+    def make_path(self) -> str:
         """Return a random path for an intermediate file, in a directory that all workers share."""
         unfinished = self.articles.commit.unfinished
         storage.make_directory(unfinished)
         return storage.join(unfinished, f"{os.urandom(12).hex()}{SUFFIX}")
 
-    def templates_path(self, md5: str) -> str:
+    def find_templates_path(self, md5: str) -> str:
         """Return the path of the template file with this md5."""
         return storage.join(self.articles.commit.unfinished, f"templates-{md5}{FOR_ONE_RUN}")
 
@@ -95,8 +98,8 @@ def plan_extraction(
 
     InputError if the file is not a dump, DatasetError if the directory was made with other settings.
     """
-    refuse_inputs(directory, [dump])
-    identity = identify(dump)
+    refuse_input_as_output(directory, [dump])
+    identity = identify_file(dump)
     with open_dump(
         dump, ProcessPool(1), settings.extractor, max_page_bytes=settings.max_page_bytes
     ) as opened:

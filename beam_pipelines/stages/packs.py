@@ -1,7 +1,7 @@
 """Stages from shards to packed shards: count lengths, plan rows on one worker, sort examples, gather rows.
 
-Examples never pass through the runner. They wait in sorted files in the output directory, each with a few
-million tokens, and the stages exchange only the files' names.
+A row holds several examples. Examples never pass through the runner. They wait in sorted files in the output
+directory, each with a few million tokens, and the stages exchange only the files' names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count
-from beam_pipelines.report.errors import naming
-from beam_pipelines.stages.shards import ONE_AT_A_TIME, shard_amounts
+from beam_pipelines.report.counters import add_to_counters
+from beam_pipelines.report.errors import add_path_to_errors
+from beam_pipelines.stages.shards import ONE_AT_A_TIME, count_shards
 from bertdata.dataset.manifest import ShardEntry
 from bertdata.packing.gather import gather_shard
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
@@ -24,7 +24,7 @@ from bertdata.packing.sort import sort_by_row
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackStages:
-    """The arguments of all stages: source, settings of the rows, output directory."""
+    """The arguments that all stages share: source dataset, settings of the rows, output directory."""
 
     source: InputDataset
     settings: PackSettings
@@ -32,9 +32,9 @@ class PackStages:
 
 
 class MakePacks(beam.PTransform):  # type: ignore[misc]
-    """Pack the shards with these numbers. Returns the output directory once its manifest is written.
+    """Make packed shards from the source's shards with these numbers.
 
-    ::
+    Returns the output directory once its manifest is written. ::
 
         0, 1, 2 -> "packed"
     """
@@ -80,7 +80,7 @@ class CountShard(beam.DoFn):  # type: ignore[misc]
         self._source = stages.source
 
     def process(self, number: int) -> Iterator[tuple[int, tuple[int, LengthCounts]]]:
-        with naming(self._source.opened.shards[number].path):
+        with add_path_to_errors(self._source.opened.shards[number].path):
             yield (
                 0,
                 (number, count_shard_lengths(CountTask(source=self._source.of_shards(number, number + 1)))),
@@ -120,7 +120,7 @@ class SortExamples(beam.DoFn):  # type: ignore[misc]
 
     def process(self, number: int, planned: PlannedPack) -> Iterator[str]:
         task = planned.sort_tasks(planned.job(self._output, None))[number]
-        with naming(task.source.shards[0].path), ONE_AT_A_TIME:
+        with add_path_to_errors(task.source.shards[0].path), ONE_AT_A_TIME:
             yield from sort_by_row(task).files
 
 
@@ -137,14 +137,17 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
         self, number: int, planned: PlannedPack, files: list[str]
     ) -> Iterator[tuple[int, ShardEntry]]:
         task = planned.gather_tasks(planned.job(self._output, None), tuple(sorted(files)))[number]
-        with naming(task.name), ONE_AT_A_TIME:
+        with add_path_to_errors(task.name), ONE_AT_A_TIME:
             made = gather_shard(task)
-        count({**shard_amounts([made.entry], int(made.is_kept)), "rows": made.entry.rows or 0})
+        add_to_counters({**count_shards([made.entry], int(made.is_kept)), "rows": made.entry.rows or 0})
         yield 0, made.entry
 
 
 class WritePackManifest(beam.DoFn):  # type: ignore[misc]
-    """Write the manifest and return the directory. A repeated task is harmless: it writes the same bytes."""
+    """Write the packed dataset's manifest. Returns its directory.
+
+    A repeated task is harmless: it writes the same bytes.
+    """
 
     def __init__(self, stages: PackStages) -> None:
         self._stages = stages

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.steps.record_source import plan_record_parts
 from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter, make_splitter_loader
@@ -16,14 +16,14 @@ from bertdata.text.record_plan import RecordPlan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordStage:
-    """The directory of parts to make. Instances are pickled and sent to all workers."""
+    """The plan of making text parts from records. Instances are pickled and sent to all workers."""
 
     text: TextDirectory[RecordPlan]
     load_splitter: LoadSplitter
 
     @property
     def plan(self) -> RecordPlan:
-        """Plan of the parts."""
+        """Plan of the text parts."""
         return self.text.plan
 
     @property
@@ -31,12 +31,12 @@ class RecordStage:
         """Spill files for pieces and text between stages."""
         return SpillFiles.below(self.text.commit.unfinished)
 
-    def finished(self) -> TextManifest | None:
+    def find_finished(self) -> TextManifest | None:
         """Return the manifest of an earlier finished run with the same plan and files, else None."""
         manifest = self.text.finished()
         if manifest is None:
             return None
-        md5s = storage.each(list(self.plan.files), file_md5)
+        md5s = storage.map_paths(list(self.plan.files), compute_file_md5)
         return manifest if md5s == [entry.md5 for entry in manifest.inputs] else None
 
 
@@ -49,7 +49,10 @@ def plan_record_stage(
     engine: Engine | None,
     punkt_tables: str | None,
 ) -> RecordStage:
-    """Return the plan of the sources' parts. DatasetError if the directory was made with other settings."""
+    """Return the plan for making text parts from these sources.
+
+    DatasetError if the directory was made with other settings.
+    """
     plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)
     text.commit.refuse_others()

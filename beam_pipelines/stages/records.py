@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count, text_amounts
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, count_text
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.duplicates import MarkDuplicates, PieceKey
 from beam_pipelines.stages.record_stage import RecordStage
 from beam_pipelines.stages.shards import ONE_AT_A_TIME
-from beam_pipelines.stages.text_manifest import tell_counts
-from beam_pipelines.transport.spill_files import StageBytes, cut, read
+from beam_pipelines.stages.text_manifest import report_counts
+from beam_pipelines.transport.spill_files import StageBytes, cut_value, read_value
 from bertdata.config.held_out_names import REMOVED, make_record_eval_name, make_record_part_name
 from bertdata.io.file_check import FileEntry
-from bertdata.io.file_identity import check_all
+from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
@@ -43,7 +43,7 @@ NumberedSource = tuple[int, str, str]
 
 
 class SourceDigest(NamedTuple):
-    """Number, size and md5 of a file."""
+    """The number, size and md5 of an input file."""
 
     file: int
     bytes: int
@@ -51,14 +51,14 @@ class SourceDigest(NamedTuple):
 
 
 class PieceCut(NamedTuple):
-    """Number of records in the file before a piece, and the division of the piece's text into parts."""
+    """The number of records before a piece in its file, and the parts that the piece's text goes to."""
 
     before: int
     ranges: list[TextRange]
 
 
 class SourceCounts(NamedTuple):
-    """Number of a file, and counts of its records."""
+    """The number of an input file, and the counts of its records."""
 
     file: int
     counts: SegmentCounts
@@ -131,18 +131,18 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
 
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
         number, path, kind = file
-        with naming(path):
+        with add_path_to_errors(path):
             hashed = self._identities[number].hashed()
         unescaped = int(kind == ESCAPED_ARTICLES)
-        count(text_amounts(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
+        add_to_counters(count_text(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
         yield 0, SourceDigest(number, hashed.state.bytes, hashed.md5)
 
 
 class ListPieces(beam.DoFn):  # type: ignore[misc]
-    """List a file's pieces, pickled.
+    """Yield a file's pieces, pickled.
 
-    A piece of a file that must be read from its beginning, such as a compressed one, contains the data
-    itself, and is spilled.
+    A file that must be read from its beginning, such as a compressed file, is divided into pieces that
+    contain the data itself. These are written to spill files.
 
     ::
 
@@ -155,7 +155,7 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedSource) -> Iterator[tuple[PieceKey, StageBytes]]:
         number, path, kind = file
         settings = self._stage.plan.settings.records
-        with naming(path), ONE_AT_A_TIME:  # reading CSV changes a limit that all threads share
+        with add_path_to_errors(path), ONE_AT_A_TIME:  # the CSV reader changes a global limit
             pieces = [
                 ((number, index), self._pack(NumberedPiece(number, index, path, piece)))
                 for index, piece in enumerate(SOURCE_KINDS[kind].pieces(path, settings))
@@ -185,11 +185,11 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 
     def process(self, piece: tuple[PieceKey, StageBytes]) -> Iterator[Any]:
         key, packed = piece
-        work: NumberedPiece = pickle.loads(read(packed))
-        with naming(work.path):
+        work: NumberedPiece = pickle.loads(read_value(packed))
+        with add_path_to_errors(work.path):
             found = self._step(work)
             self._stage.plan.identities[work.file].check()
-        count(text_amounts(found.counts))
+        add_to_counters(count_text(found.counts))
         text = found.training.text + found.withheld.text
         yield key, tuple(self._stage.spill_files.write([text, pickle.dumps(found.removed)]))
         training, withheld = found.training._replace(text=b""), found.withheld._replace(text=b"")
@@ -200,8 +200,10 @@ class SplitPiece(beam.DoFn):  # type: ignore[misc]
 class CutParts(beam.DoFn):  # type: ignore[misc]
     """Decide from the sizes of all documents where parts begin. Returns (key, PieceCut(...)) for each piece.
 
-    Tagged "counts": (0, SourceCounts(...)) for each file. InputError for the first bad record, unless the
-    settings skip bad records, and if no record has text.
+    Tagged "counts": (0, SourceCounts(...)) for each file.
+
+    InputError for the first bad record, unless the settings skip bad records. InputError also if no record
+    has text.
     """
 
     def __init__(self, stage: RecordStage) -> None:
@@ -236,9 +238,9 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 def _list_ranges(
     texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
-    """Yield the parts that the documents go to, with their bytes in the piece's text.
+    """Yield the parts that the documents go to, each with its range of bytes in the piece's text.
 
-    name: gives the file name of a part from its number.
+    name: returns the file name of the part with a number.
     first: position of the documents' text in the piece's text.
     """
     ends = [0, *texts.ends]
@@ -247,7 +249,7 @@ def _list_ranges(
 
 
 class CutText(beam.DoFn):  # type: ignore[misc]
-    """Cut a piece's text where parts begin. Returns (name of a part, (key, text)).
+    """Divide a piece's text at the beginnings of parts. Returns (part name, (piece key, text)) pairs.
 
     Removed records are returned as lines for the list of removed records.
     """
@@ -261,8 +263,8 @@ class CutText(beam.DoFn):  # type: ignore[misc]
         key, (text, packed) = piece
         before, ranges = cuts[key]
         for part, start, stop in ranges:
-            yield part, (key, cut(text, start, stop))
-        if removed := pickle.loads(read(packed)):
+            yield part, (key, cut_value(text, start, stop))
+        if removed := pickle.loads(read_value(packed)):
             yield REMOVED, (key, format_removed_records(removed, key[0], before, self._names))
 
 
@@ -279,17 +281,20 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
         self, gathered: tuple[str, Iterable[tuple[PieceKey, StageBytes]]]
     ) -> Iterator[tuple[int, FileEntry]]:
         name = gathered[0]
-        with naming(self._text.commit.path(name)), self._text.open(name) as file:
+        with add_path_to_errors(self._text.commit.path(name)), self._text.open(name) as file:
             for _, text in sorted(gathered[1], key=itemgetter(0)):
-                file.write(read(text))
+                file.write(read_value(text))
         entry = file.entry(name)
         self._text.commit.note(name, {"files": [entry._asdict()]})
-        count(text_amounts(SegmentCounts(bytes_out=entry.bytes)))
+        add_to_counters(count_text(SegmentCounts(bytes_out=entry.bytes)))
         yield 0, entry
 
 
 class FinishRecords(beam.DoFn):  # type: ignore[misc]
-    """Call ``TextDirectory.finish``. A repeated task is harmless: it writes the same bytes."""
+    """Write the text directory's manifest (``TextDirectory.finish``).
+
+    A repeated task writes the same bytes.
+    """
 
     def __init__(self, stage: RecordStage) -> None:
         self._text, self._engine = stage.text, stage.load_splitter.engine
@@ -316,9 +321,9 @@ class FinishRecords(beam.DoFn):  # type: ignore[misc]
             for one in sorted(one for one in entries if isinstance(one, SourceDigest))
         ]
         parts = [one for one in entries if isinstance(one, FileEntry)]
-        check_all(
+        check_all_unchanged(
             identity._replace(md5=one.md5) for identity, one in zip(plan.identities, inputs, strict=True)
         )
         manifest = self._text.finish(inputs, parts, release=False, unprotected=self._count_unprotected())
-        tell_counts(self._text.commit.directory, manifest)
+        report_counts(self._text.commit.directory, manifest)
         yield self._text.commit.directory

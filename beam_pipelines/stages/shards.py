@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import add_values, count
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, add_to_distributions
+from beam_pipelines.report.errors import add_path_to_errors
 from bertdata.build.shard_task import Target, TaskPlan, run_task
 from bertdata.dataset.manifest import InputEntry, ShardEntry, SkippedEntry
 from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
@@ -55,7 +55,10 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
 
 
 class MakeShard(beam.DoFn):  # type: ignore[misc]
-    """Call ``run_task``. A repeated task is harmless: it writes the same bytes, or keeps finished shards."""
+    """Make a part's shards with ``run_task``.
+
+    A repeated task writes the same bytes, or keeps finished shards.
+    """
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
@@ -65,7 +68,7 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
 
     def process(self, part: str) -> Iterator[NumberedEntry]:
         task = self._plan.part(part)
-        with naming(part), ONE_AT_A_TIME:
+        with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
             result = run_task(task)
             seconds = time.monotonic() - start
@@ -73,21 +76,21 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             _LOGGER.warning("%s", warning)
         # Beam commits the counters of a single successful attempt, so no part is counted twice.
         if result.skipped is not None:
-            count(input_amounts(result.skipped))
+            add_to_counters(count_part(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
             return
         shards = result.shards
-        count(input_amounts(result.entries[0][0]))
-        count(shard_amounts(shards, result.kept))
-        add_values(input_values(result.entries[0][0], seconds))
-        add_values(shard_values(shards))
+        add_to_counters(count_part(result.entries[0][0]))
+        add_to_counters(count_shards(shards, result.kept))
+        add_to_distributions(measure_part(result.entries[0][0], seconds))
+        add_to_distributions(measure_shards(shards))
         for number, (part_entry, made) in enumerate(result.entries):
             yield number, part_entry
             yield from ((number, shard) for shard in made)
 
 
-def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
-    """Return the counters for a part that was read or skipped."""
+def count_part(part: InputEntry | SkippedEntry) -> dict[str, int]:
+    """Return the amounts for the counters for a part that was read or skipped."""
     if isinstance(part, SkippedEntry):
         return {"parts_skipped": 1}
     return {
@@ -99,8 +102,11 @@ def input_amounts(part: InputEntry | SkippedEntry) -> dict[str, int]:
     }
 
 
-def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
-    """Return the counters for shards. kept: number of shards kept from an earlier run."""
+def count_shards(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
+    """Return the amounts for the counters for some shards.
+
+    kept: number of shards kept from an earlier run.
+    """
     return {
         "examples": sum(shard.examples for shard in shards),
         "masked_tokens": sum(shard.masked_tokens for shard in shards),
@@ -110,8 +116,8 @@ def shard_amounts(shards: Sequence[ShardEntry], kept: int) -> dict[str, int]:
     }
 
 
-def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
-    """Return a part's values for the distributions. Empty for a skipped part."""
+def measure_part(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, list[int]]:
+    """Return the values of a part for the distributions. Empty for a skipped part."""
     if isinstance(part, SkippedEntry):
         return {}
     return {
@@ -121,8 +127,8 @@ def input_values(part: InputEntry | SkippedEntry, seconds: float) -> dict[str, l
     }
 
 
-def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
-    """Return the shards' values for the distributions."""
+def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
+    """Return the values of some shards for the distributions."""
     return {
         "shard_examples": [shard.examples for shard in shards],
         "shard_tokens": [shard.tokens for shard in shards],
@@ -131,7 +137,10 @@ def shard_values(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 
 
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
-    """Write the manifests from all entries and the cited manifests. Returns the directories."""
+    """Write the datasets' manifests. Returns their directories.
+
+    Each manifest contains the entries of parts and shards, and cites the manifests of the text.
+    """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         super().__init__()
@@ -142,7 +151,7 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         self, given: tuple[beam.PCollection[NumberedEntry], beam.PCollection[Provenance]]
     ) -> beam.PCollection[str]:
         entries, provenance = given
-        cited = provenance | "sources of each dataset" >> beam.FlatMap(numbered, len(self._targets))
+        cited = provenance | "sources of each dataset" >> beam.FlatMap(number_for_targets, len(self._targets))
         return (
             (entries, cited)
             | "entries and sources" >> beam.Flatten()
@@ -152,13 +161,16 @@ class WriteManifests(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def numbered(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
-    """Yield the provenance once for each target."""
+def number_for_targets(provenance: Provenance, targets: int) -> Iterator[NumberedEntry]:
+    """Yield (target number, text manifest) for each target, since each target's manifest cites it."""
     yield from ((number, provenance) for number in range(targets))
 
 
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
-    """Call ``Dataset.finish``. A repeated task is harmless: it writes the same bytes."""
+    """Write a dataset's manifest (``Dataset.finish``).
+
+    A repeated task is harmless: it writes the same bytes.
+    """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
         self._targets = targets

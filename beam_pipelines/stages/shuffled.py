@@ -1,7 +1,7 @@
-"""Stages of the global shuffle (``--shuffle global``): parts are sorted by key, then gathered to shards.
+"""Stages of the global shuffle (``--shuffle global``): sort documents by a random key, gather them to shards.
 
-An element is all documents of a part, or the documents of a part that belong to one shard. See
-``bertdata.build.shuffle`` for the keys and cuts.
+An element is all documents of a part, or the documents of a part that belong to one shard.
+``bertdata.build.shuffle`` defines the keys, and the cuts (the keys at which shards begin).
 """
 
 import logging
@@ -14,17 +14,17 @@ from typing import Any
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import add_values, count
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, add_to_distributions
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.shards import (
     ONE_AT_A_TIME,
     NumberedEntry,
-    input_amounts,
-    input_values,
-    shard_amounts,
-    shard_values,
+    count_part,
+    count_shards,
+    measure_part,
+    measure_shards,
 )
-from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, cut, length, read
+from beam_pipelines.transport.spill_files import SpillFiles, StageBytes, count_bytes, cut_value, read_value
 from bertdata.build.shard_task import TaskPlan, run_task
 from bertdata.build.shuffle.document_cuts import count_tokens, deal_to_shards, find_shard_cuts
 from bertdata.build.shuffle.sorted_files import sort_part
@@ -39,7 +39,7 @@ Histogram = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Number of tokens by key prefix in some inputs, and the manifest entries of these inputs."""
+    """Numbers of tokens by the first bits of the key, and manifest entries, of some inputs."""
 
     histogram: Histogram
     inputs: list[InputEntry | SkippedEntry]
@@ -47,7 +47,7 @@ class TokenCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShuffleSettings:
-    """Settings of the shuffle's stages."""
+    """The settings of all stages of the shuffle."""
 
     num_shards: int
     tasks: TaskPlan
@@ -56,7 +56,10 @@ class ShuffleSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShufflePlan:
-    """Cuts between the shards, and one manifest entry for all inputs. Known once all parts are read."""
+    """The cuts between the shards, and a single manifest entry for all inputs.
+
+    It is known once all parts are read.
+    """
 
     cuts: Buffer
     corpus: InputEntry
@@ -110,7 +113,7 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
         self._settings.tasks.load()
 
     def process(self, part: str) -> Iterator[Any]:
-        with naming(part), ONE_AT_A_TIME:
+        with add_path_to_errors(part), ONE_AT_A_TIME:
             start = time.monotonic()
             found = sort_part(self._settings.tasks, part)
             seconds = time.monotonic() - start
@@ -121,8 +124,8 @@ class SortPart(beam.DoFn):  # type: ignore[misc]
             index = documents.prefixes.tobytes() + documents.starts.tobytes()
             yield tuple(self._settings.spill_files.write([documents.records, index]))
             histogram = count_tokens(documents.prefixes, documents.tokens, self._settings.num_shards)
-        count(input_amounts(found.entry))
-        add_values(input_values(found.entry, seconds))
+        add_to_counters(count_part(found.entry))
+        add_to_distributions(measure_part(found.entry, seconds))
         yield beam.pvalue.TaggedOutput("counts", (0, TokenCounts(histogram, [found.entry])))
 
 
@@ -159,7 +162,7 @@ def plan_shuffle(corpus: tuple[int, TokenCounts], shards: int) -> ShufflePlan:
 
 
 def list_input_entries(corpus: tuple[int, TokenCounts], targets: int) -> Iterator[NumberedEntry]:
-    """Yield the entry of each input, for each target."""
+    """Yield (target number, entry) for the manifest entry of each input and for each target."""
     for number in range(targets):
         for entry in corpus[1].inputs:
             yield number, entry
@@ -175,10 +178,12 @@ class SplitByShard(beam.DoFn):  # type: ignore[misc]
         self, part: tuple[StageBytes, StageBytes], plan: ShufflePlan
     ) -> Iterator[tuple[int, StageBytes]]:
         records, packed = part
-        index = array("Q", read(packed))
+        index = array("Q", read_value(packed))
         prefixes, starts = index[: len(index) // 2], index[len(index) // 2 :]
-        for shard, start, stop in deal_to_shards(prefixes, starts, length(records), plan.cuts, self._shards):
-            yield shard, cut(records, start, stop)
+        for shard, start, stop in deal_to_shards(
+            prefixes, starts, count_bytes(records), plan.cuts, self._shards
+        ):
+            yield shard, cut_value(records, start, stop)
 
 
 class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
@@ -192,11 +197,11 @@ class MakeShuffledShard(beam.DoFn):  # type: ignore[misc]
     ) -> Iterator[NumberedEntry]:
         number, documents = gathered
         task = self._settings.tasks.shuffled(
-            number, self._settings.num_shards, plan.corpus, partial(map, read, documents)
+            number, self._settings.num_shards, plan.corpus, partial(map, read_value, documents)
         )
-        with naming(f"shard {number}"), ONE_AT_A_TIME:
+        with add_path_to_errors(f"shard {number}"), ONE_AT_A_TIME:
             result = run_task(task)
-        count(shard_amounts(result.shards, result.kept))
-        add_values(shard_values(result.shards))
+        add_to_counters(count_shards(result.shards, result.kept))
+        add_to_distributions(measure_shards(result.shards))
         for target, (_, shards) in enumerate(result.entries):
             yield from ((target, shard) for shard in shards)

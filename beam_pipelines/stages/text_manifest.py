@@ -1,11 +1,11 @@
-"""The last stage of making text parts: their manifest."""
+"""The stage that writes the manifest of text parts, once all parts are written."""
 
 import logging
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
-from beam_pipelines.report.counters import count
+from beam_pipelines.report.counters import add_to_counters
 from beam_pipelines.stages.text_stage import TextStage
 from bertdata.dataset.provenance import Provenance
 from bertdata.io.file_check import FileEntry
@@ -21,8 +21,10 @@ Entry = tuple[int, TextInput] | FileEntry
 """An entry of the text manifest: (number, TextInput) for an input, or FileEntry for a written file."""
 
 
-def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) -> beam.pvalue.TaggedOutput:
-    """Return a file's entry for the text manifest, tagged "entries".
+def make_input_entry(
+    stage: TextStage, number: int, text: MlperfText | NvidiaText
+) -> beam.pvalue.TaggedOutput:
+    """Return an input file's entry for the text manifest, tagged "entries".
 
     ChangedInputError if the file has changed since the run was planned.
     """
@@ -33,7 +35,10 @@ def input_entry(stage: TextStage, number: int, text: MlperfText | NvidiaText) ->
 
 
 class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
-    """Write the manifest from collections of (0, entry). Returns the manifests that a dataset cites."""
+    """Write the text manifest from (0, entry) elements.
+
+    Returns the manifests that a dataset's manifest cites.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         super().__init__()
@@ -50,16 +55,19 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
         )
 
 
-def tell_counts(directory: str, manifest: TextManifest) -> None:
-    """Add the counts that concern the whole run to the counters, and print warnings about them."""
+def report_counts(directory: str, manifest: TextManifest) -> None:
+    """Add the counts that concern the whole run to the counters, and log warnings about them."""
     counts = manifest.counts
-    count({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
+    add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
     for warning in count_warnings(directory, counts):
         _LOGGER.warning("%s", warning)
 
 
 class FinishText(beam.DoFn):  # type: ignore[misc]
-    """Call ``TextDirectory.finish``. A repeated task is harmless: it writes the same bytes."""
+    """Write the text directory's manifest (``TextDirectory.finish``).
+
+    A repeated task writes the same bytes.
+    """
 
     def __init__(self, stage: TextStage) -> None:
         self._text = stage.text
@@ -70,5 +78,5 @@ class FinishText(beam.DoFn):  # type: ignore[misc]
         inputs = dict(entry for entry in entries if not isinstance(entry, FileEntry))
         ordered = [inputs[number] for number in sorted(inputs)]
         manifest = self._text.finish(ordered, files, release=False)
-        tell_counts(self._text.commit.directory, manifest)
+        report_counts(self._text.commit.directory, manifest)
         yield Provenance(parts=manifest.dump(), articles=self._text.plan.articles)

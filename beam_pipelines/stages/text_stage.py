@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from beam_pipelines.report.counters import count, text_amounts
-from beam_pipelines.report.errors import naming
+from beam_pipelines.report.counters import add_to_counters, count_text
+from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.transport.spill_files import SpillFiles
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, file_md5
+from bertdata.io.file_check import FileEntry, compute_file_md5
 from bertdata.text.directory import TextDirectory
 from bertdata.text.load_splitter import LoadSplitter, make_splitter_loader
 from bertdata.text.manifest import TextManifest
@@ -18,7 +18,7 @@ from bertdata.text.text_plan import TextPlan, plan_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextStage:
-    """The directory of parts to make. files: number of input files."""
+    """The plan of making text parts from text files. Instances are pickled. files: number of input files."""
 
     files: int
     text: TextDirectory[TextPlan]
@@ -26,7 +26,7 @@ class TextStage:
 
     @property
     def plan(self) -> TextPlan:
-        """Plan of the parts."""
+        """Plan of the text parts."""
         return self.text.plan
 
     @property
@@ -40,11 +40,14 @@ class TextStage:
         return SpillFiles.below(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
-        """Write a file of the directory, so that it appears whole or not at all. Returns its entry."""
-        with naming(self.text.commit.path(name)), self.text.open(name) as file:
+        """Write a file of the directory, so that it appears whole or not at all.
+
+        Returns its manifest entry.
+        """
+        with add_path_to_errors(self.text.commit.path(name)), self.text.open(name) as file:
             for block in blocks:
                 file.write(block)
-        count(text_amounts(SegmentCounts(bytes_out=file.bytes)))
+        add_to_counters(count_text(SegmentCounts(bytes_out=file.bytes)))
         return file.entry(name)
 
     def clean_up(self) -> None:
@@ -60,9 +63,11 @@ def plan_text_stage(
     punkt_tables: str | None = None,
     kinds: Sequence[str] = (),
 ) -> TextStage:
-    """Return the plan for making text parts from these files. kinds: as in ``plan_text``.
+    """Return the plan for making text parts from these files.
 
-    InputError as from ``plan_text``. DatasetError if the directory was made with other settings.
+    InputError if a file is not of its kind, DatasetError if the directory was made with other settings.
+
+    kinds: kind of each file (see ``bertdata.text.input_kinds``), articles or plain text.
     """
     text = TextDirectory(directory, plan_text(files, settings, kinds))
     text.commit.refuse_others()
@@ -76,6 +81,8 @@ def plan_text_stage(
 def find_finished_text(stage: TextStage, files: Sequence[str]) -> TextManifest | None:
     """Return the manifest of an earlier finished run with the same plan and files, else None."""
     finished = stage.text.finished()
-    if finished is None or storage.each(list(files), file_md5) != [entry.md5 for entry in finished.inputs]:
+    if finished is None or storage.map_paths(list(files), compute_file_md5) != [
+        entry.md5 for entry in finished.inputs
+    ]:
         return None
     return finished

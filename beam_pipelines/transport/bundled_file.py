@@ -18,15 +18,15 @@ class BundledFile(str):
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the file's name and contents."""
+        """Pickle the file's name and contents, for ``_unpack``."""
         path = str(self)
         if storage.is_directory(path):  # a model's directory, converted to a single tokenizer.json
             return _unpack, (TOKENIZER_NAME, read_tokenizer_bytes(path))
-        return _unpack, (storage.base_name(path), storage.read_bytes(path))
+        return _unpack, (storage.get_base_name(path), storage.read_bytes(path))
 
 
 def _unpack(name: str, data: bytes) -> BundledFile:
-    """Store the contents in this process's memory, once, and return the path.
+    """Store the contents in this process's memory, once, and return the file's ``memory://`` path.
 
     The result can be pickled again, as schedulers do.
     """

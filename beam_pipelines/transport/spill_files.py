@@ -16,7 +16,7 @@ SUFFIX = f".spill{FOR_ONE_RUN}"
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """``length`` bytes of a file, beginning at ``start``."""
+    """A range of bytes in a file: ``length`` bytes from the position ``start``."""
 
     path: str
     start: int
@@ -31,23 +31,21 @@ StageBytes = bytes | FileRange
 class SpillFiles:
     """The spill files of a run, in a directory that all workers share.
 
-    directory: None: nothing is spilled, and the bytes themselves pass through the runner.
+    directory: place of the files. None: nothing is spilled, and values pass through the runner.
     """
 
     directory: str | None = None
 
     @classmethod
     def below(cls, directory: str) -> "SpillFiles":
-        """Return spill files in a directory.
-
-        In an object store nothing is spilled, because requests cost more.
-        """
+        """Return spill files in this directory. In an object store nothing is spilled: requests cost more."""
         return cls(None if storage.is_remote(directory) else directory)
 
     def write(self, values: Sequence[bytes]) -> list[StageBytes]:
-        """Write the values to one new file and return their places.
+        """Write the values to one new file and return the range of each value.
 
-        The name is random, so a repeated task writes another file and disturbs no reader of the first.
+        If nothing is spilled, return the values themselves. The file's name is random, so a repeated task
+        writes another file and disturbs no reader of the first.
         """
         if self.directory is None:
             return list(values)
@@ -68,20 +66,20 @@ class SpillFiles:
                 storage.remove(storage.join(self.directory, name), missing_ok=True)
 
 
-def length(value: StageBytes) -> int:
-    """Return the number of bytes of a value."""
+def count_bytes(value: StageBytes) -> int:
+    """Return the size of a value in bytes, without reading it."""
     return len(value) if isinstance(value, bytes) else value.length
 
 
-def cut(value: StageBytes, start: int, stop: int) -> StageBytes:
-    """Return a part of a value, from ``start`` up to ``stop``, without reading it."""
+def cut_value(value: StageBytes, start: int, stop: int) -> StageBytes:
+    """Return the bytes ``start`` to ``stop`` of a value. A spilled value is not read."""
     if isinstance(value, bytes):
         return value[start:stop]
     return FileRange(value.path, value.start + start, stop - start)
 
 
-def read(value: StageBytes) -> bytes:
-    """Return the bytes of a value."""
+def read_value(value: StageBytes) -> bytes:
+    """Return the bytes of a value, from its spill file if it is spilled."""
     if isinstance(value, bytes):
         return value
     with storage.open_input(value.path) as file:

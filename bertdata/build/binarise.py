@@ -22,10 +22,10 @@ from bertdata.errors import InputError
 from bertdata.examples.columns import Array
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
-from bertdata.io.file_check import FileEntry, HashingSink, check_file, file_md5, md5_of
+from bertdata.io.file_check import FileEntry, HashingSink, check_file, compute_file_md5, compute_md5
 from bertdata.io.file_identity import read_identified
-from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.file_kind import refuse_other_kinds, suggest_utf8_remedy
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.shards.fairseq.lines import LinesWriter, choose_id_type
@@ -82,9 +82,11 @@ def encode_lines(task: LinesTask) -> EncodedLines:
     data = read_identified(task.path)
     refuse_other_kinds(data, task.path)
     try:
-        rows = universal_newlines(data).decode().split("\n")
+        rows = replace_line_ends(data).decode().split("\n")
     except UnicodeDecodeError as error:
-        raise InputError.not_utf8(task.path, data, error.start, utf8_remedy(data, task.path)) from None
+        raise InputError.not_utf8(
+            task.path, data, error.start, suggest_utf8_remedy(data, task.path)
+        ) from None
     if rows[-1] == "":
         rows.pop()
     vocabulary = vocabulary_of(task.tokenizer)
@@ -99,7 +101,7 @@ def encode_lines(task: LinesTask) -> EncodedLines:
         ends=ends + np.arange(1, len(ends) + 1),
         counts=np.bincount(ids, minlength=len(table)),
         bytes=len(data),
-        md5=md5_of(data),
+        md5=compute_md5(data),
     )
 
 
@@ -140,7 +142,7 @@ def _find_finished(commit: Commit, paths: Sequence[str], pool: ProcessPool) -> B
     manifest = parse_binarised_manifest(data, commit.path(MANIFEST_NAME))
     if any(check_file(commit.path(one.name), one.bytes, one.md5) for one in manifest.files):
         return None
-    md5s = [md5 for _, md5 in pool.in_order(file_md5, paths)]
+    md5s = [md5 for _, md5 in pool.in_order(compute_file_md5, paths)]
     return manifest if md5s == [one.md5 for one in manifest.inputs] else None
 
 
@@ -174,7 +176,7 @@ def _write_text(
                     tokens=len(found.ids),
                 )
             )
-            told(number, len(tasks), f"{storage.base_name(task.path)} ({len(found.ends)} lines)")
+            told(number, len(tasks), f"{storage.get_base_name(task.path)} ({len(found.ends)} lines)")
     small = {
         TRAIN_INDEX: writer.index(),
         DICTIONARY_NAME: make_dictionary(vocabulary, counts.tolist()).dump(),
@@ -183,7 +185,7 @@ def _write_text(
         commit.write(name, data)
     entries = [
         sink.entry(TRAIN_BIN),
-        *(FileEntry(name=name, bytes=len(data), md5=md5_of(data)) for name, data in small.items()),
+        *(FileEntry(name=name, bytes=len(data), md5=compute_md5(data)) for name, data in small.items()),
     ]
     manifest = BinarisedManifest(
         tokenizer=record, inputs=tuple(inputs), files=tuple(sorted(entries, key=lambda entry: entry.name))

@@ -12,8 +12,8 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ShardError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
-from bertdata.io.file_identity import FileIdentity, check_all, identify
+from bertdata.io.file_check import compute_file_md5
+from bertdata.io.file_identity import FileIdentity, check_all_unchanged, identify_file
 from bertdata.records import Documents, Vocabulary
 from bertdata.shards.fairseq import load_numpy
 from bertdata.tokens.fairseq_dictionary import END, compute_fairseq_ids
@@ -36,7 +36,7 @@ class BinarisedPart:
 
     def __init__(self, path: str, tokenizer: TokenizerFile, name: str | None = None) -> None:
         self.path = path
-        self.name = name or storage.base_name(path)
+        self.name = name or storage.get_base_name(path)
         self._tokenizer = tokenizer
         self._identities: list[FileIdentity] = []  # .idx and .bin, as they were when first read
         self._md5 = ""
@@ -47,15 +47,18 @@ class BinarisedPart:
             identities = self._identify()
             digest = hashlib.md5(usedforsecurity=False)
             for identity in identities:
-                file_md5(identity.path, also=digest.update)
-            check_all(identities)
+                compute_file_md5(identity.path, also=digest.update)
+            check_all_unchanged(identities)
             self._md5 = digest.hexdigest()
         return self._md5
 
     def _identify(self) -> list[FileIdentity]:
         """Return the sizes and times of the ``.idx`` and ``.bin`` files, as they were at the first call."""
         if not self._identities:
-            self._identities = [identify(self.path.removesuffix(ENDING) + ".idx"), identify(self.path)]
+            self._identities = [
+                identify_file(self.path.removesuffix(ENDING) + ".idx"),
+                identify_file(self.path),
+            ]
         return self._identities
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
@@ -70,7 +73,7 @@ class BinarisedPart:
         try:
             documents = self._read_documents(vocabulary)
         finally:
-            check_all(identities)  # even after an error: a file that has changed may look damaged
+            check_all_unchanged(identities)  # even after an error: a file that has changed may look damaged
         check_documents(documents, self.path)
         entry = InputEntry(
             name=self.name,
@@ -85,7 +88,7 @@ class BinarisedPart:
 
     def skipped(self, error: InputError) -> SkippedEntry:
         """Return the manifest entry that says why this part was left out."""
-        size = storage.size(self.path)
+        size = storage.read_size(self.path)
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
 
     def _read_documents(self, vocabulary: Vocabulary) -> Documents:

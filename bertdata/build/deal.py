@@ -20,7 +20,7 @@ from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
-from bertdata.io.open_files import many_open_files
+from bertdata.io.open_files import allow_open_files
 from bertdata.records import Buffer, Documents, MadeExamples
 from bertdata.shards.containers import make_writer
 from bertdata.shards.protocol import ShardWriter
@@ -133,7 +133,7 @@ def deal_run(
             refuse_only_skipped(found.skipped)
 
     names = settings.files_of_run
-    with many_open_files(len(names)):
+    with allow_open_files(len(names)):
         entries = write_shard_group(target.dataset, names, layout, writer, write, engine=engine)
     known = [count for count in lost if count is not None]
     return found, add_lost_tokens(entries, sum(known) if len(known) == len(lost) else None)

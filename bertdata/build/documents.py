@@ -12,7 +12,7 @@ from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.io.file_identity import read_identified
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.records import Documents
@@ -61,7 +61,7 @@ class PartReader:
         self, path: str, tokenizer: TokenizerFile, engine: Engine | None = None, name: str | None = None
     ) -> None:
         self.path = path
-        self.name = name or storage.base_name(path)
+        self.name = name or storage.get_base_name(path)
         self._tokenizer = tokenizer
         self._engine = engine
         self._text: bytes | None = None
@@ -73,7 +73,7 @@ class PartReader:
         return self._text
 
     def input_md5(self) -> str:
-        return md5_of(self._read())
+        return compute_md5(self._read())
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
         text = self._read()

@@ -9,7 +9,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.dataset.manifest import InputEntry, compute_corpus_md5
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.io.file_kind import check_beginning
 from bertdata.io.terminal import NOTHING_WRITTEN, say
 
@@ -82,11 +82,11 @@ def preview_shards(run: TaskPlan, parts: Sequence[str]) -> list[Preview]:
     """Return, for each target dataset, which shards a run on these parts would write and which it would
     keep.
     """
-    md5_of = cache(file_md5)
+    md5_of = cache(compute_file_md5)
     bad = _find_bad_parts(run, parts)
     found = []
     tasks = plan_tasks(run, parts)
-    sizes = {part: storage.size(part) for part in parts if storage.exists(part)}
+    sizes = {part: storage.read_size(part) for part in parts if storage.exists(part)}
     for target in run.targets:
         target.dataset.refuse_others()
         shards: list[ShardPreview] = []
@@ -142,7 +142,9 @@ def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
             return error
         return None
 
-    found = {part: error for part, error in zip(parts, storage.each(parts, problem), strict=True) if error}
+    found = {
+        part: error for part, error in zip(parts, storage.map_paths(parts, problem), strict=True) if error
+    }
     if found and not run.skip_bad:
         raise next(iter(found.values()))
     return {part: error.reason(part) for part, error in found.items()}
@@ -168,7 +170,7 @@ def _hash_input(task: ShardTask, md5_of: Callable[[str], str]) -> str:
 
 def _describe_source(part: str) -> str:
     """Return the part's path, with its size if it exists."""
-    return f"{part} ({storage.size(part)} bytes)" if storage.exists(part) else part
+    return f"{part} ({storage.read_size(part)} bytes)" if storage.exists(part) else part
 
 
 def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:

@@ -44,7 +44,8 @@ class Estimate:
         return [
             *(f"{place}: about {_describe_size(size)} to write" for place, size in self.output_bytes.items()),
             f"about {format_duration(max(1.0, self.seconds / used))} with {processes}; estimated from the "
-            f"first {self.sample_bytes} bytes of {self.sample_part}, which took {self.sample_seconds:.2f} s "
+            f"first {self.sample_bytes} bytes of {self.sample_part}, "
+            f"which took {self.sample_seconds:.2f} s "
             "here",
         ]
 
@@ -107,7 +108,7 @@ def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sampl
 
     The very first measurement is dropped, because it includes loading libraries and tables.
     """
-    size = storage.size(part)
+    size = storage.read_size(part)
     with storage.open_input(part) as file:
         text = file.read(SMALLEST_BYTES)
         _measure_sample(plan, targets, part, _cut_documents(text, size))

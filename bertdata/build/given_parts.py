@@ -9,7 +9,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.input_files import refuse_repeated
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.text.manifest import TEXT_KIND
 from bertdata.text.training_text import list_text_files, refuse_held_out, refuse_lists, take_training_text
 
@@ -45,9 +45,9 @@ def find_training_text(patterns: Sequence[str]) -> GivenParts:
     Refuses other directories, index files written by this package, held-out text next to training text, and a
     file named twice with different spellings.
     """
-    given = expand(patterns)
+    given = expand_patterns(patterns)
     refuse_lists(given)
-    for path, is_directory in zip(given, storage.each(given, storage.is_directory), strict=True):
+    for path, is_directory in zip(given, storage.map_paths(given, storage.is_directory), strict=True):
         if is_directory and list_text_files(path) is None:
             _refuse_directory(path)
     text = take_training_text(given)

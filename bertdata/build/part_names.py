@@ -21,7 +21,7 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
     """
     by_file: dict[str, list[str]] = {}
     for part in parts:
-        by_file.setdefault(storage.base_name(part), []).append(part)
+        by_file.setdefault(storage.get_base_name(part), []).append(part)
     names: dict[str, str] = {}
     for file, group in by_file.items():
         names |= {group[0]: file} if len(group) == 1 else _add_folders(group)

@@ -20,7 +20,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.groups import WORD_STARTS
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.io.assets import name_warnings
+from bertdata.io.assets import warn_about_local_name
 from bertdata.records import Vocabulary
 from bertdata.shards.containers import find_container
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
@@ -183,10 +183,10 @@ def list_plan_warnings(tokenizer: TokenizerFile) -> list[str]:
     They concern a vocabulary that is not the published file of its name, or does not fit the casing, and keys
     of a model's tokenizer_config.json that are ignored.
     """
-    directory = tokenizer.path if storage.is_directory(tokenizer.path) else storage.parent(tokenizer.path)
+    directory = tokenizer.path if storage.is_directory(tokenizer.path) else storage.get_parent(tokenizer.path)
     unread = warn_of_unread_keys(directory or ".")
     if not isinstance(tokenizer, VocabularyFile):
         return unread
     vocabulary = vocabulary_of(tokenizer)
-    named = name_warnings(tokenizer.path, vocabulary.md5)
+    named = warn_about_local_name(tokenizer.path, vocabulary.md5)
     return [*unread, *named, *warn_of_casing(vocabulary, tokenizer.lower_case)]

@@ -2,7 +2,7 @@
 
 from bertdata.config.dialects import find_dialect
 from bertdata.errors import InputError
-from bertdata.io.file_kind import looks_like_latin1, utf8_remedy
+from bertdata.io.file_kind import looks_like_latin1, suggest_utf8_remedy
 from bertdata.records import Documents
 from bertdata.tokens.lines import drop_bad_utf8
 
@@ -31,5 +31,7 @@ def warn_of_dropped_bytes(text: bytes, name: str, dialect: str | None) -> list[s
         except UnicodeDecodeError as error:
             dropped, line = len(text) - len(drop_bad_utf8(text)), text.count(b"\n", 0, error.start) + 1
             warning = f"{name}: line {line}: the first of {dropped} bytes that are not UTF-8, all dropped"
-            found.append(f"{warning}; {utf8_remedy(text, name)}" if looks_like_latin1(text) else warning)
+            found.append(
+                f"{warning}; {suggest_utf8_remedy(text, name)}" if looks_like_latin1(text) else warning
+            )
     return found

@@ -6,9 +6,14 @@ from pathlib import Path
 from bertdata.cli.common.parser import Parser
 from bertdata.cli.common.step_progress import ShownProgress
 from bertdata.errors import UsageError
-from bertdata.io.assets import VOCABULARIES, Asset, obtain
-from bertdata.io.download import Download, fetch
-from bertdata.io.published_files import SQUAD_VERSIONS, dump_file, mrpc_files, squad_files
+from bertdata.io.assets import VOCABULARIES, Asset, obtain_asset
+from bertdata.io.download import Download, download_file
+from bertdata.io.published_files import (
+    SQUAD_VERSIONS,
+    find_dump_download,
+    list_mrpc_downloads,
+    list_squad_downloads,
+)
 from bertdata.io.punkt_assets import PUNKT_ASSETS, obtain_every_language
 from bertdata.io.terminal import say
 from bertdata.steps.progress import StepProgress
@@ -88,7 +93,7 @@ def run(arguments: list[str]) -> int:
             if args.kind == "punkt"
             else _find_vocabulary(args.names)
         ):
-            folder = obtain(asset)
+            folder = obtain_asset(asset)
             for name, md5 in asset.files.items():
                 say(f"{md5}  {folder / name}")
         return 0
@@ -157,14 +162,14 @@ def _list_downloads(args: argparse.Namespace) -> list[Download]:
     folder = Path(args.output or ".")
     if args.kind == "dump":
         language, date = args.names
-        return [dump_file(language, date, folder, args.server)]
+        return [find_dump_download(language, date, folder, args.server)]
     if args.kind == "squad":
-        return squad_files(args.names[0] if args.names else SQUAD_VERSIONS[0], folder, args.server)
-    return mrpc_files(folder, args.server)
+        return list_squad_downloads(args.names[0] if args.names else SQUAD_VERSIONS[0], folder, args.server)
+    return list_mrpc_downloads(folder, args.server)
 
 
 def _download(wanted: Download) -> None:
     """Download a file and show the progress."""
     name = wanted.path.name
     with ShownProgress(tenths=True) as shown:
-        fetch(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))
+        download_file(wanted, lambda done, total: shown(StepProgress(stage=name, done=done, total=total)))

@@ -6,9 +6,9 @@ from bertdata.cli.common.objective_flag import add_objective, load_objective
 from bertdata.cli.common.parser import Parser, add_engine
 from bertdata.errors import BertDataError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
-from bertdata.io.manifest_file import md5sum_line
-from bertdata.io.patterns import expand
+from bertdata.io.file_check import compute_file_md5
+from bertdata.io.manifest_file import format_md5sum_line
+from bertdata.io.patterns import expand_patterns
 from bertdata.io.terminal import say_error, say_text
 from bertdata.shards.content import compute_content_md5
 from bertdata.shards.row_sums import compute_row_sum
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
             say_error(f"bertdata: error: {error}")
             status = max(status, error.exit_status)
             continue
-        line = md5sum_line(md5, path)
+        line = format_md5sum_line(md5, path)
         if sys.stdout.isatty():
             say_text(line)
         else:  # md5sum -c needs the unchanged name
@@ -68,7 +68,7 @@ def _compute_md5(path: str, args: argparse.Namespace) -> str:
     """Return the md5 of a file: of its bytes, or as --content or --nvidia-mlperf say."""
     if args.content:
         return compute_content_md5(path, args.engine, args.objective)
-    return compute_row_sum(path) if args.nvidia_mlperf else file_md5(path)
+    return compute_row_sum(path) if args.nvidia_mlperf else compute_file_md5(path)
 
 
 def _expand_pattern(pattern: str) -> list[str]:
@@ -76,6 +76,6 @@ def _expand_pattern(pattern: str) -> list[str]:
     missing.
     """
     try:
-        return expand([pattern])
+        return expand_patterns([pattern])
     except MissingInputError:
         return [pattern]

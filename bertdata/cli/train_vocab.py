@@ -13,13 +13,13 @@ from bertdata.cli.common.text_flags import (
 )
 from bertdata.cli.common.training_progress import TrainingProgress
 from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, md5_of
+from bertdata.io.file_check import FileEntry, compute_md5
 from bertdata.io.outputs import (
     TOKENIZER_JSON,
     VOCABULARY,
     VOCABULARY_MANIFEST,
     check_output,
-    refuse_inputs,
+    refuse_input_as_output,
 )
 from bertdata.io.terminal import say, say_error
 from bertdata.steps.create_request import CreateRequest
@@ -116,7 +116,7 @@ def run(arguments: list[str]) -> int:
     if not as_json and special.roles != number_special_tokens("wordpiece").roles:
         parser.error("a vocabulary of lines knows its roles by BERT's names: without ROLE=, or write a .json")
     args.lower_case = args.kind == "wordpiece" if args.lower_case is None else args.lower_case
-    refuse_inputs(args.output, args.texts)
+    refuse_input_as_output(args.output, args.texts)
     if args.keep_accents and args.kind != "wordpiece":
         parser.error(f"--keep-accents: {args.kind} keeps accents; leave it out")
     if args.keep_accents and not args.lower_case:
@@ -209,5 +209,5 @@ def _make_manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> 
     }
     if args.keep_accents:
         settings["keep_accents"] = True
-    file = FileEntry(name=storage.base_name(args.output), bytes=len(data), md5=md5_of(data))
+    file = FileEntry(name=storage.get_base_name(args.output), bytes=len(data), md5=compute_md5(data))
     return VocabularyManifest(settings, find_package_versions(args.kind), describe_text(words), file)

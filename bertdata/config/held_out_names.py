@@ -46,7 +46,7 @@ def find_held_out(names: Sequence[str]) -> list[str]:
 
     Held-out files alone are not returned: a caller that lists only them wants an evaluation set.
     """
-    base_names = {name: storage.base_name(name) for name in names}
+    base_names = {name: storage.get_base_name(name) for name in names}
     found = {name: _SHARD_OF_NVIDIA.fullmatch(base) for name, base in base_names.items()}
     trained = {match[1] for match in found.values() if match and match[2] == "training"}
     has_parts = any(map(_PART_OF_MLPERF.fullmatch, base_names.values()))
@@ -71,7 +71,7 @@ def make_test_pattern(names: Sequence[str]) -> str | None:
 
 def is_companion_list(name: str) -> bool:
     """Return True for ``eval.md5`` and ``removed.jsonl``, which lie next to the text but hold no text."""
-    return storage.base_name(name) in (EVAL_MD5, REMOVED)
+    return storage.get_base_name(name) in (EVAL_MD5, REMOVED)
 
 
 def _is_of_evaluation(name: str) -> bool:

@@ -56,7 +56,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     sizes = {IDS.size: longest, MASKS.size: 1}
     layout = ShardLayout.of_sizes(sizes, objective=_OBJECTIVE)
     check_layout(layout, path, sizes)
-    shard = Shard(name=storage.base_name(path), path=path, examples=len(blocks), masked_tokens=0)
+    shard = Shard(name=storage.get_base_name(path), path=path, examples=len(blocks), masked_tokens=0)
     return BinarisedBlocks(
         name=path,
         layout=layout,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
-from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, format_md5sums, parse_checked
 
 BINARISED_KIND = "binarised lines"
 
@@ -64,7 +64,7 @@ class BinarisedManifest:
 
     def md5sums(self) -> bytes:
         """Return the contents of MD5SUMS, in the format of the program md5sum."""
-        return md5sums(self.files, self.dump())
+        return format_md5sums(self.files, self.dump())
 
 
 def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:

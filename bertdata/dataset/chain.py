@@ -23,7 +23,7 @@ from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.dataset.verify import verify_files
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.file_check import FileEntry, check_file, md5_of
+from bertdata.io.file_check import FileEntry, check_file, compute_md5
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.kinds import is_articles_kind
@@ -71,9 +71,9 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
 
 def _find_directories(path: str) -> list[str]:
     if not storage.is_directory(path):
-        if storage.base_name(path) != MANIFEST_NAME:
+        if storage.get_base_name(path) != MANIFEST_NAME:
             raise ManifestError(f"{path}: has no chain; give a directory with a {MANIFEST_NAME}")
-        return [storage.parent(path)]
+        return [storage.get_parent(path)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
         return [path]
     inner = find_manifest_directories(list_inputs(path, hidden=True).names)
@@ -104,7 +104,7 @@ class _ChainWalk:
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
         manifest = parse_any_manifest(data, path)
-        step, md5 = _describe_manifest(manifest).partition(",")[0], md5_of(data)
+        step, md5 = _describe_manifest(manifest).partition(",")[0], compute_md5(data)
         self.links.append(
             ChainLink(
                 directory=self._directory,
@@ -172,7 +172,7 @@ class _ChainWalk:
         path = storage.join(self._directory, copy)
         source = self._manifests.get(cited)
         if source is not None:
-            self.used.add(storage.parent(source[0]))
+            self.used.add(storage.get_parent(source[0]))
         data = _read_if_present(path)
         if data is None:
             if source is None:
@@ -181,8 +181,8 @@ class _ChainWalk:
                 )
                 return None
             path, data = source
-        if md5_of(data) != cited:
-            self.findings.append(compare_values(path, "wrong md5", md5_of(data), cited))
+        if compute_md5(data) != cited:
+            self.findings.append(compare_values(path, "wrong md5", compute_md5(data), cited))
             self._end_chain(f"{copy} is not the manifest that is cited")
             return None
         manifest = parse_any_manifest(data, path)
@@ -247,7 +247,7 @@ def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         if storage.is_directory(source):
             path = storage.join(source, MANIFEST_NAME)
             data = storage.read_bytes(path)
-            found[md5_of(data)] = path, data
+            found[compute_md5(data)] = path, data
     return found
 
 

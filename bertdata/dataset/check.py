@@ -8,7 +8,7 @@ from typing import BinaryIO, Literal
 from bertdata.dataset.manifest import ShardEntry, make_index_entry
 from bertdata.errors import DataError, MissingExtraError, ShardError
 from bertdata.io import storage
-from bertdata.io.file_check import Misfit, check_file, file_md5
+from bertdata.io.file_check import Misfit, check_file, compute_file_md5
 from bertdata.shards.containers import find_container_by_name, open_reader
 from bertdata.shards.content import compute_content_md5
 from bertdata.shards.framing import FrameCounter
@@ -77,7 +77,7 @@ def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
     path = storage.join(directory, index.name)
     if not storage.exists(path):
         return Misfit(status="missing")
-    found = file_md5(path)
+    found = compute_file_md5(path)
     return None if found == index.md5 else Misfit(status="wrong md5", found=found, expected=index.md5)
 
 
@@ -87,7 +87,7 @@ def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Mis
     Returns for each entry the difference, or None if the size is right.
     """
     by_path = {storage.join(directory, entry.name): entry for entry in entries}
-    return storage.each(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))
+    return storage.map_paths(list(by_path), lambda path: check_shard(directory, by_path[path], "size"))
 
 
 @contextmanager

@@ -91,7 +91,9 @@ def make_mds_index(directory: str, settings: DatasetSettings, shards: Iterable[S
     used = sorted((shard for shard in shards if shard.examples), key=lambda shard: shard.name)
     if form.hashes or form.compression:
         paths = {storage.join(directory, shard.name): shard for shard in used}
-        entries = storage.each(list(paths), lambda path: describe_shard(path, form, paths[path].examples))
+        entries = storage.map_paths(
+            list(paths), lambda path: describe_shard(path, form, paths[path].examples)
+        )
     else:
         entries = [
             IndexEntry(

@@ -12,8 +12,8 @@ from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
 from bertdata.io.input_files import refuse_repeated
 from bertdata.io.listing import HIDDEN, describe_left_out, is_hidden, list_inputs
-from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, md5sums, parse_json
-from bertdata.io.patterns import expand
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, format_md5sums, parse_json
+from bertdata.io.patterns import expand_patterns
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.containers import FORMATS, is_shard_name
 from bertdata.shards.mds.listing import list_mds_shards
@@ -68,8 +68,8 @@ def find_datasets(
     if not storage.is_directory(path):
         if path.endswith(".json"):
             return _read_listed(path, exact, damaged)
-        files = expand([path])
-        where = storage.join(storage.parent(files[0]), MANIFEST_NAME)
+        files = expand_patterns([path])
+        where = storage.join(storage.get_parent(files[0]), MANIFEST_NAME)
         listed = _read_listed(where, exact, damaged, files) if storage.exists(where) else []
         return [replace(one, path=path) for one in listed] or [_find_unlisted(path, objective)]
     if storage.exists(storage.join(path, MANIFEST_NAME)):
@@ -119,7 +119,7 @@ def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShar
     if dataset.manifest is not None:
         check_objective(path, dataset.manifest.plan.objective or DEFAULT_OBJECTIVE, objective)
         objective = dataset.manifest.plan.objective
-    shard = FoundShard(path=index, name=INDEX_NAME, bytes=storage.size(index), objective=objective)
+    shard = FoundShard(path=index, name=INDEX_NAME, bytes=storage.read_size(index), objective=objective)
     return dataset, shard
 
 
@@ -159,10 +159,10 @@ def _find_shards(path: str) -> tuple[tuple[FoundShard, ...], tuple[str, ...]]:
         files = [storage.join(path, name) for name in names]
         notes = describe_left_out(path, left_out)
     else:
-        files = expand([path])
-        names = list(map(storage.base_name, files))
+        files = expand_patterns([path])
+        names = list(map(storage.get_base_name, files))
         refuse_repeated(files, "its examples would be read")
-    sizes = storage.each(files, storage.size)
+    sizes = storage.map_paths(files, storage.read_size)
     found = zip(files, names, sizes, strict=True)
     shards = tuple(FoundShard(path=file, name=name, bytes=size) for file, name, size in found)
     return shards, tuple(notes)
@@ -184,7 +184,7 @@ def refuse_unfinished(path: str, names: Sequence[str]) -> None:
 
 def find_manifest_directories(names: Sequence[str]) -> list[str]:
     """Return the directories that hold a manifest. names: all files below a directory."""
-    return sorted(storage.parent(name) for name in names if storage.base_name(name) == MANIFEST_NAME)
+    return sorted(storage.get_parent(name) for name in names if storage.get_base_name(name) == MANIFEST_NAME)
 
 
 def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
@@ -208,7 +208,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
             f"{where}: is the manifest of a directory of {kind}, expected one of a {DATASET_KIND}"
         )
     manifest = parse_manifest(data, where)
-    directory = storage.parent(where)
+    directory = storage.get_parent(where)
     if exact and not (manifest.dump() == data and _matches_md5sums(manifest, directory)):
         raise ManifestError(f"{where}: was edited: it is not what its own entries, or {MD5SUMS_NAME}, say")
     entries = {storage.join(directory, entry.name): entry for entry in manifest.shards}
@@ -243,7 +243,10 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
         found = storage.read_bytes(storage.join(directory, MD5SUMS_NAME))
     except MissingInputError:
         return True
-    return found in (manifest.md5sums(), md5sums(manifest.listed))  # MD5SUMS may list the manifest or not
+    return found in (
+        manifest.md5sums(),
+        format_md5sums(manifest.listed),
+    )  # MD5SUMS may list the manifest or not
 
 
 def _read_kind(manifest: bytes, where: str) -> str:
@@ -275,12 +278,12 @@ def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, li
     are left out.
     """
     saved, dropped = take_data_files(path, names)
-    candidates = [name for name in saved if not is_hidden(storage.base_name(name))]
+    candidates = [name for name in saved if not is_hidden(storage.get_base_name(name))]
     named = [name for name in candidates if is_shard_name(name)]
     if DICTIONARY_NAME in names and not named:
         return _find_binarised(path, names), {}
-    plain = [name for name in candidates if "." not in storage.base_name(name)]
-    found = named or [name for name in plain if storage.base_name(name) != MD5SUMS_NAME]
+    plain = [name for name in candidates if "." not in storage.get_base_name(name)]
+    found = named or [name for name in plain if storage.get_base_name(name) != MD5SUMS_NAME]
     if not found:
         raise DatasetError(
             f"{path}: holds no dataset: neither {MANIFEST_NAME}, here or below, nor any file that is named "

@@ -174,7 +174,7 @@ def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
     if not path:
         return None
     with suppress(BertDataError):
-        dataset = next(iter(find_datasets(storage.parent(path))), None)
+        dataset = next(iter(find_datasets(storage.get_parent(path))), None)
         if dataset and dataset.manifest and any(shard.path == path for shard in dataset.shards):
             return load_dataset_vocabulary(None, dataset)
     return None

@@ -13,7 +13,7 @@ from operator import sub
 from bertdata.dataset.manifest import ShardEntry, make_lengths_name
 from bertdata.errors import ShardError
 from bertdata.io import storage
-from bertdata.io.file_check import Misfit, check_file, md5_of
+from bertdata.io.file_check import Misfit, check_file, compute_md5
 from bertdata.records import ExampleBatch
 
 ITEM_BYTES = 2
@@ -60,8 +60,8 @@ def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
     data = storage.read_bytes(path)
     if len(data) != ITEM_BYTES * examples:
         raise ShardError(f"{path}: found {len(data)} bytes, expected {ITEM_BYTES * examples} bytes")
-    if md5_of(data) != md5:
-        raise ShardError(f"{path}: found md5 {md5_of(data)}, expected {md5}")
+    if compute_md5(data) != md5:
+        raise ShardError(f"{path}: found md5 {compute_md5(data)}, expected {md5}")
     return _parse_lengths(data)
 
 

@@ -16,8 +16,8 @@ from bertdata.config.manifest_versions import (
     parse_dataset_json,
 )
 from bertdata.errors import ManifestError
-from bertdata.io.file_check import FileEntry, check_safe_names, md5_of
-from bertdata.io.manifest_file import Listed, dump_json, md5sum_line, md5sums
+from bertdata.io.file_check import FileEntry, check_safe_names, compute_md5
+from bertdata.io.manifest_file import ListedFile, dump_json, format_md5sum_line, format_md5sums
 from bertdata.shards.packed.record_index import index_name
 
 DATASET_KIND = "dataset"
@@ -218,7 +218,7 @@ class Manifest:
         return {shard.name: (inputs[shard.input], shard) for shard in self.shards if shard.input in inputs}
 
     @property
-    def listed(self) -> tuple[Listed, ...]:
+    def listed(self) -> tuple[ListedFile, ...]:
         """The files in MD5SUMS except the manifest: all shards, then lengths files, then indexes."""
         beside = (make_lengths_entry, make_index_entry)
         found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
@@ -229,7 +229,7 @@ class Manifest:
 
     def md5sums(self) -> bytes:
         """Return the contents of MD5SUMS, in the format of the program md5sum."""
-        return md5sums(self.listed, self.dump())
+        return format_md5sums(self.listed, self.dump())
 
 
 def make_lengths_name(shard: str) -> str:
@@ -251,7 +251,7 @@ class _UnsizedFile(NamedTuple):
     md5: str
 
 
-def make_index_entry(shard: ShardEntry) -> Listed | None:
+def make_index_entry(shard: ShardEntry) -> ListedFile | None:
     """Return the name and md5 of the shard's index file, or None if it has none."""
     return None if shard.index_md5 is None else _UnsizedFile(index_name(shard.name), shard.index_md5)
 
@@ -281,8 +281,8 @@ def count_unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
 
 def compute_corpus_md5(md5s: Mapping[str, str]) -> str:
     """Return the md5 of the list of the inputs' md5s, in md5sum's format and sorted by name."""
-    lines = "".join(md5sum_line(md5s[name], name) for name in sorted(md5s))
-    return md5_of(lines.encode())
+    lines = "".join(format_md5sum_line(md5s[name], name) for name in sorted(md5s))
+    return compute_md5(lines.encode())
 
 
 def format_summary(directory: str, manifest: dict[str, Any]) -> str:

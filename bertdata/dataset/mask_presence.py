@@ -26,7 +26,7 @@ def find_unmasked_directories(data: OpenedDataset) -> list[str]:
     directories: dict[str, list[Shard]] = {}
     for shard in data.shards:
         if shard.examples:
-            directories.setdefault(storage.parent(shard.path), []).append(shard)
+            directories.setdefault(storage.get_parent(shard.path), []).append(shard)
     return [name for name, shards in directories.items() if not _has_masks(data, shards)]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
@@ -39,7 +39,7 @@ class Provenance:
     @property
     def parts_md5(self) -> str | None:
         """The md5 of the parts' manifest, which the dataset's manifest stores. None without a manifest."""
-        return None if self.parts is None else md5_of(self.parts)
+        return None if self.parts is None else compute_md5(self.parts)
 
     @property
     def text(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
 
     InputError for a part whose size differs from the manifest.
     """
-    directories = {storage.parent(part) for part in parts}
+    directories = {storage.get_parent(part) for part in parts}
     if len(directories) != 1:
         return NO_PROVENANCE
     (directory,) = directories
@@ -98,10 +98,10 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
     if data is None or parse_json(data, path).get("kind") != TEXT_KIND:
         return NO_PROVENANCE
     listed = {entry.name: entry.bytes for entry in parse_text_manifest(data, path).files}
-    names = list(map(storage.base_name, parts))
+    names = list(map(storage.get_base_name, parts))
     if not listed.keys() >= set(names):
         return NO_PROVENANCE
-    for part, name, size in zip(parts, names, storage.each(list(parts), storage.size), strict=True):
+    for part, name, size in zip(parts, names, storage.map_paths(list(parts), storage.read_size), strict=True):
         if size != listed[name]:
             raise InputError(
                 f"{part}: found {size} bytes, but the {MANIFEST_NAME} beside it lists {listed[name]}; run "
@@ -117,7 +117,7 @@ def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | Non
     parts_md5: md5 of the parts' manifest that the original dataset cites.
     """
     parts = None if parts_md5 is None else _read_if_present(storage.join(directory, PARTS_COPY))
-    if parts is None or md5_of(parts) != parts_md5:
+    if parts is None or compute_md5(parts) != parts_md5:
         return Provenance(dataset=manifest)
     return Provenance(
         dataset=manifest, parts=parts, articles=_read_if_present(storage.join(directory, ARTICLES_COPY))

@@ -109,7 +109,7 @@ class RandomAccess:
         while len(self._open) >= _OPEN_SHARDS:
             self._open.popitem(last=False)[1].close()
         shard = self._data.shards[number]
-        version = storage.version(shard.path)
+        version = storage.read_version(shard.path)
         # Remote files have no version and are always checked again.
         if self._versions.get(number) == version != ():
             opened = _open_shard_for_access(self._data, shard, version, self._indexes[number])

@@ -24,7 +24,7 @@ from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.objectives import find_objective, find_objective_of_file
 from bertdata.io import storage
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.io.real_paths import find_repeated, real_path, real_paths
+from bertdata.io.real_paths import find_repeated, resolve_path, resolve_paths
 from bertdata.records import DEFAULT_OBJECTIVE, Buffer, ExampleBatch, ShardLayout
 from bertdata.shards.containers import make_reader, open_reader
 from bertdata.shards.measured_sizes import share_largest_sizes
@@ -55,7 +55,7 @@ class Shard:
     name: path relative to the directory that all files share.
     rows: number of packed rows. None if each row is a single example.
     masked_tokens: number of masked positions. None if no manifest records it.
-    checked: version of the file (``storage.version``) whose md5 was already checked.
+    checked: version of the file (``storage.read_version``) whose md5 was already checked.
     """
 
     name: str
@@ -253,7 +253,7 @@ class OpenedDataset:
         remote = storage.is_remote(shard.path)
         # The md5 of this version of the file was checked before, so reading the whole file again can be
         # skipped.
-        if not remote and shard.checked is not None and shard.checked == storage.version(shard.path):
+        if not remote and shard.checked is not None and shard.checked == storage.read_version(shard.path):
             with storage.open_input(shard.path) as file, refuse_writes(file, shard.path):
                 yield file
             return
@@ -332,7 +332,7 @@ def _refuse_repeated(paths: Sequence[str]) -> None:
 def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
     """Raise DatasetError if a file belongs to two of the user's paths. files: pairs (user's path, file)."""
     seen: dict[str, str] = {}
-    reals = real_paths(file for _, file in files)
+    reals = resolve_paths(file for _, file in files)
     for (path, file), real in zip(files, reals, strict=True):
         if (other := seen.setdefault(real, path)) != path:
             raise DatasetError(f"{file}: belongs to both {other} and {path}; mix different files")
@@ -422,7 +422,10 @@ def _open_unverified(paths: list[str], objective: str | None, split: Split | Non
     """Open files that have no manifest. Their examples are counted by opening each file."""
     found = [_find_split_shards(path, split) for path in paths]
     kept = {
-        real_path(file.path): file for shards, _ in found for file in shards if not _is_empty_dealt_file(file)
+        resolve_path(file.path): file
+        for shards, _ in found
+        for file in shards
+        if not _is_empty_dealt_file(file)
     }
     files = {file.path: file for file in kept.values()}  # two patterns may match the same file
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -447,7 +450,7 @@ def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundSh
     trainer, "training" anywhere in a file's name marks a training file.
     """
     shards = find_shards(path)
-    names = {shard.name: storage.base_name(shard.path) for shard in shards}
+    names = {shard.name: storage.get_base_name(shard.path) for shard in shards}
     tests = find_held_out(list(names))
     if all(any(word in name for name in names.values()) for word in ("training", "test")):
         tests = [name for name, base in names.items() if "training" not in base]

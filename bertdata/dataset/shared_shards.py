@@ -9,21 +9,21 @@ from functools import cache
 
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
-from bertdata.io.real_paths import real_path
+from bertdata.io.file_check import compute_file_md5
+from bertdata.io.real_paths import resolve_path
 
 
 def count_shared_shards(training: OpenedDataset, held_out: OpenedDataset) -> int:
     """Count the shards of ``held_out`` that are also in ``training``: the same file, or the same bytes."""
-    paths = {real_path(shard.path) for shard in training.shards}
+    paths = {resolve_path(shard.path) for shard in training.shards}
     listed = {shard.md5 for shard in training.shards if shard.md5 is not None}
     by_size = _group_shards_by_size(training, held_out)
-    md5_of = cache(file_md5)
+    md5_of = cache(compute_file_md5)
 
     def is_shared(shard: Shard) -> bool:
-        if real_path(shard.path) in paths or shard.md5 in listed:
+        if resolve_path(shard.path) in paths or shard.md5 in listed:
             return True
-        alike = by_size[storage.size(shard.path)] if by_size else []
+        alike = by_size[storage.read_size(shard.path)] if by_size else []
         return any((one.md5 or md5_of(one.path)) == (shard.md5 or md5_of(shard.path)) for one in alike)
 
     return sum(map(is_shared, held_out.shards))
@@ -57,5 +57,5 @@ def _group_shards_by_size(training: OpenedDataset, held_out: OpenedDataset) -> d
     found: defaultdict[int, list[Shard]] = defaultdict(list)
     if any(shard.md5 is None for shard in (*training.shards, *held_out.shards)):
         for shard in training.shards:
-            found[storage.size(shard.path)].append(shard)
+            found[storage.read_size(shard.path)].append(shard)
     return found

@@ -40,9 +40,9 @@ from bertdata.dataset.provenance import DATASET_COPY, PARTS_COPY
 from bertdata.errors import BertDataError, ManifestError, MissingInputError, ShardError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import find_nested_directories
-from bertdata.io.file_check import FileEntry, check_file, file_md5, is_inside, md5_of
+from bertdata.io.file_check import FileEntry, check_file, compute_file_md5, compute_md5, is_inside
 from bertdata.io.listing import list_inputs
-from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, Listed, md5sums, parse_json
+from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, ListedFile, format_md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ, is_shard_name
 from bertdata.shards.content import compute_content_md5, count_readable
 from bertdata.shards.mds.names import INDEX_NAME, MDS
@@ -72,8 +72,8 @@ def verify_files(
         return _verify_directory(path, content, anywhere, on_file)
     if not storage.exists(path):
         raise MissingInputError(f"{path}: no such file or directory")
-    directory = storage.parent(path)
-    if storage.base_name(path).endswith(".json"):
+    directory = storage.get_parent(path)
+    if storage.get_base_name(path).endswith(".json"):
         return _verify_manifest(path, directory, content, on_file)
     return _verify_md5sums(path, directory, content, anywhere, on_file)
 
@@ -171,7 +171,7 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
             for name, data in make_companion_files(
                 directory, manifest.plan.settings, manifest.shards
             ).items():
-                yield name, md5_of(data), True
+                yield name, compute_md5(data), True
         if make_dataset_card(manifest.plan.title, manifest.plan.settings) is not None:
             yield CARD_NAME, None, False
         if manifest.parts_manifest is not None:
@@ -184,7 +184,7 @@ def _list_companions(manifest: AnyManifest, directory: str) -> Iterable[tuple[st
 def _check_companion(path: str, md5: str | None, must_be_there: bool) -> list[Finding]:
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)] if must_be_there else []
-    found = file_md5(path)
+    found = compute_file_md5(path)
     return [] if md5 in (None, found) else [compare_values(path, "wrong md5", found, str(md5))]
 
 
@@ -213,17 +213,17 @@ def _check_unedited(made: bytes, data: bytes, path: str) -> list[Finding]:
     return [Finding(file=path, status="edited", detail=detail)]
 
 
-def _list_md5sums_files(manifest: AnyManifest) -> Sequence[Listed]:
+def _list_md5sums_files(manifest: AnyManifest) -> Sequence[ListedFile]:
     """Return the files that MD5SUMS lists, without the manifest."""
     return manifest.listed if isinstance(manifest, Manifest) else manifest.files
 
 
-def _check_md5sums_file(manifest: AnyManifest, listed: Sequence[Listed], directory: str) -> list[Finding]:
+def _check_md5sums_file(manifest: AnyManifest, listed: Sequence[ListedFile], directory: str) -> list[Finding]:
     path = storage.join(directory, MD5SUMS_NAME)
     if not storage.exists(path):
         return [Finding(file=path, status=MISSING)]
     # MD5SUMS may or may not have a line for the manifest.
-    if storage.read_bytes(path) not in (manifest.md5sums(), md5sums(listed)):
+    if storage.read_bytes(path) not in (manifest.md5sums(), format_md5sums(listed)):
         return [Finding(file=path, status="differs", detail=f"it does not say what {MANIFEST_NAME} says")]
     return []
 
@@ -289,7 +289,7 @@ def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: st
 
 def _describe_damage(path: str, objective: str | None = None) -> str:
     """Say why a shard has a wrong md5, by reading it: the first damaged record, or that all are readable."""
-    if not storage.size(path):
+    if not storage.read_size(path):
         return "it is empty"
     try:
         records = count_readable(path, None, objective)
@@ -323,11 +323,11 @@ def _verify_md5sums(
         try:
             if (
                 content
-                and storage.base_name(name) != MANIFEST_NAME
+                and storage.get_base_name(name) != MANIFEST_NAME
                 and not name.endswith((LENGTHS_ENDING, INDEX_ENDING))
             ):
                 return compare_values(file, "wrong content md5", compute_content_md5(file), md5)
-            found = file_md5(file)
+            found = compute_file_md5(file)
             damage = _describe_damage(file) if found != md5 and is_shard_name(file) else None
             return compare_values(file, "wrong md5", found, md5, damage)
         except ShardError as error:

@@ -18,7 +18,7 @@ from bertdata.dataset.published.sums import find_sums
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import MissingInputError, ShardError, UsageError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.io.listing import list_inputs
 from bertdata.io.process_pool import run_all
 from bertdata.shards.crc32c import compute_masked_checksum
@@ -49,11 +49,11 @@ def _verify_sums(directory: str, table: str, sums: dict[str, str], workers: int)
     names = [name for name in list_inputs(directory, hidden=True).names if name.endswith(".hdf5")]
     findings = {
         name: Finding(file=storage.join(directory, name), status=MISSING)
-        for name in sums.keys() - set(map(storage.base_name, names))
+        for name in sums.keys() - set(map(storage.get_base_name, names))
     }
     work = []
     for name in names:
-        expected = sums.get(storage.base_name(name))
+        expected = sums.get(storage.get_base_name(name))
         path = storage.join(directory, name)
         if expected is None:
             findings[name] = Finding(file=path, status=EXTRA, detail=f"the table {table} has no such shard")
@@ -109,7 +109,7 @@ class _FileTree:
         self._rows = rows
         self._names = list_inputs(directory, hidden=True).names
         self._above = _split_path(directory)
-        self._md5 = cache(file_md5)
+        self._md5 = cache(compute_file_md5)
         self._is_tfrecord = cache(lambda name: _has_tfrecord_header(self._make_path(name)))
 
     def check(self, row: PublishedFile) -> Finding:
@@ -133,7 +133,7 @@ class _FileTree:
         """
         sizes: dict[str, dict[str, int]] = {}
         for name, _ in matches:
-            sizes.setdefault(storage.parent(name), {})[name] = storage.size(self._make_path(name))
+            sizes.setdefault(storage.get_parent(name), {})[name] = storage.read_size(self._make_path(name))
         fullest = max(sizes.values(), key=len)
         total, wanted = sum(fullest.values()), _parse_file_count(matches[0][1])
         if total != row.bytes and wanted is not None and len(fullest) < wanted:
@@ -146,13 +146,13 @@ class _FileTree:
         for row in self._rows:
             for pattern in row.paths:
                 for name in self._names:
-                    if fnmatch(storage.base_name(name), storage.base_name(pattern)):
+                    if fnmatch(storage.get_base_name(name), storage.get_base_name(pattern)):
                         return f"{name} is in the table as {pattern}"
         return None
 
     def _check_file(self, name: str, row: PublishedFile) -> Finding:
         path = self._make_path(name)
-        size = storage.size(path)
+        size = storage.read_size(path)
         if size != row.bytes:
             expected = " or ".join(f"{one.bytes} bytes" for one in self._find_rows(name))
             return compare_values(path, "wrong size", f"{size} bytes", expected)
@@ -168,7 +168,7 @@ class _FileTree:
         rows, path = self._find_rows(name), self._make_path(name)
         if len(rows) == 1:
             return rows[0]
-        size = storage.size(path)
+        size = storage.read_size(path)
         fitting = [row for row in rows if row.bytes == size] or rows
         if len(fitting) == 1 or fitting is rows:
             return fitting[0]

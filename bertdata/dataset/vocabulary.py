@@ -4,8 +4,8 @@ from bertdata.dataset.discover import FoundDataset
 from bertdata.dataset.manifest import DatasetPlan, count_unknown_tokens
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from bertdata.io.assets import cached_vocabulary, find_vocabulary
-from bertdata.io.file_check import file_md5
+from bertdata.io.assets import find_cached_vocabulary, find_vocabulary
+from bertdata.io.file_check import compute_file_md5
 from bertdata.records import Vocabulary
 from bertdata.tokens.files import TokenizerFile, name_in_dataset, read_file_record
 from bertdata.tokens.fit import warn_of_casing, warn_of_unknown_tokens
@@ -51,7 +51,7 @@ def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
     inside = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
     if "file" not in plan.settings.tokenizer:
         return inside
-    if storage.exists(inside) and file_md5(inside) == plan.settings.vocabulary["md5"]:
+    if storage.exists(inside) and compute_file_md5(inside) == plan.settings.vocabulary["md5"]:
         return inside
     return (
         directory
@@ -91,8 +91,8 @@ def _find_available(dataset: FoundDataset, plan: DatasetPlan | None) -> str | No
     if plan is None:
         return None
     md5 = plan.settings.vocabulary["md5"]
-    for directory in {storage.parent(shard.path) for shard in dataset.shards}:
+    for directory in {storage.get_parent(shard.path) for shard in dataset.shards}:
         copy = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
-        if storage.exists(copy) and file_md5(copy) == md5:
+        if storage.exists(copy) and compute_file_md5(copy) == md5:
             return copy
-    return cached_vocabulary(md5)
+    return find_cached_vocabulary(md5)

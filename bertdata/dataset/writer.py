@@ -31,8 +31,8 @@ from bertdata.errors import DatasetError, InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit, find_nested_directories
 from bertdata.io.entry_json import parse_entry
-from bertdata.io.file_check import md5_of
-from bertdata.io.file_identity import changed
+from bertdata.io.file_check import compute_md5
+from bertdata.io.file_identity import make_changed_error
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.shards.containers import FAIRSEQ
 from bertdata.shards.packed.record_index import index_name
@@ -138,12 +138,12 @@ class Dataset:
         """Write the file with the lengths of a shard's examples. Return its md5."""
         data = lengths.dump()
         self.commit.write(make_lengths_name(shard), data)
-        return md5_of(data)
+        return compute_md5(data)
 
     def write_index(self, shard: str, index: bytes) -> str:
         """Write the index file of a shard's records. Return its md5."""
         self.commit.write(index_name(shard), index)
-        return md5_of(index)
+        return compute_md5(index)
 
     def read_manifest(self) -> Manifest | None:
         """Return the manifest that the directory already holds, or None."""
@@ -274,8 +274,8 @@ class Dataset:
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         tokenizer = read_tokenizer_bytes(vocabulary)
-        if md5_of(tokenizer) != (expected := settings.vocabulary["md5"]):
-            raise changed(vocabulary, f"its md5 was {expected} when the run began")
+        if compute_md5(tokenizer) != (expected := settings.vocabulary["md5"]):
+            raise make_changed_error(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
         others |= make_companion_files(self.directory, settings, manifest.shards)
         # A card that is already there is kept, since the user may have edited it.

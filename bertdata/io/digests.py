@@ -15,14 +15,14 @@ AT_A_TIME = 8
 """Number of streams that the kernel hashes side by side."""
 
 
-def md5_streams(streams: int, engine: Engine | None = None) -> Any:
-    """Return an empty ``Md5Streams`` for this number of streams, or the kernel's class of that name."""
+def make_md5_streams(streams: int, engine: Engine | None = None) -> Any:
+    """Return a hasher of several streams: the C++ kernel's class, or ``Md5Streams`` in Python."""
     kind = kernels.Md5Streams if use_native(engine or default_engine()) else Md5Streams
     return kind(streams)
 
 
 class Md5Streams:
-    """The specification of the kernel: one hashlib digest per stream."""
+    """The Python version of the kernel, with one hashlib object per stream."""
 
     def __init__(self, streams: int) -> None:
         self._digests = [hashlib.md5(usedforsecurity=False) for _ in range(streams)]

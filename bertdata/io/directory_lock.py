@@ -20,7 +20,7 @@ from time import sleep
 
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
-from bertdata.io.made_directories import missing_directories, remove_empty
+from bertdata.io.made_directories import list_missing_directories, remove_empty_directories
 
 LOCK_NAME = "run.lock"
 
@@ -42,12 +42,12 @@ So a second attempt is refused here.
 def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[None]:
     """Hold the lock of an output directory during the block. DatasetError if another run holds it.
 
-    At the end the lock file is removed. So are ``unfinished/``, the directory and its parents, if this call
-    created them and they are empty.
+    At the end the lock file is removed. If this call created ``unfinished/``, the directory or its parents,
+    those of them that are empty are removed too.
 
     folder: the directory's ``unfinished/``, created if missing.
-    shared_with: processes of the same run, named as by ``this_process``. If one of them holds the lock, the
-        block runs without locking, since that process protects the directory already.
+    shared_with: names (see ``name_this_process``) of other processes of the same run. If one of them holds
+        the lock, the block runs without locking, since that process protects the directory already.
     """
     if storage.is_remote(folder):
         yield
@@ -55,9 +55,9 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
     path = os.path.join(os.path.realpath(folder.removeprefix("file://")), LOCK_NAME)
     key = os.getpid(), path
     if key in _held:
-        raise _in_use_error(folder, this_process())
-    missing = missing_directories(os.path.dirname(os.path.dirname(path)))
-    descriptor = _acquire(folder, path, shared_with)
+        raise _make_in_use_error(folder, name_this_process())
+    missing = list_missing_directories(os.path.dirname(os.path.dirname(path)))
+    descriptor = _acquire_lock(folder, path, shared_with)
     if descriptor is None:
         yield
         return
@@ -75,7 +75,7 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
         os.close(descriptor)
         with suppress(OSError):  # the directory is not empty
             os.rmdir(os.path.dirname(path))
-            remove_empty(missing)
+            remove_empty_directories(missing)
 
 
 def remove_stale_lock(folder: str) -> None:
@@ -88,7 +88,7 @@ def remove_stale_lock(folder: str) -> None:
             pass
 
 
-def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None:
+def _acquire_lock(folder: str, path: str, shared_with: Collection[str]) -> int | None:
     """Lock the file and return its open descriptor. None if a process in ``shared_with`` holds the lock.
 
     DatasetError if any other process holds it.
@@ -105,9 +105,9 @@ def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from None
         try:
-            if (owner := _lock(path, descriptor, shared_with)) is not None:
+            if (owner := _try_lock(path, descriptor, shared_with)) is not None:
                 if owner not in shared_with:
-                    raise _in_use_error(folder, owner)
+                    raise _make_in_use_error(folder, owner)
                 os.close(descriptor)
                 return None
             # open A, other run removes A, lock A: a third run would create file B at the path and lock it
@@ -124,7 +124,7 @@ def _acquire(folder: str, path: str, shared_with: Collection[str]) -> int | None
     raise StorageError(f"{path}: cannot be made: the directory vanishes again and again")
 
 
-def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | None:
+def _try_lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | None:
     """Try to lock the file. Returns None on success, else the name of the process that holds the lock.
 
     Also returns None, without a lock, on a file system that has no locks.
@@ -142,12 +142,12 @@ def _lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | Non
 
 
 def _write_owner(path: str, descriptor: int) -> None:
-    """Write this process's name into the lock file, for the error message of other runs."""
+    """Write this process's name into the lock file, where other runs read it for their error message."""
     if (text := _read_text(descriptor)) and not re.match(_OWNER, text):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"bertdata: {this_process()}\n".encode(), 0)
+        os.pwrite(descriptor, f"bertdata: {name_this_process()}\n".encode(), 0)
     except OSError as error:  # for example a full disk
         raise StorageError(f"{path}: {error.strerror}") from None
 
@@ -174,14 +174,14 @@ def _read_text(descriptor: int) -> str:
     return os.pread(descriptor, 1000, 0).decode(errors="replace")
 
 
-def this_process() -> str:
+def name_this_process() -> str:
     """Return the name by which the lock file identifies this process: ``process 123 on host``."""
     return f"process {os.getpid()} on {os.uname().nodename or 'this machine'}"
 
 
-def _in_use_error(folder: str, owner: str) -> DatasetError:
+def _make_in_use_error(folder: str, owner: str) -> DatasetError:
     """Return the error for a directory that another run is writing to."""
-    directory = storage.parent(folder)
+    directory = storage.get_parent(folder)
     return DatasetError(
         f"{directory}: another run ({owner}) is writing here; wait for its end, or choose another directory"
     )

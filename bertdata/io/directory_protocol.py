@@ -38,8 +38,8 @@ from bertdata.io.manifest_file import (
     MANIFEST_NAME,
     MD5SUMS_NAME,
     parse_json,
-    seal,
-    unseal,
+    seal_json,
+    unseal_json,
 )
 
 UNFINISHED = "unfinished"
@@ -58,18 +58,18 @@ _KEPT = (".json", ".scratch")
 
 
 class Commit:
-    """An output directory that is written for one plan.
+    """An output directory that is written for a single plan (the settings that determine its contents).
 
     Instances can be pickled, cost nothing to create and are shared by all workers.
 
     kind: kind of the manifest (dataset, text, articles).
-    terms: the plan's settings.
+    terms: the plan's settings, as JSON values by name.
     manifest_terms: function that extracts the terms from the manifest of a finished directory. It takes the
         manifest's bytes and path.
-    may_grow: names of terms whose value is a list that may gain items when an unfinished run is resumed. The
-        caller decides which pieces still fit.
-    renamed: for a term's name, its older values mapped to the current ones, so that plans of earlier versions
-        are still recognised.
+    may_grow: names of terms whose value is a list that may be longer when an unfinished run is resumed. The
+        caller then decides which finished pieces it can keep.
+    renamed: for a term's name, its values in earlier versions mapped to the current values, so that plans of
+        earlier versions are still recognised.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Commit:
         return storage.join(self.directory, UNFINISHED)
 
     def path(self, name: str) -> str:
-        """Return the path of a piece."""
+        """Return the full path of a piece (an output file of the directory)."""
         return storage.join(self.directory, name)
 
     def scratch_name(self, name: str) -> str:
@@ -103,7 +103,7 @@ class Commit:
 
         ``release`` removes such files.
         """
-        return f"{UNFINISHED}/{_quote(name)}.scratch"
+        return f"{UNFINISHED}/{_quote_name(name)}.scratch"
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -122,9 +122,11 @@ class Commit:
 
     @contextmanager
     def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
-        """Lock the directory during the block without claiming it. Raises the errors of ``run``.
+        """Lock the directory during the block without claiming it.
 
-        unknown: as in ``refuse_others``.
+        DatasetError if it belongs to a different plan or another run is writing there.
+
+        unknown: names of terms that the caller does not know yet. Any value of them is accepted.
         """
         # Check before the lock file is created, so that a wrong directory stays untouched. claim checks
         # again under the lock, because another run may have started in between.
@@ -137,14 +139,14 @@ class Commit:
             raise
 
     def claim(self) -> None:
-        """Write the plan into the directory, or resume an earlier run of the same plan.
+        """Write the plan into the directory, or resume an unfinished run of the same plan.
 
         DatasetError if the directory belongs to a different plan.
         """
         self.refuse_others()
         storage.make_directory(self.unfinished)
         self.sweep()
-        self._write(self._plan_path, seal({"kind": self._kind, **self.terms}))
+        self._write(self._plan_path, seal_json({"kind": self._kind, **self.terms}))
 
     def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
         """Raise DatasetError if the directory belongs to a different plan or holds other files.
@@ -175,7 +177,7 @@ class Commit:
         open_names = (*unknown, *grown)
         known = {name: ours[name] for name in ours if name not in open_names}
         theirs = {name: found[name] for name in found if name not in open_names}
-        different = differences(known, theirs)
+        different = list_differences(known, theirs)
         if different:
             raise DatasetError(
                 f"{self.directory}: was made with other settings: {'; '.join(different)}; "
@@ -183,7 +185,7 @@ class Commit:
             )
 
     def _has_grown(self, name: str, found: Terms) -> bool:
-        """Return True if this run's list contains every item of an unfinished run's list."""
+        """Return True if this run's list for the term contains every item of the unfinished run's list."""
         theirs = found.get(name, [])
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
         return held and self.manifest() is None
@@ -207,7 +209,7 @@ class Commit:
             terms = self._manifest_terms(manifest, where) if kind == self._kind else {}
             return {"kind": kind, **terms}
         try:
-            return unseal(storage.read_bytes(self._plan_path), self._plan_path)
+            return unseal_json(storage.read_bytes(self._plan_path), self._plan_path)
         except MissingInputError:
             return None
         except ManifestError as error:  # a damaged plan: nothing says which settings made the pieces
@@ -238,23 +240,23 @@ class Commit:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small piece in one call."""
-        storage.make_directory(storage.parent(self.path(name)))
+        storage.make_directory(storage.get_parent(self.path(name)))
         self._write(self.path(name), data)
 
     def note(self, name: str, value: dict[str, Any]) -> None:
         """Record that a piece is finished. value: JSON object that a resuming run reads back."""
-        self._write(self._note_path(name), seal(value))
+        self._write(self._note_path(name), seal_json(value))
 
     def read_note(self, name: str) -> dict[str, Any] | None:
         """Return a piece's note. None if there is no note or the note is damaged."""
         path = self._note_path(name)
         try:
-            return unseal(storage.read_bytes(path), path)
+            return unseal_json(storage.read_bytes(path), path)
         except (MissingInputError, ManifestError):
             return None
 
     def noted(self) -> list[str]:
-        """Return the names of all noted pieces, whether or not their files still fit the notes."""
+        """Return the names of all pieces with a note, whether or not the pieces are still intact."""
         names = storage.list_files(self.unfinished)
         from urllib.parse import unquote  # imported here because it is slow to import
 
@@ -284,8 +286,8 @@ class Commit:
             self.release()
 
     def release(self) -> None:
-        """Remove ``unfinished/``, except a lock that a running process holds."""
-        storage.remove_directory(self.unfinished, only=_is_ours)
+        """Remove ``unfinished/``. A lock that a running process holds stays."""
+        storage.remove_directory(self.unfinished, only=_is_protocol_file)
         remove_stale_lock(self.unfinished)
 
     def release_finished(self) -> None:
@@ -295,10 +297,9 @@ class Commit:
                 self.release()
 
     def give_up(self) -> None:
-        """Release the directory for other plans, unless a piece was finished in it.
+        """Release the directory for other plans, unless this run has finished a piece in it.
 
-        A directory that was already finished before this run, and in which nothing was written, is again a
-        finished one.
+        If the directory was finished before this run, and nothing was written since, it stays finished.
         """
         with suppress(BertDataError):  # the error that made the run fail is more important
             self.sweep()
@@ -307,22 +308,27 @@ class Commit:
             # A note or scratch file is worth keeping for a later run, and needs the plan next to it.
             if [name for name in files if name.startswith(f"{UNFINISHED}/") and name not in empty]:
                 return
-            if MANIFEST_NAME in files or not _find_strange(files):
+            if MANIFEST_NAME in files or not _find_foreign_names(files):
                 self.release()
             self._remove_if_empty()
 
     def sweep(self) -> None:
-        """Delete files that a stopped process left half-written."""
+        """Delete the ``*.tmp`` files that a stopped process left half-written."""
         for name in storage.list_files(self.unfinished):
-            if _is_swept(name):
+            if _is_leftover(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
     def _find_strange_file(self) -> str | None:
-        """Return the name of a file that this tool did not write, or None. For a directory without a plan."""
+        """Return the name of a file that this tool did not write, or None.
+
+        Used for directories without a plan.
+        """
         names = storage.list_files(self.directory)
-        strange = _find_strange(names)
+        strange = _find_foreign_names(names)
         for name in names:
-            if name.startswith(f"{UNFINISHED}/") and not _is_unlisted(name.removeprefix(f"{UNFINISHED}/")):
+            if name.startswith(f"{UNFINISHED}/") and not _may_precede_plan(
+                name.removeprefix(f"{UNFINISHED}/")
+            ):
                 strange.append(name)
         return next(iter(strange), None)
 
@@ -337,7 +343,7 @@ class Commit:
         return storage.join(self.unfinished, PLAN_NAME)
 
     def _note_path(self, name: str) -> str:
-        return storage.join(self.unfinished, f"{_quote(name)}.json")
+        return storage.join(self.unfinished, f"{_quote_name(name)}.json")
 
     def _write(self, path: str, data: bytes) -> None:
         """Write a file of the directory in one call."""
@@ -345,8 +351,8 @@ class Commit:
             file.write(data)
 
 
-def differences(ours: Terms, theirs: Terms) -> list[str]:
-    """Return the differences between the terms of two plans, one phrase per term."""
+def list_differences(ours: Terms, theirs: Terms) -> list[str]:
+    """Return one phrase for each term in which two plans differ."""
     found = []
     if ours.get("kind") != theirs.get("kind"):
         # A different kind of output has different terms. Only the shared ones are worth comparing.
@@ -372,34 +378,38 @@ def find_nested_directories(names: list[str]) -> list[str]:
     return sorted({name.removesuffix(mark) for name in names for mark in marks if name.endswith(mark)})
 
 
-def _quote(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return the name with special characters and ``/`` percent-escaped, so that it is one file name."""
     return "".join(
-        char if char.isascii() and (char.isalnum() or char in "_.-~") else _escape(char) for char in name
+        char if char.isascii() and (char.isalnum() or char in "_.-~") else _escape_character(char)
+        for char in name
     )
 
 
-def _escape(char: str) -> str:
+def _escape_character(char: str) -> str:
     """Return the character's UTF-8 bytes as ``%XX`` escapes."""
     return "".join(f"%{byte:02X}" for byte in char.encode())
 
 
-def _find_strange(names: list[str]) -> list[str]:
-    """Return the names that lie neither in ``unfinished/`` nor in a nested directory that this tool wrote."""
+def _find_foreign_names(names: list[str]) -> list[str]:
+    """Return the names of files that this tool did not write.
+
+    Files in ``unfinished/`` and in nested directories of this tool are left out.
+    """
     inner = tuple(f"{name}/" for name in [UNFINISHED, *find_nested_directories(names)])
     return [name for name in names if not name.startswith(inner)]
 
 
-def _is_swept(name: str) -> bool:
-    """Return True for the name of a half-written file, or of a file for the current run only."""
+def _is_leftover(name: str) -> bool:
+    """Return True for the name of a half-written file, or of a file that only its writing run can use."""
     return ("/" not in name and name.endswith(FOR_ONE_RUN)) or storage.is_growing_name(name)
 
 
-def _is_unlisted(name: str) -> bool:
-    """Return True for a name in ``unfinished/`` that may exist before the plan is written."""
-    return name == LOCK_NAME or _is_swept(name)
+def _may_precede_plan(name: str) -> bool:
+    """Return True for a name in ``unfinished/`` that this tool may write before it writes the plan."""
+    return name == LOCK_NAME or _is_leftover(name)
 
 
-def _is_ours(name: str) -> bool:
+def _is_protocol_file(name: str) -> bool:
     """Return True for a name in ``unfinished/`` that this tool writes."""
-    return _is_swept(name) or ("/" not in name and name.endswith(_KEPT))
+    return _is_leftover(name) or ("/" not in name and name.endswith(_KEPT))

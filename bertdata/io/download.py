@@ -1,4 +1,4 @@
-"""Download of a published file: resumable, and accepted only with the published digest."""
+"""Resumable downloads of published files, which are accepted only with the published digest."""
 
 import fcntl
 import hashlib
@@ -33,7 +33,7 @@ OnBytes = Callable[[int, int], None]
 class Download:
     """A file to download.
 
-    digest: hexadecimal md5, SHA-1 or SHA-256. Its length tells the algorithm.
+    digest: its published md5, SHA-1 or SHA-256 in hexadecimal. The length tells the algorithm.
     """
 
     url: str
@@ -46,7 +46,7 @@ class Download:
         return self.path.with_name(self.path.name + PART)
 
 
-def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = time.sleep) -> bool:
+def download_file(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = time.sleep) -> bool:
     """Download the file unless it exists. Returns False if it was already there.
 
     The bytes go to ``NAME.part``, which gets its final name only when its digest is right. An interrupted
@@ -54,37 +54,41 @@ def fetch(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = 
     connection is tried again with growing pauses, as long as new bytes keep arriving.
 
     AssetError if the file cannot be downloaded or has a different digest.
+
+    progress: called with the number of bytes received.
     sleep: replaced in tests.
     """
     if wanted.path.exists():
-        _check(wanted, wanted.path, _hash_of(wanted, wanted.path), f"remove {wanted.path} and run again")
+        _check_digest(
+            wanted, wanted.path, _hash_file(wanted, wanted.path), f"remove {wanted.path} and run again"
+        )
         return False
     wanted.path.parent.mkdir(parents=True, exist_ok=True)
     with _open_part(wanted.part) as file:
-        digest = _hash_of(wanted, wanted.part)
+        digest = _hash_file(wanted, wanted.part)
         failures = 0
         furthest = file.tell()
         while True:
             try:
-                _receive(wanted, file, digest, progress)
+                _receive_missing_bytes(wanted, file, digest, progress)
                 break
             except _Restart:  # drop what came before; the digest starts again too
                 file.seek(0)
                 file.truncate()
                 digest = hashlib.new(digest.name, usedforsecurity=False)
-            except _network_errors() as error:
+            except _list_network_errors() as error:
                 # Progress counts only beyond the furthest byte so far. Otherwise a server that always
                 # restarts and breaks at the same place would be asked forever.
                 is_worth_it = file.tell() >= furthest + _NEW_BYTES
                 furthest = max(furthest, file.tell())
                 failures = 0 if is_worth_it else failures + 1
-                if failures == _PATIENCE or _is_final(error):
+                if failures == _PATIENCE or _is_permanent_error(error):
                     raise AssetError(
                         f"{wanted.url}: {_describe_error(error)}{_describe_kept(file)}"
                     ) from error
                 sleep(2.0 ** min(failures, _PATIENCE))
         try:
-            _check(wanted, wanted.url, digest, "run the command again; what came was removed")
+            _check_digest(wanted, wanted.url, digest, "run the command again; what came was removed")
         except AssetError:
             wanted.part.unlink()
             raise
@@ -98,7 +102,7 @@ class _Restart(Exception):
     """Raised when the server sends the file from its beginning instead of continuing the partial download."""
 
 
-def _network_errors() -> tuple[type[Exception], ...]:
+def _list_network_errors() -> tuple[type[Exception], ...]:
     """Return the exception classes that urllib raises for network failures."""
     from http.client import HTTPException  # imported here because it is slow to import
 
@@ -119,7 +123,7 @@ def _open_part(path: Path) -> Iterator[BinaryIO]:
         raise StorageError(f"{path}: {error.strerror or error}") from error
 
 
-def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -> None:
+def _receive_missing_bytes(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -> None:
     """Request the missing bytes and append them to the partial file.
 
     ConnectionError if the connection ends early, _Restart if the server sends bytes from another position.
@@ -141,10 +145,10 @@ def _receive(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -
         if here and not (answer.status == 206 and begins):
             raise _Restart
         total = here + _parse_length(answer.headers.get("Content-Length"))
-        _check_room(wanted.part, total - here)
+        _check_disk_space(wanted.part, total - here)
         progress(here, total)
         while chunk := answer.read(_CHUNK_BYTES):
-            _write(file, chunk, wanted.part)
+            _append_chunk(file, chunk, wanted.part)
             digest.update(chunk)
             progress(file.tell(), total)
     if file.tell() < total:
@@ -157,10 +161,10 @@ def _parse_length(header: str | None) -> int:
     return int(known[0]) if known else 0
 
 
-def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
-    """Append to the partial file.
+def _append_chunk(file: BinaryIO, chunk: bytes, path: Path) -> None:
+    """Append bytes to the partial file.
 
-    A full disk raises StorageError, which is not retried as a network error is.
+    A full disk raises StorageError, because a retry, as after a network error, would not help.
     """
     try:
         file.write(chunk)
@@ -169,14 +173,14 @@ def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
         raise StorageError(f"{path}: {error.strerror or error}") from error
 
 
-def _check_room(path: Path, needed: int) -> None:
+def _check_disk_space(path: Path, needed: int) -> None:
     """Raise StorageError if the disk has fewer than ``needed`` free bytes."""
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise StorageError(f"{path}: {needed:,} bytes are to come, the disk has room for {free:,}")
 
 
-def _hash_of(wanted: Download, path: Path) -> Any:
+def _hash_file(wanted: Download, path: Path) -> Any:
     """Return a hashlib object that has hashed the file's contents."""
     digest = hashlib.new(_ALGORITHMS[len(wanted.digest)], usedforsecurity=False)
     with open(path, "rb") as file:
@@ -185,13 +189,13 @@ def _hash_of(wanted: Download, path: Path) -> Any:
     return digest
 
 
-def _check(wanted: Download, where: object, digest: Any, remedy: str) -> None:
+def _check_digest(wanted: Download, where: object, digest: Any, remedy: str) -> None:
     """Raise AssetError if the digest is not the published one."""
     if (found := digest.hexdigest()) != wanted.digest:
         raise AssetError(f"{where}: {digest.name} {found}, published is {wanted.digest}; {remedy}")
 
 
-def _is_final(error: Exception) -> bool:
+def _is_permanent_error(error: Exception) -> bool:
     """Return True if another attempt cannot help: the URL is invalid or the server answered 4xx."""
     return isinstance(error, ValueError) or 400 <= getattr(error, "code", 0) < 500
 
@@ -204,5 +208,5 @@ def _describe_error(error: Exception) -> str:
 
 
 def _describe_kept(file: BinaryIO) -> str:
-    """Return the part of an error message that says how many bytes are kept for the next attempt."""
+    """Return the end of an error message: how many bytes are kept for the next attempt."""
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

@@ -1,6 +1,7 @@
 """Checked conversion of JSON objects to NamedTuples and dataclasses.
 
-The JSON comes from manifests and notes, which another version may have written or a user may have edited.
+The JSON comes from manifests and notes (small JSON files about finished pieces), which another version may
+have written or a user may have edited.
 """
 
 from types import NoneType, UnionType
@@ -23,13 +24,16 @@ def parse_entry(kind: type[Entry], value: object) -> Entry:
     if not isinstance(value, dict) or set(value) != set(types):
         raise ManifestError(f"expected an object of {', '.join(sorted(types))}")
     for name in sorted(types):
-        if not _is(value[name], types[name]):
+        if not _has_type(value[name], types[name]):
             raise ManifestError(f"{name} is {value[name]!r}, expected {types[name]}")
     return kind(**value)
 
 
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
-    """Return the instances of ``kind`` in a JSON list. Raises the errors of ``parse_entry``."""
+    """Return the instances of ``kind`` in a JSON list.
+
+    ManifestError if the value is not a list, or a field is missing, unknown or of the wrong type.
+    """
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
     return [parse_entry(kind, value) for value in values]
@@ -37,12 +41,12 @@ def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
 
 def parse_numbers(value: object) -> list[int]:
     """Return a JSON list of integers from 0. ManifestError for any other value."""
-    if not isinstance(value, list) or not all(_is(item, int) for item in value):
+    if not isinstance(value, list) or not all(_has_type(item, int) for item in value):
         raise ManifestError(f"expected a list of numbers, found {value!r}")
     return value
 
 
-def _is(value: object, kind: Any) -> bool:
+def _has_type(value: object, kind: Any) -> bool:
     """Return True if a JSON value fits a field's type, such as ``int``, ``str | None`` or ``list[int]``."""
     if kind is int:
         return type(value) is int and 0 <= value < _MOST
@@ -52,11 +56,13 @@ def _is(value: object, kind: Any) -> bool:
         return isinstance(value, str) and _is_unicode(value)
     of = get_args(kind)
     if get_origin(kind) is UnionType:
-        return any(value is None if one is NoneType else _is(value, one) for one in of)
+        return any(value is None if one is NoneType else _has_type(value, one) for one in of)
     if get_origin(kind) is list:
-        return isinstance(value, list) and all(_is(item, of[0]) for item in value)
+        return isinstance(value, list) and all(_has_type(item, of[0]) for item in value)
     if get_origin(kind) is dict:
-        return isinstance(value, dict) and all(_is(k, of[0]) and _is(v, of[1]) for k, v in value.items())
+        return isinstance(value, dict) and all(
+            _has_type(k, of[0]) and _has_type(v, of[1]) for k, v in value.items()
+        )
     raise TypeError(f"a field is {kind}")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.digests import AT_A_TIME, md5_streams
+from bertdata.io.digests import AT_A_TIME, make_md5_streams
 
 _BLOCK_BYTES = 1 << 20
 _SMALL_BLOCK_BYTES = 1 << 17
@@ -22,7 +22,10 @@ class FileEntry(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """A difference between a file and its entry. status: ``missing``, ``wrong size`` or ``wrong md5``."""
+    """The difference between a file and its manifest entry.
+
+    status: ``missing``, ``wrong size`` or ``wrong md5``.
+    """
 
     status: str
     found: str | None = None
@@ -32,28 +35,28 @@ class Misfit(NamedTuple):
 def check_file(
     path: str, size: int, md5: str, *, size_only: bool = False, also: Callable[[bytes], Any] | None = None
 ) -> Misfit | None:
-    """Return the first difference between a file and its expected size and md5. None: no difference.
+    """Compare a file with its expected size and md5. Returns the first difference, or None if there is none.
 
     size_only: skip the md5, so that the file is not read.
     also: called with each block of the file as it is read.
     """
     try:
-        found = storage.size(path)
+        found = storage.read_size(path)
         if found != size:
             return Misfit(status="wrong size", found=f"{found} bytes", expected=f"{size} bytes")
-        if not size_only and (digest := file_md5(path, also)) != md5:
+        if not size_only and (digest := compute_file_md5(path, also)) != md5:
             return Misfit(status="wrong md5", found=digest, expected=md5)
     except MissingInputError:
         return Misfit(status="missing")
     return None
 
 
-def fits(directory: str, entry: FileEntry) -> bool:
+def matches_entry(directory: str, entry: FileEntry) -> bool:
     """Return True if the file in the directory has the size and md5 of its entry."""
     return check_file(storage.join(directory, entry.name), entry.bytes, entry.md5) is None
 
 
-def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
+def compute_file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
     """Return the hexadecimal md5 of a file. also: called with each block of the file as it is read."""
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
@@ -64,7 +67,7 @@ def file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
     return digest.hexdigest()
 
 
-def file_md5s(paths: Sequence[str]) -> list[str]:
+def compute_file_md5s(paths: Sequence[str]) -> list[str]:
     """Return the hexadecimal md5 of each file, reading up to eight files at once."""
     found: list[str] = []
     for start in range(0, len(paths), AT_A_TIME):
@@ -74,7 +77,7 @@ def file_md5s(paths: Sequence[str]) -> list[str]:
 
 def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
     """Return the md5s of at most eight files, reading a block of each in every round."""
-    digests = md5_streams(len(paths))
+    digests = make_md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
     with ExitStack() as stack:
         files: list[Any] = [stack.enter_context(storage.open_input(path)) for path in paths]
@@ -83,13 +86,13 @@ def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
     return [digest.hex() for digest in digests.digests()]
 
 
-def md5_of(data: bytes) -> str:
+def compute_md5(data: bytes) -> str:
     """Return the hexadecimal md5 of the bytes."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
 class HashingSink:
-    """A writer that passes bytes on to a file while it counts and hashes them."""
+    """A writer that counts and hashes the bytes that it passes on to ``write``."""
 
     def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
@@ -106,17 +109,17 @@ class HashingSink:
         return self._digest.hexdigest()
 
     def entry(self, name: str) -> FileEntry:
-        """Return the manifest entry of the bytes written so far."""
+        """Return a manifest entry with this name, and the size and md5 of the bytes written so far."""
         return FileEntry(name=name, bytes=self.bytes, md5=self.md5)
 
 
 def dump_entries(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
-    """Return the entries as JSON objects for a manifest."""
+    """Return the file entries as JSON objects for a manifest."""
     return [entry._asdict() for entry in entries]
 
 
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
-    """Return the entries of a manifest's JSON. ManifestError if a name leads outside the directory."""
+    """Return the file entries in a manifest's JSON. ManifestError if a name leads outside the directory."""
     entries = tuple(FileEntry(**value) for value in values)
     check_safe_names((entry.name for entry in entries), where)
     return entries

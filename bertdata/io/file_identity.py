@@ -1,9 +1,9 @@
 """Detection of input files that change while a run reads them.
 
 A run reads most inputs several times: to hash them, to look for duplicates, and piece by piece in several
-    processes. If a file changed in between, the output would mix two versions of it under the md5 of one. So
-    every reader takes the file's identity first. It checks the identity again after reading, and before it
-    notes anything made from the file as finished.
+processes. If a file changed in between, the output would mix two versions of the file, and its manifest would
+list the md5 of only one. So every reader takes the file's identity first. It checks the identity again after
+reading, and before it records anything made from the file as finished.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from bertdata.errors import ChangedInputError, DataError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5, md5_of
+from bertdata.io.file_check import compute_file_md5, compute_md5
 
 _MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "modified", "mtime", "created")
 """Keys under which remote file systems report the version, digest or time of a file's contents."""
 
 
 class FileState(NamedTuple):
-    """Size and times of a file.
+    """The size and times of a file.
 
     written: time of the last change to the contents. For a remote file, all its version marks as one string.
     touched: time of the last change to contents, name or permissions (ctime), empty for a remote file. No
@@ -45,9 +45,9 @@ class FileIdentity(NamedTuple):
     md5: str = ""
 
     def check(self) -> None:
-        """Raise ChangedInputError if the file has changed since.
+        """Raise ChangedInputError if the file has changed since its identity was taken.
 
-        If only its ctime differs, as after a new hard link or chmod, the md5 decides.
+        If only the ctime differs, as after a new hard link or chmod, the md5 decides.
         """
         try:
             now = _read_state(self.path)
@@ -57,40 +57,40 @@ class FileIdentity(NamedTuple):
             if now[:2] == self.state[:2] and self.md5 and _hash_in_state(self.path, now) == self.md5:
                 return
         except MissingInputError:
-            raise changed(self.path, "it was removed") from None
+            raise make_changed_error(self.path, "it was removed") from None
         if now.bytes != self.state.bytes:
-            raise changed(self.path, f"it had {self.state.bytes} bytes and now has {now.bytes}")
-        raise changed(self.path, "it was written anew")
+            raise make_changed_error(self.path, f"it had {self.state.bytes} bytes and now has {now.bytes}")
+        raise make_changed_error(self.path, "it was written anew")
 
     def hashed(self) -> "FileIdentity":
-        """Return the identity with the md5 filled in. ChangedInputError if the file has changed since."""
-        found = self._replace(md5=file_md5(self.path))
+        """Return the identity with the md5 filled in. ChangedInputError if the file has changed meanwhile."""
+        found = self._replace(md5=compute_file_md5(self.path))
         found.check()
         return found
 
 
-def identify(path: str) -> FileIdentity:
-    """Return the identity of a file before it is read. MissingInputError if it does not exist."""
+def identify_file(path: str) -> FileIdentity:
+    """Return the identity of a file, to be called before reading. MissingInputError if it does not exist."""
     return FileIdentity(path, _read_state(path))
 
 
-def hashed_file(identity: FileIdentity) -> FileIdentity:
+def add_md5(identity: FileIdentity) -> FileIdentity:
     """Return the identity with the md5 filled in.
 
-    A module-level function, so that process pools can pickle it.
+    The same as ``identity.hashed()``, as a function of the module, which process pools can pickle.
     """
     return identity.hashed()
 
 
-def check_all(identities: Iterable[FileIdentity]) -> None:
+def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
     """Raise ChangedInputError if any of the files has changed."""
     by_path = {identity.path: identity for identity in identities}
-    storage.each(list(by_path), lambda path: by_path[path].check())
+    storage.map_paths(list(by_path), lambda path: by_path[path].check())
 
 
 @contextmanager
-def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
-    """Check at the end of the block that none of the files has changed. ChangedInputError if one has.
+def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
+    """Raise ChangedInputError at the end of the block if any of the files has changed.
 
     If the block fails with a DataError, a changed file is reported instead, because it may be the cause.
     """
@@ -98,37 +98,37 @@ def unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
     try:
         yield
     except DataError:
-        check_all(files)
+        check_all_unchanged(files)
         raise
-    check_all(files)
+    check_all_unchanged(files)
 
 
 def read_identified(path: str) -> bytes:
     """Return the contents of a file. ChangedInputError if it changed while it was read."""
-    identity = identify(path)
+    identity = identify_file(path)
     data = storage.read_bytes(path)
-    identity._replace(md5=md5_of(data)).check()
+    identity._replace(md5=compute_md5(data)).check()
     return data
 
 
 def _read_state(path: str) -> FileState:
     """Return the current state of a file."""
     if storage.is_remote(path):
-        facts = storage.remote_facts(path)
+        facts = storage.read_remote_info(path)
         marks = " ".join(f"{name}={facts[name]}" for name in _MARKS if facts.get(name) is not None)
         return FileState(int(facts.get("size") or 0), marks, "")
-    found = storage.status(path)
+    found = storage.read_status(path)
     return FileState(found.st_size, str(found.st_mtime_ns), str(found.st_ctime_ns))
 
 
 @lru_cache(maxsize=1024)
 def _hash_in_state(path: str, state: FileState) -> str:
-    """Return the md5 of a file, cached for each state of the file."""
-    return file_md5(path)
+    """Return the md5 of a file. The result is cached by path and state, so a changed file is hashed again."""
+    return compute_file_md5(path)
 
 
-def changed(path: str, what: str) -> ChangedInputError:
-    """Return the ChangedInputError for a file. what: the change, in words."""
+def make_changed_error(path: str, what: str) -> ChangedInputError:
+    """Return the ChangedInputError for a file. what: how it changed, such as its size, for the message."""
     return ChangedInputError(
         f"{path}: was changed while it was being read: {what}; run the command again when nothing else "
         "writes to it"

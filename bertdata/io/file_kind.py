@@ -14,7 +14,7 @@ from typing import BinaryIO
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.json_text import parse_json_text
-from bertdata.io.remedies import convert_in_place, make_parts_of, take_records_out
+from bertdata.io.remedies import suggest_conversion, suggest_record_extraction, suggest_segment_command
 from bertdata.io.signatures import FileKind, find_signature
 
 HEAD_BYTES = 1 << 16
@@ -60,8 +60,9 @@ def check_beginning(
 ) -> None:
     """Read the first bytes of a file and raise InputError if they are not UTF-8 text.
 
-    drops_bad_utf8: invalid UTF-8 is accepted.
-    expected, json_remedy: as in ``refuse_other_kinds``.
+    drops_bad_utf8: accept invalid UTF-8.
+    expected: what the caller reads, for the message.
+    json_remedy: remedy for JSON input, instead of the command that converts it.
     open_input: opens the file, for example with decompression.
     """
     with open_input(path) as file:
@@ -74,11 +75,11 @@ def check_beginning(
     except UnicodeDecodeError as error:
         # In a longer file the last character may just be cut in two by the end of ``head``.
         if error.reason != "unexpected end of data" or len(head) <= HEAD_BYTES:
-            raise InputError.not_utf8(path, head, error.start, utf8_remedy(head, path)) from None
+            raise InputError.not_utf8(path, head, error.start, suggest_utf8_remedy(head, path)) from None
 
 
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
-    """Return the kind of a file from its first bytes, None for text.
+    """Return the format that a file's first bytes show, or None for plain text.
 
     whole: ``head`` is the complete file.
     """
@@ -86,7 +87,7 @@ def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
         return found
     if encoding := _find_utf16(head):
         return FileKind(
-            name=encoding, remedy=convert_in_place("convert it", f"iconv -f {encoding} -t UTF-8 FILE", name)
+            name=encoding, remedy=suggest_conversion("convert it", f"iconv -f {encoding} -t UTF-8 FILE", name)
         )
     return _find_json(head.removeprefix(BOM), name, whole)
 
@@ -107,20 +108,23 @@ def _find_utf16(head: bytes) -> str:
         # "Hi" is 48 00 69 00 in UTF-16LE: every second byte is the high byte of a character. In alphabets
         # (Latin, Greek, Cyrillic ...) high bytes are small numbers. Chinese and Japanese have large ones,
         # and are then recognised because their bytes are not valid UTF-8.
-        if _count_small(high) < 0.6 * len(high) and _can_decode(sample, "utf-8"):
+        if _count_control_bytes(high) < 0.6 * len(high) and _can_decode(sample, "utf-8"):
             continue
-        if _count_small(low) < 0.2 * len(low) and _can_decode(sample, encoding):
+        if _count_control_bytes(low) < 0.2 * len(low) and _can_decode(sample, encoding):
             return encoding
     return ""
 
 
-def _count_small(data: bytes) -> int:
-    """Return the number of bytes below 32 (the space character)."""
+def _count_control_bytes(data: bytes) -> int:
+    """Return the number of bytes below 32 (the space character), which are rare in text."""
     return sum(byte < 32 for byte in data)
 
 
 def _can_decode(sample: bytes, encoding: str) -> bool:
-    """Return True if the sample decodes, apart from a character that its end may cut in two."""
+    """Return True if the sample is valid in the encoding.
+
+    A character that is cut off at the end is ignored.
+    """
     try:
         sample.decode(encoding)
     except UnicodeDecodeError as error:
@@ -129,7 +133,7 @@ def _can_decode(sample: bytes, encoding: str) -> bool:
 
 
 def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
-    """Return the kind for JSON lines or a single JSON value, None for anything else."""
+    """Return the FileKind of JSON lines or of a single JSON value, or None for anything else."""
     # JSON lines: more than one object, in at least 90 % of the lines. Prose may contain a few such lines.
     # The last line of a longer file may be cut, so it does not count.
     lines = head.split(b"\n")
@@ -138,16 +142,16 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
     objects = sum(line.startswith(b"{") and line.endswith(b"}") for line in full)
     # First the cheap test of braces. Only if that succeeds, parse the lines.
     if objects > 1 and objects >= _JSON_SHARE * len(full):
-        objects = sum(map(_is_object, full))
+        objects = sum(map(_is_json_object, full))
         if objects > 1 and objects >= _JSON_SHARE * len(full):
-            first = next(line for line in full if _is_object(line))
+            first = next(line for line in full if _is_json_object(line))
             return _make_json_kind("JSON, one object a line", first, name)
-    if head.lstrip().startswith((b"{", b"[")) and _is_json(head, whole):
+    if head.lstrip().startswith((b"{", b"[")) and _begins_json_value(head, whole):
         return _make_json_kind("JSON", head, name)
     return None
 
 
-def _is_object(line: bytes) -> bool:
+def _is_json_object(line: bytes) -> bool:
     """Return True if the line is a JSON object with at least one member."""
     try:
         value = parse_json_text(line, any_number=True)
@@ -156,7 +160,7 @@ def _is_object(line: bytes) -> bool:
     return isinstance(value, dict) and bool(value)
 
 
-def _is_json(head: bytes, whole: bool) -> bool:
+def _begins_json_value(head: bytes, whole: bool) -> bool:
     """Return True if the bytes are the beginning of a JSON value with at least one member or string."""
     end, strings = 0, 0
     for token in _split_json(head):
@@ -184,22 +188,24 @@ def _make_json_kind(kind: str, head: bytes, name: str) -> FileKind:
 
 
 def _make_json_remedy(head: bytes, name: str) -> str:
-    """Return the command that converts the JSON, using the member with the longest string as the text.
+    """Return a shell command that makes text parts of the JSON.
 
-    Records are objects, either one after another or in a top-level list. Objects that are nested deeper must
-    be extracted with jq first.
+    The member with the longest string is used as the text. Records are objects, either one after another or
+    in a top-level list. Objects that are nested deeper must be extracted with jq first.
     """
     found = [(len(value), depth, key) for depth, key, value in islice(_read_members(head), 1000)]
     if not found:
-        return make_parts_of(name)
+        return suggest_segment_command(name)
     _, depth, quoted = max(found, key=lambda member: member[0])
     key = quoted[1:-1].decode(errors="replace")
     if depth == 1 or (depth == 2 and head.lstrip()[:1] == b"["):
-        return make_parts_of(name, key)
-    return take_records_out(name, f".. | objects | select(has({json.dumps(key, ensure_ascii=False)}))")
+        return suggest_segment_command(name, key)
+    return suggest_record_extraction(
+        name, f".. | objects | select(has({json.dumps(key, ensure_ascii=False)}))"
+    )
 
 
-def json_members(head: bytes) -> Iterator[tuple[int, str]]:
+def list_json_members(head: bytes) -> Iterator[tuple[int, str]]:
     """Yield depth and key of each member with a string value in the beginning of a JSON text.
 
     The last value may be cut.
@@ -227,14 +233,14 @@ def _read_members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
         yield depth, key, head[end:]
 
 
-def utf8_remedy(data: bytes, name: str) -> str:
-    """Return the remedy for data that is not valid UTF-8, depending on what it looks like."""
+def suggest_utf8_remedy(data: bytes, name: str) -> str:
+    """Return a remedy for data that is not valid UTF-8, depending on whether it looks like Latin-1."""
     if looks_like_latin1(data):
         # A UTF-8 byte-order mark before Latin-1 text is not part of the text. tail cuts it off.
         command = "iconv -f WINDOWS-1252 -t UTF-8"
         command = f"tail -c +4 FILE | {command}" if data.startswith(BOM) else f"{command} FILE"
-        return convert_in_place("it looks like Latin-1", command, name)
-    return convert_in_place(
+        return suggest_conversion("it looks like Latin-1", command, name)
+    return suggest_conversion(
         "convert it from its encoding, or leave such bytes out", "iconv -c -f UTF-8 -t UTF-8 FILE", name
     )
 
@@ -258,6 +264,6 @@ def looks_like_latin1(data: bytes) -> bool:
 
 
 def _is_beside_letter(data: bytes, run: re.Match[bytes]) -> bool:
-    """Return True if an ASCII letter comes right before or after the run."""
+    """Return True if an ASCII letter comes right before or after the run of non-ASCII bytes."""
     start, end = run.span()
     return data[max(start - 1, 0) : start].isalpha() or data[end : end + 1].isalpha()

@@ -1,4 +1,4 @@
-"""Safe reading of text files from anybody: size limit, UTF-8, line ends, nesting limit for JSON and TOML."""
+"""Safe reading of text files from unknown sources: limits of size and nesting, UTF-8, line ends."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -49,7 +49,7 @@ def decode_utf8(data: bytes | str, *, keeps_mark: bool = False) -> str:
 
 
 def is_nested_too_deeply(value: Any) -> bool:
-    """Return True if lists and tables are nested more than MOST_NESTED deep."""
+    """Return True if lists and dicts in a JSON or TOML value are nested more than MOST_NESTED deep."""
     # Breadth first, level by level: a recursive walk would itself fail on a deeply nested value.
     level = [value]
     for _ in range(MOST_NESTED):
@@ -60,7 +60,7 @@ def is_nested_too_deeply(value: Any) -> bool:
 
 
 def _list_containers(value: Any) -> Iterator[Any]:
-    """Yield the lists and tables directly inside a value."""
+    """Yield the lists and dicts directly inside a value."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
@@ -70,7 +70,7 @@ def _list_containers(value: Any) -> Iterator[Any]:
             yield inner
 
 
-def universal_newlines(data: bytes) -> bytes:
+def replace_line_ends(data: bytes) -> bytes:
     r"""Return the data with all line ends (\r\n, \r) replaced by \n, as Python's text mode does."""
     if b"\r" not in data:
         return data

@@ -21,15 +21,15 @@ def keep_less_freed_memory(large: int = _LARGE) -> None:
     large: from this size in bytes a block is mapped separately, and unmapped when it is freed.
     """
     for parameter, value in ((_MMAP_THRESHOLD, large), (_TRIM_THRESHOLD, 2 * large)):
-        _call("mallopt", parameter, value)
+        _call_libc("mallopt", parameter, value)
 
 
 def return_freed_memory() -> None:
     """Return all memory freed so far to the system, also between blocks in use."""
-    _call("malloc_trim", 0)
+    _call_libc("malloc_trim", 0)
 
 
-def _call(name: str, *numbers: int) -> None:
+def _call_libc(name: str, *numbers: int) -> None:
     """Call a function of the C library if it exists."""
     import ctypes  # imported here because it is slow to import
 

@@ -7,7 +7,7 @@ from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.listing import describe_left_out, list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.io.real_paths import find_repeated
 
 OTHERS = "other names than the input's"
@@ -19,7 +19,10 @@ Chosen = tuple[list[str], dict[str, list[str]]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFiles:
-    """The files to read, sorted by path. notes: one line per reason for which other files were left out."""
+    """The input files to read, sorted by path.
+
+    notes: lines about other files that were left out, by reason.
+    """
 
     files: list[str]
     notes: tuple[str, ...] = ()
@@ -44,14 +47,14 @@ def find_input_files(
     """
     files: list[str] = []
     notes: list[str] = []
-    for path in expand(sources):
+    for path in expand_patterns(sources):
         if not storage.is_directory(path):
             files.append(path)
             continue
         listing = list_inputs(path)
         names, others = choose(path, listing.names)
         if not names:
-            raise MissingInputError(f"{path}: {missing}{_held_instead(listing.names)}")
+            raise MissingInputError(f"{path}: {missing}{_describe_contents(listing.names)}")
         files += [storage.join(path, name) for name in names]
         notes += describe_left_out(path, {**listing.left_out, **others})
     files.sort()
@@ -59,26 +62,29 @@ def find_input_files(
     return InputFiles(files=files, notes=tuple(notes))
 
 
-def _held_instead(names: Sequence[str]) -> str:
-    """Return the end of the error message for a directory without suitable files: what it holds instead."""
+def _describe_contents(names: Sequence[str]) -> str:
+    """Return the end of the error message for a directory without suitable files: what it holds."""
     if not names:
         return "; it is empty"
     others = "" if len(names) == 1 else f" and {len(names) - 1} others"
     return f"; it holds {names[0]}{others}: name such files by a pattern and their kind by --input-kind"
 
 
-def choose_named(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:
-    """Split a directory's names into wanted and other names.
+def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:
+    """Divide a directory's file names into wanted and other names.
 
-    Manifests and MD5SUMS files are in neither list.
+    Manifests and MD5SUMS files appear in neither list.
     """
     wanted = [name for name in names if is_wanted(name)]
-    others = [name for name in names if not is_wanted(name) and storage.base_name(name) not in _OURS]
+    others = [name for name in names if not is_wanted(name) and storage.get_base_name(name) not in _OURS]
     return wanted, {OTHERS: others} if others else {}
 
 
 def refuse_repeated(files: Sequence[str], twice: str) -> None:
-    """Raise SettingsError if a file is named twice. twice: as in ``find_input_files``."""
+    """Raise SettingsError if a file is named twice.
+
+    twice: what would happen to its contents, such as "would be read", for the error message.
+    """
     repeated = find_repeated(files)
     if repeated is None:
         return

@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class NumberText:
-    """The text of a number with too many digits for an int, or too large for a float."""
+    """A number in JSON that has too many digits for an int or is too large for a float, kept as text."""
 
     text: str
 

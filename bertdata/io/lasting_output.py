@@ -51,13 +51,13 @@ class LastingFile(io.RawIOBase):
                     break
             except OSError as error:
                 if error.errno in _GONE:
-                    open_nowhere(self._number)
+                    redirect_to_null_device(self._number)
                 break  # for example a full disk: drop this line, a later line may find room again
         return len(whole)
 
 
 @contextmanager
-def lasting_output(*names: str) -> Iterator[None]:
+def protect_output(*names: str) -> Iterator[None]:
     """Make writing to the named standard streams never fail during the block.
 
     A stream that a caller has replaced by another object (as pytest does) is left alone. If stdout or stderr
@@ -66,12 +66,12 @@ def lasting_output(*names: str) -> Iterator[None]:
     names: ``stdout``, ``stderr`` or both.
     """
     before: dict[str, TextIO | None] = {}
-    _fill_closed()
+    _reopen_closed_descriptors()
     for name, number in (("stdout", 1), ("stderr", 2)):
         stream: TextIO | None = getattr(sys, name)
-        if stream is None or (name in names and _number_of(stream) == number):
+        if stream is None or (name in names and _find_descriptor(stream) == number):
             before[name] = stream
-            setattr(sys, name, _open(number, stream))
+            setattr(sys, name, _open_lasting_stream(number, stream))
     try:
         yield
     finally:
@@ -79,7 +79,7 @@ def lasting_output(*names: str) -> Iterator[None]:
             setattr(sys, name, stream)
 
 
-def open_nowhere(number: int) -> None:
+def redirect_to_null_device(number: int) -> None:
     """Redirect a file descriptor of this process to the null device."""
     with suppress(OSError):  # too many open files
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -88,7 +88,7 @@ def open_nowhere(number: int) -> None:
             os.close(nowhere)
 
 
-def _fill_closed() -> None:
+def _reopen_closed_descriptors() -> None:
     """Open the null device for each standard descriptor (0, 1, 2) that is closed.
 
     Otherwise the next file that the process opens would get that number, and prints would be written into it.
@@ -97,10 +97,10 @@ def _fill_closed() -> None:
         try:
             os.fstat(number)
         except OSError:
-            open_nowhere(number)
+            redirect_to_null_device(number)
 
 
-def _number_of(stream: TextIO) -> int | None:
+def _find_descriptor(stream: TextIO) -> int | None:
     """Return the stream's file descriptor, None if it has none or is closed."""
     try:
         return stream.fileno()
@@ -108,7 +108,7 @@ def _number_of(stream: TextIO) -> int | None:
         return None
 
 
-def _open(number: int, stream: TextIO | None) -> TextIO:
+def _open_lasting_stream(number: int, stream: TextIO | None) -> TextIO:
     """Return an unbuffered text stream on a LastingFile, with the encoding of the stream that it replaces."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     errors = getattr(stream, "errors", None) or "backslashreplace"

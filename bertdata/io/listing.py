@@ -1,8 +1,7 @@
 """Listing of input directories.
 
-Symbolic links are followed once, and every name that is left out is reported.
-
-Output directories are listed by ``storage.list_files``, which follows no links to directories.
+Symbolic links are followed, but never twice to the same place. Every name that is left out is reported.
+Output directories are listed by ``storage.list_files`` instead, which follows no links to directories.
 """
 
 import os
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bertdata.io import storage
-from bertdata.io.real_paths import local_path
+from bertdata.io.real_paths import find_local_path
 
 HIDDEN = "hidden, their names begin with . or _"
 CIRCLES = "links back to a folder above them"
@@ -43,17 +42,17 @@ def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
 
     hidden: also list hidden files and folders, such as Spark's ``_temporary`` or Delta's ``_delta_log``.
     """
-    if (root := local_path(directory)) is None:
+    if (root := find_local_path(directory)) is None:
         return _list_remote(directory, hidden)
-    walk = _Walk(root, hidden)
-    with storage.naming(directory):
+    walk = _DirectoryWalk(root, hidden)
+    with storage.name_path_in_errors(directory):
         walk.run()
     left_out = {reason: sorted(names) for reason, names in walk.left_out.items() if names}
     return Listing(names=sorted(walk.names), folders=sorted(walk.folders), left_out=left_out)
 
 
 def describe_left_out(directory: str, left_out: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return one line per reason with the number of names left out and the first few of them."""
+    """Return a line for each reason for leaving names out: how many names, and the first few of them."""
     lines = []
     for reason, all_names in left_out.items():
         names = list(all_names)
@@ -70,7 +69,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-class _Walk:
+class _DirectoryWalk:
     """A walk through a local directory.
 
     It visits all real folders first, then the links, so that a file that is reachable both ways gets its
@@ -147,7 +146,7 @@ class _Walk:
         self._links += links
 
     def _take(self, name: str, real: str) -> None:
-        """Add a file, unless the walk has already reached it through a link."""
+        """Add a file to the listing, unless the walk has already reached it through a link."""
         if real in self._files:
             self.left_out[REPEATED].append(name)
             return

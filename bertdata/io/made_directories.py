@@ -1,11 +1,11 @@
-"""Creation of directories that are removed again if the run is refused and they stay empty."""
+"""Creation of directories that are removed again if the run is refused, as long as they are empty."""
 
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 
-def missing_directories(path: str) -> list[str]:
+def list_missing_directories(path: str) -> list[str]:
     """Return a local path and those of its parents that do not exist, innermost first."""
     found = []
     path = os.path.abspath(path)
@@ -15,22 +15,22 @@ def missing_directories(path: str) -> list[str]:
     return found
 
 
-def remove_empty(directories: Iterable[str]) -> None:
-    """Remove the directories, innermost first, up to the first one that is not empty."""
+def remove_empty_directories(directories: Iterable[str]) -> None:
+    """Remove nested directories, innermost first. Stop at the first one that is not empty."""
     with suppress(OSError):
         for directory in directories:
             os.rmdir(directory)
 
 
 @contextmanager
-def made_directory(path: str) -> Iterator[None]:
-    """Create a local directory and its parents.
+def make_directory_for_block(path: str) -> Iterator[None]:
+    """Create a local directory and its parents before the block.
 
-    At the end of the block, remove the new ones that are still empty.
+    After the block, those created here that are empty are removed.
     """
-    missing = missing_directories(path)
+    missing = list_missing_directories(path)
     os.makedirs(path, exist_ok=True)
     try:
         yield
     finally:
-        remove_empty(missing)
+        remove_empty_directories(missing)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from bertdata.errors import ManifestError
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.io.json_text import parse_json_text
 from schemas import load_schema
 from schemas.faults import first_fault
@@ -20,8 +20,8 @@ MANIFEST_NAME = "manifest.json"
 MD5SUMS_NAME = "MD5SUMS"
 
 
-class Listed(Protocol):
-    """Anything with the name and md5 of a file."""
+class ListedFile(Protocol):
+    """The name and md5 of a file that an MD5SUMS file lists."""
 
     @property
     def name(self) -> str: ...
@@ -36,9 +36,9 @@ def dump_json(value: dict[str, Any]) -> bytes:
 
 
 def parse_json(data: bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object in ``data``.
+    """Return the JSON object in ``data``. ManifestError if it is anything else.
 
-    ManifestError if it is anything else. where: its file, for the message.
+    where: path of the file that the data comes from, for the message.
     """
     try:
         value = parse_json_text(data)
@@ -55,9 +55,10 @@ def check_version(
     known: tuple[int, ...] = (FORMAT_VERSION,),
     remedies: Mapping[int, str] | None = None,
 ) -> None:
-    """Raise ManifestError unless the format version is known.
+    """Raise ManifestError unless the format version is one that this program reads.
 
-    remedies: by version, a better remedy than using the program version that wrote the file.
+    found: the version in the file, any JSON value.
+    remedies: by version, advice for the error message. Default: use the program version that wrote the file.
     """
     if found in known:
         return
@@ -70,7 +71,10 @@ def check_version(
 
 
 def parse_checked(data: bytes, where: str, schema: str) -> dict[str, Any]:
-    """Return a manifest's JSON after checking its format version and ``schemas/<schema>.json``."""
+    """Parse a manifest and check its format version and ``schemas/<schema>.json``.
+
+    Returns the JSON object.
+    """
     value = parse_json(data, where)
     check_version(value.get("format_version", FORMAT_VERSION), where)  # first: the schema depends on it
     check_schema(value, where, schema)
@@ -85,7 +89,7 @@ def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
         raise ManifestError(f"{where}: {place}: {fault.message[:1_000]}")
 
 
-def md5sum_line(md5: str, name: str) -> str:
+def format_md5sum_line(md5: str, name: str) -> str:
     """Return a line of an md5sum file. Newlines and backslashes in the name are escaped as md5sum does."""
     if "\\" in name or "\n" in name:
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
@@ -93,7 +97,7 @@ def md5sum_line(md5: str, name: str) -> str:
     return f"{md5}  {name}\n"
 
 
-def md5sums(files: Iterable[Listed], manifest: bytes | None = None) -> bytes:
+def format_md5sums(files: Iterable[ListedFile], manifest: bytes | None = None) -> bytes:
     """Return the contents of an MD5SUMS file: one line per file, then a line for the manifest.
 
     With the manifest in it, MD5SUMS shows when a directory has lost its manifest. (The manifest in turn
@@ -101,20 +105,23 @@ def md5sums(files: Iterable[Listed], manifest: bytes | None = None) -> bytes:
 
     manifest: the manifest's bytes. None omits its line, as in directories written by earlier versions.
     """
-    lines = [md5sum_line(file.md5, file.name) for file in files]
+    lines = [format_md5sum_line(file.md5, file.name) for file in files]
     if manifest is not None:
-        lines.append(md5sum_line(md5_of(manifest), MANIFEST_NAME))
+        lines.append(format_md5sum_line(compute_md5(manifest), MANIFEST_NAME))
     return "".join(lines).encode()
 
 
-def seal(value: dict[str, Any]) -> bytes:
-    """Return a plan or note as JSON with the format version and an md5 over everything else."""
+def seal_json(value: dict[str, Any]) -> bytes:
+    """Return a plan or note as JSON, with the format version and a ``seal``: an md5 over everything else."""
     whole = {"format_version": FORMAT_VERSION, **value}
     return dump_json({**whole, "seal": _compute_digest(whole)})
 
 
-def unseal(data: bytes, where: str) -> dict[str, Any]:
-    """Return the value passed to ``seal``. ManifestError if the file is damaged or has another version."""
+def unseal_json(data: bytes, where: str) -> dict[str, Any]:
+    """Return the value that ``seal_json`` was called with.
+
+    ManifestError if the file is damaged or has another format version.
+    """
     value = parse_json(data, where)
     check_version(value.get("format_version"), where)
     if value.pop("seal", None) != _compute_digest(value):
@@ -124,5 +131,5 @@ def unseal(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _compute_digest(value: dict[str, Any]) -> str:
-    """Return the md5 over the value in a fixed order of keys."""
-    return md5_of(json.dumps(value, sort_keys=True).encode())
+    """Return the md5 of the value's JSON with sorted keys."""
+    return compute_md5(json.dumps(value, sort_keys=True).encode())

@@ -32,7 +32,7 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
     is_there: tells whether a path exists, for callers that look in more places than the file system.
     """
     words = re.split(f"([{re.escape(marks)}])", names)  # "a+b+c" -> ["a", "+", "b", "+", "c"]
-    if len(words) == 1 or _is_one(names, marks, is_there):
+    if len(words) == 1 or _is_single_path(names, marks, is_there):
         return [names]
     found = []
     start = 0
@@ -42,13 +42,15 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
         stop = start + 1
         if not (_MAGIC.search(words[start]) or is_there(words[start])):
             tries = range(start + 3, min(len(words), start + 1 + 2 * _MOST_MARKS) + 1, 2)
-            stop = next((end for end in tries if _is_one("".join(words[start:end]), marks, is_there)), stop)
+            stop = next(
+                (end for end in tries if _is_single_path("".join(words[start:end]), marks, is_there)), stop
+            )
         found.append("".join(words[start:stop]))
         start = stop + 1
     return found
 
 
-def _is_one(path: str, marks: str, is_there: Callable[[str], bool]) -> bool:
+def _is_single_path(path: str, marks: str, is_there: Callable[[str], bool]) -> bool:
     """Return True if the path exists, or if it is a pattern inside an existing directory.
 
     The pattern's own components must not contain a separator.

@@ -10,7 +10,7 @@ _OTHERS = 256
 
 
 @contextmanager
-def many_open_files(count: int) -> Iterator[None]:
+def allow_open_files(count: int) -> Iterator[None]:
     """Allow this process to open ``count`` more files during the block, by raising its soft limit.
 
     SettingsError if the hard limit is lower.

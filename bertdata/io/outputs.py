@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from bertdata.errors import SettingsError, StorageError
 from bertdata.io import storage
 from bertdata.io.patterns import find_matches
-from bertdata.io.real_paths import file_system_of, local_path, real_path, real_paths
+from bertdata.io.real_paths import find_file_system, find_local_path, resolve_path, resolve_paths
 
 _HEAD_BYTES = 1 << 12
 _OVERWRITE = "give another name, or --overwrite to replace it"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OutputForm:
+class OutputFormat:
     """The format of an output file.
 
     words: its name in messages.
@@ -35,22 +35,24 @@ class OutputForm:
     begins: Callable[[bytes], bool]
 
 
-def _begins_with(pattern: bytes) -> Callable[[bytes], bool]:
-    """Return a function that tells whether bytes begin with the pattern."""
+def _make_prefix_test(pattern: bytes) -> Callable[[bytes], bool]:
+    """Return a function that tells whether some bytes begin with a match of the pattern."""
     expression = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda head: expression.match(head) is not None
 
 
-PAGE = OutputForm(words="a page of HTML", begins=_begins_with(rb"\s*<!doctype html"))
-SVG = OutputForm(words="an SVG picture", begins=_begins_with(rb"\s*(?:<\?xml.*<svg|<svg)"))
-PNG = OutputForm(words="a PNG picture", begins=_begins_with(rb"\x89PNG\r\n\x1a\n"))
-VOCABULARY = OutputForm(words="a vocabulary with [PAD] first", begins=_begins_with(rb"\[PAD\]\r?(?:\n|\Z)"))
-TOKENIZER_JSON = OutputForm(words="a tokenizer.json", begins=_begins_with(rb'\s*\{\s*"version"\s*:'))
-VOCABULARY_MANIFEST = OutputForm(
-    words="the manifest of a vocabulary",
-    begins=_begins_with(rb'\{\s*"format_version": \d+,\s*"kind": "vocabulary"'),
+PAGE = OutputFormat(words="a page of HTML", begins=_make_prefix_test(rb"\s*<!doctype html"))
+SVG = OutputFormat(words="an SVG picture", begins=_make_prefix_test(rb"\s*(?:<\?xml.*<svg|<svg)"))
+PNG = OutputFormat(words="a PNG picture", begins=_make_prefix_test(rb"\x89PNG\r\n\x1a\n"))
+VOCABULARY = OutputFormat(
+    words="a vocabulary with [PAD] first", begins=_make_prefix_test(rb"\[PAD\]\r?(?:\n|\Z)")
 )
-JSON_LINES = OutputForm(words="JSON lines", begins=_begins_with(rb'\{"'))
+TOKENIZER_JSON = OutputFormat(words="a tokenizer.json", begins=_make_prefix_test(rb'\s*\{\s*"version"\s*:'))
+VOCABULARY_MANIFEST = OutputFormat(
+    words="the manifest of a vocabulary",
+    begins=_make_prefix_test(rb'\{\s*"format_version": \d+,\s*"kind": "vocabulary"'),
+)
+JSON_LINES = OutputFormat(words="JSON lines", begins=_make_prefix_test(rb'\{"'))
 
 
 def _is_tfrecord(head: bytes) -> bool:
@@ -68,40 +70,45 @@ def _is_mds(head: bytes) -> bool:
     return offsets[0] >= first_sample and offsets == sorted(offsets)
 
 
-TFRECORD = OutputForm(words="a TFRecord file", begins=_is_tfrecord)
-HDF5 = OutputForm(words="an HDF5 file", begins=_begins_with(rb"\x89HDF\r\n\x1a\n"))
-PARQUET = OutputForm(words="a Parquet file", begins=_begins_with(rb"PAR1"))
-MDS = OutputForm(words="an MDS shard", begins=_is_mds)
+TFRECORD = OutputFormat(words="a TFRecord file", begins=_is_tfrecord)
+HDF5 = OutputFormat(words="an HDF5 file", begins=_make_prefix_test(rb"\x89HDF\r\n\x1a\n"))
+PARQUET = OutputFormat(words="a Parquet file", begins=_make_prefix_test(rb"PAR1"))
+MDS = OutputFormat(words="an MDS shard", begins=_is_mds)
 
 
-def picture_form(path: str) -> OutputForm:
+def find_picture_format(path: str) -> OutputFormat:
     """Return the picture format for the file name's ending: PNG for ``.png``, else SVG."""
     return PNG if path.lower().endswith(".png") else SVG
 
 
 def check_output(
-    output: str, inputs: Iterable[str | None], form: OutputForm, *, overwrite: bool = False, remedy: str = ""
+    output: str,
+    inputs: Iterable[str | None],
+    form: OutputFormat,
+    *,
+    overwrite: bool = False,
+    remedy: str = "",
 ) -> None:
     """Raise SettingsError if the output file is an input, or would replace a file of another format.
 
-    remedy: for the message of the second error, instead of the usual hint at ``--overwrite``.
+    remedy: end of the message about the other format. Empty: a hint at ``--overwrite``.
     """
-    refuse_inputs(output, inputs)
-    refuse_replacing(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
+    refuse_input_as_output(output, inputs)
+    refuse_foreign_file(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
 
 
-def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = False) -> None:
+def refuse_input_as_output(output: str, inputs: Iterable[str | None], *, goes_on: bool = False) -> None:
     """Raise SettingsError if the output is an input, contains an input or lies inside an input.
 
     inputs: files, directories and patterns. Names of published assets are skipped, and so is None.
     goes_on: the output is a directory in which an earlier run has begun. It only writes files with names of
         its own there, so it may contain an input or lie inside one.
     """
-    target = real_path(output)
+    target = resolve_path(output)
     # An input on another file system cannot be the output. Skip it, since listing a bucket takes time.
-    near = [given for given in inputs if given and file_system_of(given) == file_system_of(output)]
-    paths = [path for given in near for path in _find_named(given)]
-    for path, real in zip(paths, real_paths(paths), strict=True):
+    near = [given for given in inputs if given and find_file_system(given) == find_file_system(output)]
+    paths = [path for given in near for path in _find_input_paths(given)]
+    for path, real in zip(paths, resolve_paths(paths), strict=True):
         name = path if path != output else "itself"
         if real == target or _is_same_file(output, path):
             raise SettingsError(
@@ -110,16 +117,19 @@ def refuse_inputs(output: str, inputs: Iterable[str | None], *, goes_on: bool = 
             )
         if goes_on:
             continue
-        if _lies_within(real, target):
+        if _is_below(real, target):
             raise SettingsError(f"{output}: holds the input {name}; give an output that holds no input")
-        if _lies_within(target, real) and storage.is_directory(path):
+        if _is_below(target, real) and storage.is_directory(path):
             raise SettingsError(f"{output}: lies within the input {name}; give an output outside of it")
 
 
-def refuse_replacing(path: str, form: OutputForm, *, overwrite: bool, remedy: str = _OVERWRITE) -> None:
-    """Raise SettingsError if the path is an existing file that does not look like an older output.
+def refuse_foreign_file(path: str, form: OutputFormat, *, overwrite: bool, remedy: str = _OVERWRITE) -> None:
+    """Raise SettingsError if the path is an existing file that is not in the output's format.
 
     Empty files may always be replaced. SettingsError also if the path is a directory.
+
+    overwrite: allow any file.
+    remedy: end of the error message.
     """
     if not storage.exists(path):
         return
@@ -133,7 +143,7 @@ def refuse_replacing(path: str, form: OutputForm, *, overwrite: bool, remedy: st
         raise SettingsError(f"{path}: is there and is not {form.words}; {remedy}")
 
 
-def _find_named(given: str) -> list[str]:
+def _find_input_paths(given: str) -> list[str]:
     """Return the existing paths that an input names. A missing input is reported later, when it is read."""
     if storage.exists(given):
         return [given]
@@ -144,8 +154,11 @@ def _find_named(given: str) -> list[str]:
 
 
 def _is_same_file(output: str, path: str) -> bool:
-    """Return True if both paths are one file for the file system (hard link, case-insensitive names)."""
-    one, other = local_path(output), local_path(path)
+    """Return True if the file system says that both paths lead to one file.
+
+    That finds hard links, and names that only differ in case on a case-insensitive file system.
+    """
+    one, other = find_local_path(output), find_local_path(path)
     if one is None or other is None:
         return False
     try:
@@ -154,11 +167,11 @@ def _is_same_file(output: str, path: str) -> bool:
         return False
 
 
-def _lies_within(inner: str, outer: str) -> bool:
+def _is_below(inner: str, outer: str) -> bool:
     """Return True if a real path lies below another real path."""
     return inner.startswith(outer.rstrip("/") + "/") and inner != outer
 
 
 def _describe_alias(output: str, path: str) -> str:
-    """Return the part of the error message that names the input, if it is spelled differently."""
+    """Return the words ``under the name PATH`` if the user spelled the input differently from the output."""
     return "" if path == output else f" under the name {path}"

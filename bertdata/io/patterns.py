@@ -18,13 +18,13 @@ from fnmatch import fnmatchcase
 from bertdata.errors import MissingInputError
 from bertdata.io import storage
 from bertdata.io.listing import list_inputs
-from bertdata.io.remote import missing_bucket, open_file_system
+from bertdata.io.remote import find_missing_bucket, open_file_system
 
 _ANY_FOLDERS = "**"
 _MAGIC = re.compile(r"[*?[]")
 
 
-def expand(patterns: Sequence[str]) -> list[str]:
+def expand_patterns(patterns: Sequence[str]) -> list[str]:
     """Return the paths that match the patterns, sorted, each path once.
 
     An existing path is taken literally, even if it contains ``*``. MissingInputError if a pattern matches
@@ -34,7 +34,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         found = [pattern] if storage.exists(pattern) else find_matches(pattern)
         if not found:
-            bucket = missing_bucket(pattern)
+            bucket = find_missing_bucket(pattern)
             missing = "no such file or directory" if bucket is None else f"there is no bucket {bucket}"
             raise MissingInputError(f"{pattern}: {missing}")
         paths.update(found)
@@ -115,12 +115,12 @@ def _has_hidden(name: str) -> bool:
 
 
 def _drop_containers(paths: set[str]) -> set[str]:
-    """Leave out directories that contain other matches: ``in/**/*`` means the files below ``in``."""
+    """Remove directories that contain other matches: ``in/**/*`` means the files below ``in``."""
     containers = set()
     for path in paths:
         above = path
         while "/" in above.strip("/"):
-            above = storage.parent(above)
+            above = storage.get_parent(above)
             containers.add(above)
     return paths - containers
 
@@ -128,12 +128,12 @@ def _drop_containers(paths: set[str]) -> set[str]:
 def _match_remote(pattern: str) -> list[str]:
     """Return the matches of a URL pattern, without the hidden names that fsspec's ``glob`` also matches."""
     components = [part if part == _ANY_FOLDERS else re.sub(r"\*+", "*", part) for part in pattern.split("/")]
-    with storage.naming(pattern):
+    with storage.name_path_in_errors(pattern):
         file_system, inner = open_file_system("/".join(components))
         found = [str(path).strip("/") for path in file_system.glob(inner)]
     asked = inner.strip("/").split("/")
     scheme = pattern.split("://")[0]
-    paths = {f"{scheme}://{path}" for path in found if _fits(path.split("/"), asked)}
+    paths = {f"{scheme}://{path}" for path in found if _matches_components(path.split("/"), asked)}
     if _ANY_FOLDERS not in components:
         return sorted(paths)
     if components[-1] == _ANY_FOLDERS:
@@ -141,7 +141,7 @@ def _match_remote(pattern: str) -> list[str]:
     return sorted(_drop_containers(paths))
 
 
-def _fits(names: list[str], components: list[str]) -> bool:
+def _matches_components(names: list[str], components: list[str]) -> bool:
     """Return True if a path's components match a pattern's components.
 
     A wildcard never matches a leading dot.
@@ -153,7 +153,9 @@ def _fits(names: list[str], components: list[str]) -> bool:
     if first == _ANY_FOLDERS:
         if not rest:
             return not any(name.startswith(".") for name in names)
-        return _fits(names, rest) or (not is_hidden and _fits(names[1:], components))
+        return _matches_components(names, rest) or (
+            not is_hidden and _matches_components(names[1:], components)
+        )
     if is_hidden and not first.startswith("."):
         return False
-    return fnmatchcase(names[0], first) and _fits(names[1:], rest)
+    return fnmatchcase(names[0], first) and _matches_components(names[1:], rest)

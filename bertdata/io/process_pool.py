@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
 from bertdata.io.freed_memory import return_freed_memory
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.io.worker_process import (
     GRACE_SECONDS,
     PoolTask,
@@ -31,7 +31,7 @@ from bertdata.io.worker_process import (
     Teller,
     WorkerDied,
     WorkerProcess,
-    signals_blocked,
+    block_signals,
 )
 
 if TYPE_CHECKING:
@@ -44,18 +44,18 @@ WINDOW = 3
 """Items per worker that a pass in order holds at a time: one being worked on, the others waiting."""
 
 
-def available_cores() -> int:
+def count_available_cores() -> int:
     """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def start_method() -> str:
+def choose_start_method() -> str:
     """Return how to start workers: ``fork`` if this process has a single thread, else ``spawn``.
 
-    Forking is much faster, and unsafe while another thread holds a lock. Linux is asked for the number of
-    threads, because Python does not know those of C libraries.
+    Forking is much faster, but unsafe while another thread holds a lock. The number of threads is read from
+    Linux, because Python does not know the threads of C libraries.
     """
     try:
         return "fork" if len(os.listdir("/proc/self/task")) == 1 else "spawn"
@@ -66,7 +66,10 @@ def start_method() -> str:
 def run_all(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the order in which they finish. See ProcessPool.as_done."""
+    """Yield ``function(item)`` for every item, in the order in which they finish.
+
+    workers: number of processes, started for this call. See ProcessPool.as_done.
+    """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         yield from pool.as_done(function, work)
@@ -89,7 +92,10 @@ def run_all_telling(
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the items' order. See ProcessPool.in_order."""
+    """Yield ``function(item)`` for every item, in the items' order.
+
+    workers: number of processes, started for this call. See ProcessPool.in_order.
+    """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         for _, result in pool.in_order(function, work):
@@ -99,8 +105,8 @@ def run_in_order(
 class ProcessPool:
     """A pool of worker processes, started when the first item is submitted.
 
-    With one worker, all work is done in the calling process. A pool can serve several passes. The items of
-    one pass may come from another pass of the same pool.
+    With one worker, all work is done in the calling process. A pool can serve several passes (calls of
+    ``in_order`` or ``as_done``). The items of one pass may come from another pass of the same pool.
 
     apart: use a separate process even for one worker, if this process may start processes at all.
     memory_bytes: number of bytes by which a worker may grow. Only works on systems with /proc.
@@ -139,14 +145,15 @@ class ProcessPool:
             while under_way:
                 yield self._wait_for_first(under_way)
         finally:
-            _drop(under_way)  # the reader stopped early: the workers need not begin these
+            _drop_tasks(under_way)  # the reader stopped early: the workers need not begin these
 
     def as_done(
         self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
     ) -> Generator[Result, None, None]:
         """Yield ``function(item)`` for every item, in the order in which they finish.
 
-        under_way: if not None, the function is called as ``function(item, tell)``, as in ``run_all_telling``.
+        under_way: if not None, the function is called as ``function(item, tell)`` and may report progress by
+            ``tell(amount)``. under_way is called with the sum of these amounts over unfinished items.
         """
         if self._here:
             for item in items:
@@ -164,10 +171,10 @@ class ProcessPool:
                 if under_way is not None:
                     under_way(sum(task.amount for task in tasks))
         finally:
-            _drop(tasks)
+            _drop_tasks(tasks)
 
     def _wait_for_first(self, under_way: deque[PoolTask]) -> tuple[Any, Any]:
-        """Wait for the oldest task. Return its item and result."""
+        """Wait for the oldest task in the queue. Returns its item and result."""
         self._wait_for_any([under_way[0]])
         task = under_way.popleft()
         return task.item, task.value()
@@ -207,9 +214,9 @@ class ProcessPool:
         self._waiting = SimpleQueue()
         return_freed_memory()  # else each forked worker would inherit memory that earlier results took
 
-        context: Any = multiprocessing.get_context(start_method())
+        context: Any = multiprocessing.get_context(choose_start_method())
         try:
-            with signals_held(), signals_blocked():
+            with delay_signals(), block_signals():
                 for _ in range(self._size):
                     self._workers.append(WorkerProcess(context, self._workers, self._memory_bytes))
                 for worker in self._workers:
@@ -248,16 +255,16 @@ class ProcessPool:
             self._waiting.put(None)
         for thread in self._threads:
             thread.join()
-        with signals_held():
+        with delay_signals():
             self._close_workers()
 
     def terminate(self) -> None:
         """Stop the workers now. Their ``finally`` blocks have GRACE_SECONDS to run before they are killed."""
-        with signals_held():
+        with delay_signals():
             self._terminate()
 
     def _terminate(self) -> None:
-        """Terminate, wait, kill and clean up. Called with signals held back."""
+        """Terminate the workers, wait for them, and close their pipes. Called while signals are delayed."""
         for _ in self._workers:
             self._waiting.put(None)  # ends the threads, which would otherwise wait for tasks forever
         for worker in self._workers:
@@ -272,7 +279,7 @@ class ProcessPool:
         self._close_workers()
 
     def _close_workers(self) -> None:
-        """Close the workers' pipes and forget the workers. The next item starts new ones."""
+        """Close the workers' pipes and discard the workers. The next submitted item starts new ones."""
         for worker in self._workers:
             worker.close()
         self._workers, self._threads = [], []
@@ -302,7 +309,7 @@ def _may_start_processes() -> bool:
     return not current_process().daemon
 
 
-def _drop(tasks: Iterable[PoolTask]) -> None:
+def _drop_tasks(tasks: Iterable[PoolTask]) -> None:
     """Mark tasks as dropped, so that the serving threads skip them."""
     for task in tasks:
         task.dropped = True

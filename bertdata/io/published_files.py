@@ -34,14 +34,18 @@ _DUMP = "pages-articles-multistream.xml.bz2"
 _SUM = re.compile(r"([0-9a-f]{32}) [ *](\w+?)-(\d{8})-(\S+)")
 
 
-def squad_files(version: str, folder: Path, server: str | None) -> list[Download]:
-    """Return the downloads of SQuAD's training and development files. version: one of SQUAD_VERSIONS."""
+def list_squad_downloads(version: str, folder: Path, server: str | None) -> list[Download]:
+    """Return the downloads of SQuAD's training and development files.
+
+    version: one of SQUAD_VERSIONS.
+    server: address to use instead of the publisher's.
+    """
     if version not in _SQUAD:
         raise UsageError(f"SQuAD {version!r} is not known; known are {', '.join(_SQUAD)}")
     return _list_downloads(server or _SQUAD_SERVER, _SQUAD[version], folder)
 
 
-def mrpc_files(folder: Path, server: str | None) -> list[Download]:
+def list_mrpc_downloads(folder: Path, server: str | None) -> list[Download]:
     """Return the downloads of the Microsoft Research Paraphrase Corpus, which is two text files."""
     return _list_downloads(server or _MRPC_SERVER, _MRPC, folder)
 
@@ -52,12 +56,12 @@ def _list_downloads(server: str, files: dict[str, str], folder: Path) -> list[Do
     return [Download(f"{base}/{name}", folder / name, digest) for name, digest in files.items()]
 
 
-def dump_file(language: str, date: str, folder: Path, server: str | None) -> Download:
+def find_dump_download(language: str, date: str, folder: Path, server: str | None) -> Download:
     """Return the download of a Wikipedia dump, with the md5 that its server publishes.
 
     AssetError if the server has no such dump.
 
-    language: as in the Wikipedia's address (``en``, ``simple``, ``zh-yue``).
+    language: the Wikipedia's code in its address (``en``, ``simple``, ``zh-yue``).
     date: YYYYMMDD, YYYY-MM-DD or LATEST.
     """
     if not re.fullmatch(r"[a-z]{2,}(-[a-z]+)*", language):
@@ -77,7 +81,7 @@ def dump_file(language: str, date: str, folder: Path, server: str | None) -> Dow
 
 
 def _read_sums(url: str) -> str:
-    """Download a dump's list of md5s. AssetError if that fails."""
+    """Download the file of md5s that a server publishes for a dump. AssetError if that fails."""
     from http.client import HTTPException  # imported here because it is slow to import
     from urllib.request import urlopen
 

@@ -1,10 +1,10 @@
 """The tables of NLTK's sentence splitter Punkt (``punkt_tab``), declared as assets with md5s.
 
-Languages have NLTK's names.
+Languages have the names that NLTK uses, such as ``english``.
 """
 
 from bertdata.io import storage
-from bertdata.io.assets import Asset, AssetSource, check_md5, obtain
+from bertdata.io.assets import Asset, AssetSource, check_md5, obtain_asset
 
 ENGLISH = "english"
 
@@ -125,21 +125,25 @@ PUNKT_ASSETS = _make_assets()
 
 
 def obtain_every_language() -> None:
-    """Download the missing tables of all languages, with one download. Raises the errors of ``obtain``."""
-    obtain(PUNKT_ASSETS[ENGLISH])
+    """Download the missing tables of all languages, with a single download.
+
+    AssetError if no source works.
+    """
+    obtain_asset(PUNKT_ASSETS[ENGLISH])
     others = [language for language in PUNKT_ASSETS if language != ENGLISH]
     files = {f"{lang}/{name}": md5 for lang in others for name, md5 in PUNKT_ASSETS[lang].files.items()}
-    obtain(_make_asset("punkt", files))
+    obtain_asset(_make_asset("punkt", files))
 
 
 def find_punkt_tables(directory: str | None = None, language: str = ENGLISH) -> dict[str, bytes]:
     """Return a language's Punkt tables by file name.
 
-    directory: local directory or URL to read them from. None: found or downloaded by ``obtain``.
+    directory: local directory or URL to read them from. None: use the cache or another local copy, or
+        download them.
     """
     asset = PUNKT_ASSETS[language]
     if directory is None:
-        folder = obtain(asset)
+        folder = obtain_asset(asset)
         return {name: (folder / name).read_bytes() for name in asset.files}
     tables = {name: storage.read_bytes(storage.join(directory, name)) for name in asset.files}
     remedy = f"put NLTK's punkt_tab tables for {language.capitalize()} there"

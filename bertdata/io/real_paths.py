@@ -17,20 +17,20 @@ _LOCAL = ("file://", "local://")
 _SAME_SCHEMES = {"gcs": "gs", "s3a": "s3"}
 
 
-def real_path(path: str) -> str:
+def resolve_path(path: str) -> str:
     """Return the real path of a file or directory, which need not exist."""
-    local = local_path(path)
-    return _plain_url(path) if local is None else os.path.realpath(local)
+    local = find_local_path(path)
+    return _normalize_url(path) if local is None else os.path.realpath(local)
 
 
-def real_paths(paths: Iterable[str]) -> list[str]:
-    """Return the real path of each path. The folders that several paths share are resolved only once."""
+def resolve_paths(paths: Iterable[str]) -> list[str]:
+    """Return the real path of each path. A folder that several paths share is resolved only once."""
     folders: dict[str, str] = {}
     found = []
     for path in paths:
-        local = local_path(path)
+        local = find_local_path(path)
         if local is None:
-            found.append(_plain_url(path))
+            found.append(_normalize_url(path))
             continue
         folder, name = os.path.split(local)
         # a/b/.. cannot be split into a folder and a name, so it is resolved as a whole
@@ -47,14 +47,14 @@ def real_paths(paths: Iterable[str]) -> list[str]:
 def find_repeated(paths: Sequence[str]) -> tuple[str, str] | None:
     """Return the first two paths that lead to the same file. None if all are different."""
     first: dict[str, str] = {}
-    for path, real in zip(paths, real_paths(paths), strict=True):
+    for path, real in zip(paths, resolve_paths(paths), strict=True):
         if real in first:
             return first[real], path
         first[real] = path
     return None
 
 
-def local_path(path: str) -> str | None:
+def find_local_path(path: str) -> str | None:
     """Return the path on the local file system, None for the URL of another file system."""
     for start in _LOCAL:
         if path.startswith(start):
@@ -62,13 +62,13 @@ def local_path(path: str) -> str | None:
     return None if storage.is_remote(path) else path
 
 
-def file_system_of(path: str) -> str:
-    """Return the name of the path's file system: empty for local, else the scheme of its URLs."""
-    return "" if local_path(path) is not None else _plain_url(path).partition("://")[0]
+def find_file_system(path: str) -> str:
+    """Return an empty name for a local path, or the scheme of a URL, such as ``gs``."""
+    return "" if find_local_path(path) is not None else _normalize_url(path).partition("://")[0]
 
 
-def _plain_url(path: str) -> str:
-    """Return the URL with the usual name of its scheme and without outer slashes.
+def _normalize_url(path: str) -> str:
+    """Return the URL with the usual name of its scheme, and without slashes at its ends.
 
     ``.`` and ``..`` stay, because in a bucket they are ordinary characters of a key.
     """

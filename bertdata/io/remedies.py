@@ -11,20 +11,20 @@ import shlex
 from bertdata.io import storage
 
 
-def convert_in_place(what: str, command: str, path: str) -> str:
+def suggest_conversion(what: str, command: str, path: str) -> str:
     """Return a command that converts a file and stores the result under the same name.
 
-    what: description before the command.
-    command: the conversion, with FILE in place of its input.
+    what: description, printed before the command.
+    command: shell command with the placeholder FILE for its input.
     """
     if storage.is_remote(path):
         return what
-    kept = storage.join(storage.parent(path), f".{storage.base_name(path)}.old")
+    kept = storage.join(storage.get_parent(path), f".{storage.get_base_name(path)}.old")
     kept = kept.removeprefix("./")
     return f"{what}: mv {_quote(path, kept)} && {command.replace('FILE', _quote(kept))} > {_quote(path)}"
 
 
-def unpack_in_place(program: str, ending: str, path: str) -> str:
+def suggest_unpacking(program: str, ending: str, path: str) -> str:
     """Return a command that replaces a compressed file by the unpacked file.
 
     program: gzip, zstd, bzip2, xz or lz4.
@@ -38,10 +38,10 @@ def unpack_in_place(program: str, ending: str, path: str) -> str:
     return f"unpack it: mv {_quote(path, path + ending)} && {command} {_quote(path + ending)}"
 
 
-def unpack_archive(command: str, path: str, endings: tuple[str, ...]) -> str:
+def suggest_archive_unpacking(command: str, path: str, endings: tuple[str, ...]) -> str:
     """Return a command that unpacks an archive into a new directory.
 
-    command: the unpacking, with ARCHIVE and DIR as placeholders.
+    command: shell command with the placeholders ARCHIVE and DIR.
     endings: file name endings that the directory's name drops.
     """
     what = "unpack it and give its files"
@@ -53,7 +53,7 @@ def unpack_archive(command: str, path: str, endings: tuple[str, ...]) -> str:
     return f"unpack it: mkdir {_quote(made)} && {typed}; then give that directory in its place"
 
 
-def make_parts_of(path: str, field: str | None = None) -> str:
+def suggest_segment_command(path: str, field: str | None = None) -> str:
     """Return the ``bertdata segment`` command that converts a file of records to text parts.
 
     field: name of the field with the text, if known.
@@ -67,7 +67,7 @@ def make_parts_of(path: str, field: str | None = None) -> str:
     return f"{what}: {command}; then give {made}/part-* in its place"
 
 
-def take_records_out(path: str, jq_filter: str) -> str:
+def suggest_record_extraction(path: str, jq_filter: str) -> str:
     """Return a jq command that extracts the records inside a JSON value as JSON lines."""
     what = "take its records out"
     if storage.is_remote(path):

@@ -17,7 +17,7 @@ _CHUNK_BYTES = 8 << 20
 """Bytes per request of an upload. Several chunks are in memory at once."""
 
 
-def scheme(path: str) -> str:
+def find_scheme(path: str) -> str:
     """Return the part of a URL before ``://``."""
     return path.partition("://")[0]
 
@@ -27,7 +27,7 @@ def is_object_store(path: str) -> bool:
 
     Object stores have no directories, and an uploaded file appears only when it is complete.
     """
-    return scheme(path) in _PACKAGES
+    return find_scheme(path) in _PACKAGES
 
 
 def open_file_system(path: str) -> tuple[Any, str]:
@@ -42,22 +42,22 @@ def open_file_system(path: str) -> tuple[Any, str]:
     try:
         file_system, inner = fsspec.core.url_to_fs(path, **options)
     except ImportError as error:
-        package = _PACKAGES.get(scheme(path))
+        package = _PACKAGES.get(find_scheme(path))
         if package is None:
             raise MissingExtraError(f"{path}: {error}") from None
         raise MissingExtraError(
-            f"{path}: {scheme(path)}:// needs the package {package}: pip install {package}, "
+            f"{path}: {find_scheme(path)}:// needs the package {package}: pip install {package}, "
             f"or {install_extra(_EXTRAS[package])}"
         ) from None
     except ValueError as error:
         raise MissingInputError(f"{path}: {error}") from None
-    if package := _PACKAGES.get(scheme(path)):
-        _silence(package)
+    if package := _PACKAGES.get(find_scheme(path)):
+        _silence_logging(package)
     return file_system, inner
 
 
-def _silence(package: str) -> None:
-    """Keep the package's log messages off the terminal, since errors are reported here.
+def _silence_logging(package: str) -> None:
+    """Keep the package's log messages off the terminal, since its errors are reported by this program.
 
     A user who has configured logging still gets them.
     """
@@ -68,7 +68,7 @@ def _silence(package: str) -> None:
         logger.addHandler(logging.NullHandler())
 
 
-def upload(file: BinaryIO, path: str, growing: str) -> None:
+def upload_file(file: BinaryIO, path: str, growing: str) -> None:
     """Send a complete local file to a remote path, so that it appears there whole or not at all.
 
     An object store shows an upload only when it is complete. On other file systems the file is uploaded as
@@ -85,7 +85,7 @@ def upload(file: BinaryIO, path: str, growing: str) -> None:
     if is_object_store(path):
         # gcsfs puts a bare LF after the file's bytes in its multipart request. A server that expects CR LF
         # there drops a CR at the end of the file. gcsfs's md5 check notices that.
-        checked = {"consistency": "md5"} if _PACKAGES[scheme(path)] == "gcsfs" else {}
+        checked = {"consistency": "md5"} if _PACKAGES[find_scheme(path)] == "gcsfs" else {}
         try:
             file_system.put_file(local, inner, chunksize=_CHUNK_BYTES, **checked)
         except Exception as error:
@@ -105,8 +105,8 @@ def upload(file: BinaryIO, path: str, growing: str) -> None:
         raise
 
 
-def missing_bucket(path: str) -> str | None:
-    """Return the bucket's name if the path was not found because its bucket does not exist, else None."""
+def find_missing_bucket(path: str) -> str | None:
+    """Return the name of the path's bucket if the bucket does not exist, else None."""
     if not is_object_store(path):
         return None
     file_system, inner = open_file_system(path)
@@ -120,8 +120,8 @@ def missing_bucket(path: str) -> str | None:
     return None
 
 
-def reason(error: Exception) -> str:
-    """Return a one-line message for an exception of a file system. Most of these are not an OSError."""
+def describe_error(error: Exception) -> str:
+    """Return a one-line message for a file system's exception, which is often not an OSError."""
     # str() of a library's exception often says more than its strerror, for example the host name.
     plain = type(error).__module__ == "builtins"
     text = " ".join(str((plain and getattr(error, "strerror", None)) or error).split())

@@ -23,9 +23,10 @@ _BLOCK_BYTES = 1 << 20
 
 
 class ScratchEntry(NamedTuple):
-    """Name, size and checksum of a scratch file. The name is relative to the output directory.
+    """The name, size and checksum of a scratch file. The name is relative to the output directory.
 
-    A CRC-32 takes a quarter of an md5's time. It is enough to detect damage by a crash or a disk.
+    The checksum is a CRC-32, which takes a quarter of an md5's time and is enough to detect damage by a crash
+    or a disk.
     """
 
     name: str
@@ -36,7 +37,7 @@ class ScratchEntry(NamedTuple):
         """Return True if the directory has a file of this name, size and checksum."""
         path, found = storage.join(directory, self.name), 0
         try:
-            if storage.size(path) != self.bytes:
+            if storage.read_size(path) != self.bytes:
                 return False
             with storage.open_input(path) as file:
                 while block := file.read(_BLOCK_BYTES):
@@ -66,7 +67,7 @@ class ScratchSink:
 
 
 class KeptFiles(NamedTuple):
-    """Complete scratch files of an earlier run, and the note that lists them."""
+    """Complete scratch files from an earlier run, and their note (a JSON file that lists them)."""
 
     paths: tuple[str, ...]
     note: Mapping[str, Any]
@@ -76,7 +77,7 @@ class KeptFiles(NamedTuple):
 class ScratchFiles:
     """The scratch files of one task. Instances can be pickled.
 
-    commit: protocol object of the output directory.
+    commit: the output directory.
     name: unique name of the task.
     source: digest of everything that the files' contents depend on.
     folder: temporary directory for the files. None: ``unfinished/``, where a later run can find them.
@@ -88,7 +89,10 @@ class ScratchFiles:
     folder: str | None
 
     def kept(self) -> KeptFiles | None:
-        """Return an earlier run's files. None if there are none, they are damaged or the source differs."""
+        """Return the task's scratch files from an earlier run.
+
+        None if there are none, they are damaged, or they were made from another source.
+        """
         note = self.commit.read_note(NOTES + self.name) if self.folder is None else None
         if note is None or note.get("source") != self.source:
             return None
@@ -107,7 +111,7 @@ class ScratchFiles:
         if self.folder is None:
             path, opened = self.commit.path(name), self.commit.open(name)
         else:
-            path = storage.join(self.folder, storage.base_name(name))
+            path = storage.join(self.folder, storage.get_base_name(name))
             opened = storage.open_output(path)
         with opened as file:
             yield ScratchSink(file, path, name)
@@ -123,10 +127,11 @@ class ScratchFiles:
 
 
 @contextmanager
-def scratch_folder(directory: str) -> Iterator[str | None]:
-    """Yield the folder for an output directory's scratch files. None: its ``unfinished/``.
+def choose_scratch_folder(directory: str) -> Iterator[str | None]:
+    """Yield the folder for an output directory's scratch files, or None for its ``unfinished/``.
 
-    For a bucket it is a temporary directory, because scratch files are read back in many small pieces.
+    If the output is a bucket, the folder is a local temporary directory, because scratch files are read back
+    in many small pieces.
     """
     if not storage.is_remote(directory):
         yield None
@@ -135,7 +140,7 @@ def scratch_folder(directory: str) -> Iterator[str | None]:
         yield folder
 
 
-def forget_scratch(commit: Commit) -> None:
+def delete_scratch_files(commit: Commit) -> None:
     """Delete all scratch files and their notes, so that the directory can be used with other settings."""
     for name in commit.noted():
         if name.startswith(NOTES):

@@ -10,12 +10,12 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def signals_held() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until the end of the block. Does nothing outside the main thread.
 
-    For code in which an exception at an arbitrary line would do damage. The Python handlers are replaced.
-    Blocking the signals would not be enough, since another thread might receive one, and Python then runs the
-    handler in the main thread.
+    Use it for code in which an exception at an arbitrary line would do damage. The Python handlers are
+    replaced. Blocking the signals would not be enough, since another thread might receive one, and Python
+    then runs the handler in the main thread.
     """
     came: list[int] = []
     handlers: dict[signal.Signals, Any] = {}
@@ -34,11 +34,11 @@ def signals_held() -> Iterator[None]:
 
 
 @contextmanager
-def ctrl_c_at_once() -> Iterator[None]:
+def end_at_ctrl_c() -> Iterator[None]:
     """Let Ctrl-C end the process at once during the block, unless a special handler is installed.
 
-    For imports of large packages. A KeyboardInterrupt in the middle of one makes the package fail with a
-    confusing error instead.
+    Use it around imports of large packages, in which a KeyboardInterrupt can cause a confusing error of the
+    package.
     """
     handler = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()

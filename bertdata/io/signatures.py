@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bertdata.io.remedies import make_parts_of, unpack_archive, unpack_in_place
+from bertdata.io.remedies import suggest_archive_unpacking, suggest_segment_command, suggest_unpacking
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind:
-    """A format that is not plain text. remedy: what the user can do, as a shell command if possible."""
+    """A file format that is not plain text. remedy: what the user can do, as a shell command if possible."""
 
     name: str
     remedy: str
@@ -69,11 +69,11 @@ def find_signature(head: bytes, path: str) -> FileKind | None:
     """Return the format of a file whose first bytes are ``head``, or None if no signature matches."""
     for pattern, program, ending in _COMPRESSED:
         if pattern.match(head):
-            return FileKind(name=f"{program} data", remedy=unpack_in_place(program, ending, path))
+            return FileKind(name=f"{program} data", remedy=suggest_unpacking(program, ending, path))
     if _PARQUET.match(head):
-        return FileKind(name="Parquet", remedy=make_parts_of(path))
+        return FileKind(name="Parquet", remedy=suggest_segment_command(path))
     if _ARROW.match(head):
-        return FileKind(name="Arrow", remedy=make_parts_of(path))
+        return FileKind(name="Arrow", remedy=suggest_segment_command(path))
     for pattern, name, remedy in _OTHERS:
         if pattern.match(head):
             return FileKind(name=name, remedy=remedy)
@@ -86,15 +86,21 @@ def _find_archive(head: bytes, path: str) -> FileKind | None:
         if _OFFICE.search(head[:4096]):
             return FileKind(name="a document of an office program", remedy=_EXPORT_REMEDY)
         return FileKind(
-            name="a zip archive", remedy=unpack_archive("unzip ARCHIVE -d DIR", path, (".zip", ".gz"))
+            name="a zip archive",
+            remedy=suggest_archive_unpacking("unzip ARCHIVE -d DIR", path, (".zip", ".gz")),
         )
     if head.startswith(b"7z\xbc\xaf\x27\x1c"):
-        return FileKind(name="a 7z archive", remedy=unpack_archive("7z x ARCHIVE -oDIR", path, (".7z",)))
+        return FileKind(
+            name="a 7z archive", remedy=suggest_archive_unpacking("7z x ARCHIVE -oDIR", path, (".7z",))
+        )
     if head.startswith(b"Rar!\x1a\x07"):
-        return FileKind(name="a rar archive", remedy=unpack_archive("unrar x ARCHIVE DIR/", path, (".rar",)))
+        return FileKind(
+            name="a rar archive", remedy=suggest_archive_unpacking("unrar x ARCHIVE DIR/", path, (".rar",))
+        )
     if _is_tar(head):
         return FileKind(
-            name="a tar archive", remedy=unpack_archive("tar -xf ARCHIVE -C DIR", path, _TAR_ENDINGS)
+            name="a tar archive",
+            remedy=suggest_archive_unpacking("tar -xf ARCHIVE -C DIR", path, _TAR_ENDINGS),
         )
     return None
 

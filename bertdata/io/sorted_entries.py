@@ -40,9 +40,9 @@ class SortedEntries:
             self._held = []
 
     def _add_run(self, entries: Iterable[bytes], level: int) -> None:
-        """Write a sorted run to a file of this level.
+        """Write a sorted run (a file of sorted entries) to a file of this level.
 
-        MOST_RUNS files of a level are merged into a file of the next.
+        As soon as a level has MOST_RUNS files, they are merged into one file of the next level.
 
         With 64 runs per level, level 0 holds files of 1 run, level 1 of 64 runs, level 2 of 4,096 runs. So
         every entry is rewritten once per level, and never more than 64 files per level are open.

@@ -1,6 +1,6 @@
 """File operations on any file system. Local paths use the standard library, URLs use fsspec.
 
-Every function turns an error of the file system into an error of this package that names the path.
+Errors of the file system are raised as StorageError or MissingInputError, with the path in the message.
 """
 
 import io
@@ -12,7 +12,13 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, TypeVar, cast
 
 from bertdata.errors import BertDataError, MissingInputError, StorageError
-from bertdata.io.remote import is_object_store, missing_bucket, open_file_system, reason, upload
+from bertdata.io.remote import (
+    describe_error,
+    find_missing_bucket,
+    is_object_store,
+    open_file_system,
+    upload_file,
+)
 
 Result = TypeVar("Result")
 
@@ -33,29 +39,29 @@ def _strip_scheme(path: str) -> str:
 
 
 @contextmanager
-def naming(path: str, missing: str = "no such file or directory") -> Iterator[None]:
-    """Turn the file system's exceptions in the block into MissingInputError or StorageError naming the path.
+def name_path_in_errors(path: str, missing: str = "no such file or directory") -> Iterator[None]:
+    """Turn the file system's exceptions in the block into MissingInputError or StorageError with the path.
 
-    missing: what a missing file means to the caller, for the message.
+    missing: error message for a file that does not exist.
     """
     try:
         yield
     except BertDataError:
         raise
     except FileNotFoundError:
-        bucket = missing_bucket(path)
+        bucket = find_missing_bucket(path)
         what = missing if bucket is None else f"there is no bucket {bucket}"
         raise MissingInputError(f"{path}: {what}") from None
     except IsADirectoryError:
         raise MissingInputError(f"{path}: is a directory, expected a file") from None
     except OSError as error:
         raise StorageError(
-            f"{path}: {reason(error) if is_remote(path) else error.strerror or error}"
+            f"{path}: {describe_error(error) if is_remote(path) else error.strerror or error}"
         ) from error
     except Exception as error:
         if not is_remote(path):
             raise
-        raise StorageError(f"{path}: {reason(error)}") from error
+        raise StorageError(f"{path}: {describe_error(error)}") from error
 
 
 def join(directory: str, name: str) -> str:
@@ -63,15 +69,15 @@ def join(directory: str, name: str) -> str:
     return f"{directory}{name}" if directory.endswith("/") or not directory else f"{directory}/{name}"
 
 
-def parent(path: str) -> str:
+def get_parent(path: str) -> str:
     """Return the directory that contains the path."""
-    name = base_name(path)
+    name = get_base_name(path)
     directory = path.rstrip("/")[: -len(name)]
     at_root = directory == "/" or directory.endswith("://")
     return directory if at_root else directory.rstrip("/") or "."
 
 
-def base_name(path: str) -> str:
+def get_base_name(path: str) -> str:
     """Return the last component of the path."""
     return path.rstrip("/").rsplit("/", 1)[-1]
 
@@ -79,18 +85,18 @@ def base_name(path: str) -> str:
 def read_bytes(path: str) -> bytes:
     """Return the contents of a file."""
     if is_remote(path):
-        with naming(path):
+        with name_path_in_errors(path):
             file_system, inner = open_file_system(path)
             data: bytes = file_system.cat_file(inner)
             return data
-    with open_input(path) as file, naming(path):
+    with open_input(path) as file, name_path_in_errors(path):
         return file.read()
 
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
     """Open a file for reading and seeking."""
-    with naming(path):
+    with name_path_in_errors(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             file = cast(
@@ -112,7 +118,7 @@ def _refuse_special(path: str) -> None:
 
 
 class _RemoteInput(io.RawIOBase):
-    """A remote file whose read errors name its path."""
+    """A remote file opened for reading. Its errors name its path."""
 
     def __init__(self, file: Any, path: str) -> None:
         self._file = file
@@ -131,7 +137,7 @@ class _RemoteInput(io.RawIOBase):
         return int(self._file.tell())
 
     def readinto(self, buffer: Any) -> int:
-        with naming(self._path):
+        with name_path_in_errors(self._path):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -152,16 +158,16 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
 
     temporary: directory for the temporary name, on the same file system. Default: the path's directory.
     """
-    directory = temporary if temporary is not None else parent(path)
+    directory = temporary if temporary is not None else get_parent(path)
     # Random, so that two processes that write the same path never share a temporary file. Whoever renames
     # last wins, with a complete file.
-    growing = join(directory, growing_name(base_name(path)))
+    growing = join(directory, make_growing_name(get_base_name(path)))
     if is_remote(path):
         with _open_remote_output(path, growing) as file:
             yield file
         return
     try:
-        with naming(path, missing=f"cannot be written: there is no directory {directory}"):
+        with name_path_in_errors(path, missing=f"cannot be written: there is no directory {directory}"):
             file = _create(growing)
         with _NamedOutput(file, path) as named:
             yield cast(BinaryIO, named)
@@ -169,20 +175,20 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
         # readers see the old file or the whole new one. There is no fsync, since thousands of small files
         # would wait for the disk. After a power cut a file may be empty, which its md5 in the note or
         # manifest then shows.
-        with naming(path):
+        with name_path_in_errors(path):
             os.replace(_strip_scheme(growing), _strip_scheme(path))
     except BaseException:
         remove(growing, missing_ok=True)
         raise
 
 
-def growing_name(name: str) -> str:
+def make_growing_name(name: str) -> str:
     """Return a random temporary name for a file or directory that is being written."""
     return f"{name}.{os.urandom(8).hex()}.tmp"
 
 
 def is_growing_name(name: str) -> bool:
-    """Return True for a name made by ``growing_name``."""
+    """Return True for a name made by ``make_growing_name``."""
     return name.endswith(".tmp") and re.fullmatch(_GROWING_NAME, name) is not None
 
 
@@ -196,7 +202,7 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
     """Open a local temporary file that is uploaded to the remote path at the end of the block."""
     from tempfile import TemporaryFile, gettempdir
 
-    with naming(path):
+    with name_path_in_errors(path):
         open_file_system(path)  # fail now for a missing package, not after the work is done
     try:
         made = TemporaryFile()  # noqa: SIM115 - closed below
@@ -205,14 +211,14 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
     with made as file:
         with _NamedOutput(cast(BinaryIO, file), f"{path}: its copy in {gettempdir()}", closes=False) as named:
             yield cast(BinaryIO, named)
-        with naming(path, missing="cannot be written"):
-            upload(cast(BinaryIO, file), path, growing)
+        with name_path_in_errors(path, missing="cannot be written"):
+            upload_file(cast(BinaryIO, file), path, growing)
 
 
 class _NamedOutput:
     """An output file whose errors name its path.
 
-    A full disk may show only when the file is flushed or closed.
+    Errors of flushing and closing are included, since a full disk may show only then.
 
     closes: False only flushes the file at the end, because the caller still reads it.
     """
@@ -223,25 +229,25 @@ class _NamedOutput:
         self._end = file.close if closes else file.flush
 
     def write(self, data: bytes) -> int:
-        with naming(self._path):
+        with name_path_in_errors(self._path):
             return self._file.write(data)
 
     def flush(self) -> None:
-        with naming(self._path):
+        with name_path_in_errors(self._path):
             self._file.flush()
 
     def __enter__(self) -> "_NamedOutput":
         return self
 
     def __exit__(self, *failure: object) -> None:
-        with naming(self._path):
+        with name_path_in_errors(self._path):
             self._end()
 
 
 def remove(path: str, *, missing_ok: bool = False) -> None:
     """Delete a file. missing_ok: do not raise MissingInputError if it does not exist."""
     try:
-        with naming(path):
+        with name_path_in_errors(path):
             if is_remote(path):
                 file_system, inner = open_file_system(path)
                 file_system.rm_file(inner)
@@ -263,8 +269,8 @@ def is_directory(path: str) -> bool:
 
 
 def _read_type(path: str) -> str | None:
-    """Return ``file`` or ``directory``, None if the remote path does not exist."""
-    with naming(path):
+    """Return ``file`` or ``directory`` for a remote path, or None if it does not exist."""
+    with name_path_in_errors(path):
         file_system, inner = open_file_system(path)
         try:
             return str(file_system.info(inner)["type"])
@@ -277,9 +283,9 @@ def is_link(path: str) -> bool:
     return not is_remote(path) and os.path.islink(_strip_scheme(path))
 
 
-def size(path: str) -> int:
+def read_size(path: str) -> int:
     """Return the size of a file in bytes."""
-    with naming(path):
+    with name_path_in_errors(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             return int(file_system.size(inner))
@@ -287,25 +293,25 @@ def size(path: str) -> int:
         return os.path.getsize(_strip_scheme(path))
 
 
-def version(path: str) -> tuple[int, ...]:
-    """Return numbers that change when a local file is modified or replaced. Empty for remote files."""
+def read_version(path: str) -> tuple[int, ...]:
+    """Return numbers that change when a local file is modified or replaced. Empty for a remote file."""
     if is_remote(path):
         return ()
-    with naming(path):
+    with name_path_in_errors(path):
         found = os.stat(_strip_scheme(path))
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def status(path: str) -> os.stat_result:
+def read_status(path: str) -> os.stat_result:
     """Return ``os.stat`` of a local file."""
-    with naming(path):
+    with name_path_in_errors(path):
         _refuse_special(path)
         return os.stat(_strip_scheme(path))
 
 
-def remote_facts(path: str) -> dict[str, Any]:
+def read_remote_info(path: str) -> dict[str, Any]:
     """Return fsspec's information about a remote file (size, version marks), bypassing the listing cache."""
-    with naming(path):
+    with name_path_in_errors(path):
         file_system, inner = open_file_system(path)
         file_system.invalidate_cache(inner)
         return dict(file_system.info(inner))
@@ -315,7 +321,7 @@ def make_directory(path: str) -> None:
     """Create a directory and its parents if they do not exist. Does nothing in an object store."""
     if is_object_store(path):
         return  # there are no directories; fsspec would create the bucket instead
-    with naming(path):
+    with name_path_in_errors(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             file_system.makedirs(inner, exist_ok=True)
@@ -333,10 +339,10 @@ def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: Tr
         return
     names = list_files(path)
     mine = [name for name in names if only(name)]
-    each([join(path, name) for name in mine], lambda file: remove(file, missing_ok=True))
+    map_paths([join(path, name) for name in mine], lambda file: remove(file, missing_ok=True))
     if is_object_store(path) or len(mine) < len(names):
         return
-    with naming(path):
+    with name_path_in_errors(path):
         if is_remote(path):
             file_system, inner = open_file_system(path)
             if file_system.exists(inner):
@@ -345,7 +351,7 @@ def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: Tr
             os.rmdir(_strip_scheme(path))
 
 
-def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result]:
+def map_paths(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result]:
     """Return ``function(path)`` for every path. Remote paths are processed several at a time."""
     if not any(map(is_remote, paths)):
         return [function(path) for path in paths]
@@ -358,7 +364,7 @@ def each(paths: Sequence[str], function: Callable[[str], Result]) -> list[Result
 def list_files(directory: str) -> list[str]:
     """Return the sorted names of all files below a directory, relative to it. Empty if it does not exist."""
     if is_remote(directory):
-        with naming(directory):
+        with name_path_in_errors(directory):
             file_system, inner = open_file_system(directory)
             file_system.invalidate_cache()
             there = is_object_store(directory) or file_system.exists(inner)

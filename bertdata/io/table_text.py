@@ -1,6 +1,6 @@
-"""Reading of small CSV and TSV tables from any source, such as settings and logs.
+"""Reading of small CSV and TSV tables, such as settings and logs, from any source.
 
-Input records may be larger than memory and have a separate reader, ``bertdata/sources/delimited.py``.
+Input records may be larger than memory. They have a separate reader, ``bertdata/sources/delimited.py``.
 """
 
 import csv
@@ -31,7 +31,7 @@ def decode_table(data: bytes, where: str) -> str:
         raise InputError(f"{where}: {error}") from None
 
 
-def table_rows(text: str, where: str, *, delimiter: str = ",", quoted: bool = True) -> list[TableRow]:
+def parse_table(text: str, where: str, *, delimiter: str = ",", quoted: bool = True) -> list[TableRow]:
     """Return the rows that are not empty. InputError names the line where the CSV is invalid.
 
     quoted: False for tables in which ``"`` is an ordinary character. Such a row always ends at its line's
@@ -62,10 +62,10 @@ def check_heading(names: Sequence[str], where: str) -> None:
         seen.add(name)
 
 
-def named_rows(
+def name_row_fields(
     rows: Sequence[TableRow], where: str, *, skips_short: bool = False
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line number, field by column name) for each row below the first, which names the columns.
+    """Yield (line number, field by column name) for each row after the first, which names the columns.
 
     InputError if two columns have the same name, or a row has more or fewer fields than there are columns.
 

@@ -43,7 +43,7 @@ def say(*lines: str, to: TextIO | None = None) -> None:
     All lines go out in one write, so that lines of other processes do not come between them.
     """
     stream = to if to is not None else sys.stdout
-    stream.write("".join(f"{_encodable(escape_unprintable(line), stream)}\n" for line in lines))
+    stream.write("".join(f"{_escape_unencodable(escape_unprintable(line), stream)}\n" for line in lines))
     stream.flush()
 
 
@@ -82,7 +82,7 @@ def format_duration(seconds: float) -> str:
     return f"{days} d {hours} h"
 
 
-def _encodable(line: str, stream: TextIO) -> str:
+def _escape_unencodable(line: str, stream: TextIO) -> str:
     """Return the line with escapes for characters that the stream's encoding lacks."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return line.encode(encoding, "backslashreplace").decode(encoding)

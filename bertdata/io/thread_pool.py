@@ -1,11 +1,11 @@
-"""A pool of threads for functions that release the GIL: results in order, with bounded memory.
+"""A pool of threads for functions that release the GIL. Results come in order, with bounded memory.
 
-It works like ``process_pool``, without pickling and without the possibility to kill a worker. When the pool
+It works like ``process_pool``, except that nothing is pickled and workers cannot be killed. When the pool
 ends, be it by an error, a signal or a reader that stops early, waiting items are dropped and running ones are
 finished.
 
 The calling thread is one of the workers: while the next result is not ready, it works on items too. An extra
-    thread beyond the number of cores would push other threads' data out of the processor caches.
+thread beyond the number of cores would push other threads' data out of the processor caches.
 
 concurrent.futures is not used, because it takes 5 ms to import and ten times the CPU time per item.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertdata.errors import BertDataError
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -43,13 +43,14 @@ Result = TypeVar("Result")
 class ThreadPool:
     """A pool of workers: the calling thread, and threads started with the first items.
 
-    A pool can serve several passes. The items of one pass may come from another pass of the same pool.
+    A pool can serve several passes (calls of ``in_order``). The items of one pass may come from another pass
+    of the same pool.
     """
 
     def __init__(self, workers: int) -> None:
         self._size = workers
         self._threads: list[Thread] = []
-        self._calls: SimpleQueue[_Call | None]
+        self._calls: SimpleQueue[_PoolCall | None]
         self._ended = False
         self._usual_switch = 0.0
 
@@ -65,7 +66,7 @@ class ThreadPool:
             for item in items:
                 yield item, function(item)
             return
-        under_way: deque[_Call] = deque()
+        under_way: deque[_PoolCall] = deque()
         try:
             for item in items:
                 under_way.append(self._submit(function, item))
@@ -79,14 +80,14 @@ class ThreadPool:
             for call in under_way:
                 call.is_cancelled = True
 
-    def _wait_for_result(self, call: "_Call") -> Any:
+    def _wait_for_result(self, call: "_PoolCall") -> Any:
         """Return the call's result. Until it is ready, the calling thread runs other waiting calls."""
         while not call.is_finished() and (waiting := self._take_waiting()):
             waiting.run()
         return call.result()
 
-    def _take_waiting(self) -> "_Call | None":
-        """Take a call that no worker has begun out of the queue. None if there is none."""
+    def _take_waiting(self) -> "_PoolCall | None":
+        """Remove from the queue a call that no worker has started, and return it. None if there is none."""
         from queue import Empty
 
         try:
@@ -94,16 +95,16 @@ class ThreadPool:
         except Empty:
             return None
 
-    def _submit(self, function: Callable[[Any], Any], item: Any) -> "_Call":
-        """Queue an item, starting one more thread until there are enough."""
+    def _submit(self, function: Callable[[Any], Any], item: Any) -> "_PoolCall":
+        """Add an item to the queue. Starts another thread if there are fewer than the pool may have."""
         if self._ended:
-            raise _cancelled_error()
+            raise _make_cancelled_error()
         if len(self._threads) < self._size - 1:
             try:
                 self._start_thread()
             except RuntimeError as error:  # out of memory, or the user's thread limit is reached
                 raise BertDataError(f"cannot start {self._size} workers: {error}; give fewer") from None
-        call = _Call(function, item)
+        call = _PoolCall(function, item)
         self._calls.put(call)
         return call
 
@@ -116,7 +117,7 @@ class ThreadPool:
             self._calls = SimpleQueue()
         thread = Thread(target=self._work)
         # A signal between start() and append() would leave a thread that close() never ends.
-        with signals_held():
+        with delay_signals():
             thread.start()
             self._threads.append(thread)
             if len(self._threads) == 1:
@@ -133,7 +134,7 @@ class ThreadPool:
     def close(self) -> None:
         """Let the threads finish their current calls, then end them. Waiting calls are cancelled."""
         self._ended = True
-        with signals_held():
+        with delay_signals():
             for _ in self._threads:
                 self._calls.put(None)
             for thread in self._threads:
@@ -149,8 +150,8 @@ class ThreadPool:
         self.close()
 
 
-class _Call:
-    """A function call with an item, made by any worker, whose result the calling thread waits for."""
+class _PoolCall:
+    """A function call with an item. Any worker makes it, and the calling thread waits for its result."""
 
     __slots__ = ("_error", "_function", "_result", "_unfinished", "is_cancelled", "item")
 
@@ -188,13 +189,13 @@ class _Call:
         """Wait for the call and return its result, or raise its error. CancelledError if it was cancelled."""
         self._unfinished.acquire()
         if self.is_cancelled:
-            raise _cancelled_error()
+            raise _make_cancelled_error()
         if self._error is not None:
             raise self._error
         return self._result
 
 
-def _cancelled_error() -> BaseException:
+def _make_cancelled_error() -> BaseException:
     """Return a CancelledError."""
     from concurrent.futures import CancelledError  # imported here because it is slow to import
 

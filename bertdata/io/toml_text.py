@@ -59,14 +59,17 @@ class TomlFile:
                 is_found = table[: len(keys)] == list(keys)
             else:
                 inner = keys[len(table) :]
-                is_found = table == list(keys[: len(table)]) and _holds(tables, inner)
+                is_found = table == list(keys[: len(table)]) and _has_path(tables, inner)
             if is_found:
                 return f"{self.path}:{line}"
         return self.path
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Return the tables. TOMLDecodeError if the text is not TOML, ValueError if it exceeds a limit."""
+    """Return the tables of a TOML text.
+
+    TOMLDecodeError if it is not TOML, ValueError if it exceeds a limit.
+    """
     if _has_long_key(text):
         raise ValueError(f"a key of more than {MOST_DOTS} dots")
     try:
@@ -77,7 +80,7 @@ def _parse(text: str) -> dict[str, Any]:
         raise ValueError(TOO_DEEP if isinstance(error, RecursionError) else _TOO_LONG) from None
     if is_nested_too_deeply(tables):
         raise ValueError(TOO_DEEP)
-    if any(isinstance(value, int) and abs(value) >= 10**MOST_DIGITS for value in _plain_values(tables)):
+    if any(isinstance(value, int) and abs(value) >= 10**MOST_DIGITS for value in _list_plain_values(tables)):
         raise ValueError(_TOO_LONG)
     return tables
 
@@ -98,11 +101,11 @@ def _has_long_key(text: str) -> bool:
     return False
 
 
-def _plain_values(value: Any) -> Iterator[Any]:
+def _list_plain_values(value: Any) -> Iterator[Any]:
     """Yield every value that is neither a list nor a table."""
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _plain_values(inner)
+            yield from _list_plain_values(inner)
     else:
         yield value
 
@@ -129,7 +132,7 @@ def _split_statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _find_path(tables: Any) -> list[str]:
-    """Return the path of the table that a heading names: [a, b] for ``[a.b]`` or ``[[a.b]]``."""
+    """Return the path of the only table in a parsed heading: [a, b] for ``[a.b]`` or ``[[a.b]]``."""
     found: list[str] = []
     while isinstance(tables, dict) and tables:
         [(key, inner)] = tables.items()
@@ -138,8 +141,8 @@ def _find_path(tables: Any) -> list[str]:
     return found
 
 
-def _holds(tables: Any, keys: Sequence[str]) -> bool:
-    """Return True if the nested tables contain the path of keys."""
+def _has_path(tables: Any, keys: Sequence[str]) -> bool:
+    """Return True if the nested tables contain a value at this path of keys."""
     for key in keys:
         if not isinstance(tables, dict) or key not in tables:
             return False

@@ -1,4 +1,4 @@
-"""Local directories that appear complete or not at all, as files do with ``storage.open_output``."""
+"""Creation of local directories that appear complete or not at all."""
 
 import filecmp
 import os
@@ -10,14 +10,14 @@ from pathlib import Path
 from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import UNFINISHED
-from bertdata.io.made_directories import missing_directories, remove_empty
+from bertdata.io.made_directories import list_missing_directories, remove_empty_directories
 
 _ATTEMPTS = 10  # how often to try again if another machine creates or removes the same directory
 
 IsSame = Callable[[Path, Path], bool]
 
 
-def same_files(one: Path, other: Path) -> bool:
+def has_same_files(one: Path, other: Path) -> bool:
     """Return True if both directories contain the same file names and bytes. Neither has sub-directories."""
     names = sorted(os.listdir(one))
     if names != sorted(os.listdir(other)):
@@ -26,37 +26,37 @@ def same_files(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def open_directory(path: Path, is_same: IsSame = same_files) -> Iterator[Path]:
+def open_directory(path: Path, is_same: IsSame = has_same_files) -> Iterator[Path]:
     """Create a local directory that appears under its path when the block ends without an error.
 
-    An existing directory with the same contents is left as it is. One with different contents is replaced.
-    The new directory is written in ``unfinished/`` next to the path under a random name, so that several
-    machines may write the same directory at the same time.
+    An existing directory stays if its contents are the same, and is replaced if they differ. The new
+    directory is written in ``unfinished/`` next to the path under a random name, so that several machines may
+    write the same directory at the same time.
 
     is_same: compares the existing directory (first argument) with the new one.
     """
-    growing = _find_unfinished(path.parent) / storage.growing_name(path.name)
-    missing = missing_directories(str(path.parent))
+    growing = _find_unfinished(path.parent) / storage.make_growing_name(path.name)
+    missing = list_missing_directories(str(path.parent))
     try:
-        _make(growing)
+        _make_directory(growing)
         yield growing
         # The order of these steps decides what a power cut can leave. First the contents of all files and
         # the list of their names go to disk, then the directory gets its final name, then that name goes to
         # disk. Without the first fsync, the final name could lead to empty files.
         for file in (*growing.iterdir(), growing):
-            _flush(file)
-        _put(growing, path, is_same)
-        _flush(path.parent)
+            _flush_to_disk(file)
+        _move_into_place(growing, path, is_same)
+        _flush_to_disk(path.parent)
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error}") from None
     finally:
         shutil.rmtree(growing, ignore_errors=True)  # does nothing after a successful rename
-        with suppress(OSError):  # another process is writing a directory there
+        with suppress(OSError):  # not empty, because another process is writing there
             growing.parent.rmdir()
-            remove_empty(missing)
+            remove_empty_directories(missing)
 
 
-def _put(growing: Path, path: Path, is_same: IsSame) -> None:
+def _move_into_place(growing: Path, path: Path, is_same: IsSame) -> None:
     """Rename the new directory to its path, unless a directory with the same contents is already there."""
     for attempt in range(_ATTEMPTS):
         try:
@@ -66,7 +66,7 @@ def _put(growing: Path, path: Path, is_same: IsSame) -> None:
             if not path.is_dir() or attempt == _ATTEMPTS - 1:
                 raise
         # rename cannot replace a directory that has files. Move the old one out of the way and try again.
-        with suppress(FileNotFoundError):  # if another machine was faster
+        with suppress(FileNotFoundError):  # another machine has just removed it
             if is_same(path, growing):
                 return
             remove_at_once(path)
@@ -78,7 +78,7 @@ def remove_at_once(path: Path) -> None:
     It is first renamed to a temporary name, then deleted file by file. FileNotFoundError if another machine
     has removed it.
     """
-    aside = _find_unfinished(path.parent) / storage.growing_name(path.name)
+    aside = _find_unfinished(path.parent) / storage.make_growing_name(path.name)
     for attempt in range(_ATTEMPTS):
         aside.parent.mkdir(exist_ok=True)
         try:
@@ -90,12 +90,12 @@ def remove_at_once(path: Path) -> None:
     if aside.is_symlink():  # remove only the link; a user may have moved the directory to another disk
         aside.unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
-    with suppress(OSError):  # another process is writing a directory there
+    with suppress(OSError):  # not empty, because another process is writing there
         aside.parent.rmdir()
 
 
-def _make(growing: Path) -> None:
-    """Create the directory, again if another machine removes its empty parent in between."""
+def _make_directory(growing: Path) -> None:
+    """Create the directory. Tries again if another machine removes its empty parent in between."""
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
             growing.mkdir(parents=True)
@@ -120,7 +120,7 @@ def _find_unfinished(parent: Path) -> Path:
     return folder
 
 
-def _flush(path: Path) -> None:
+def _flush_to_disk(path: Path) -> None:
     """Force a file's contents, or a directory's list of names, to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -33,8 +33,8 @@ def share_name(shared: Any) -> None:
 
 
 @contextmanager
-def limited(name: str, cpu_seconds: float) -> Iterator[None]:
-    """Let the block end this worker process if it uses more CPU seconds. No limit outside of workers.
+def limit_cpu_time(name: str, cpu_seconds: float) -> Iterator[None]:
+    """End this worker process if the block uses more CPU seconds. Does nothing outside of workers.
 
     name: name of the piece of work, for the error message.
     """
@@ -50,8 +50,11 @@ def limited(name: str, cpu_seconds: float) -> Iterator[None]:
         _name.value = b""
 
 
-def own_memory(process: int) -> int | None:
-    """Return the bytes of memory that a process does not share with files. None on systems without /proc."""
+def measure_private_memory(process: int) -> int | None:
+    """Return how many bytes of a process's memory are not shared with files.
+
+    None on systems without /proc.
+    """
     try:
         with open(f"/proc/{process}/statm", "rb") as file:
             _, resident, shared, *_ = file.read().split()

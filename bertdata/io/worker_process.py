@@ -34,7 +34,7 @@ class WorkerDied(BertDataError):
 
     how: description of the process and its exit.
     work: name of its current piece of work (see ``work_limits``), or empty.
-    limit: the limit that it exceeded, or empty.
+    limit: name of the limit that it exceeded (CPU or memory), or empty.
     """
 
     def __init__(self, message: str | None = None, *, how: str = "", work: str = "", limit: str = "") -> None:
@@ -48,7 +48,7 @@ class WorkerDied(BertDataError):
 
 
 class PoolTask:
-    """An item submitted to a pool, later with its result or error.
+    """An item submitted to a pool, with its result or error once it is done.
 
     tells: the function takes a progress callback.
     amount: last reported progress.
@@ -73,7 +73,7 @@ class PoolTask:
 
 
 @contextmanager
-def signals_blocked() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Block SIGINT and SIGTERM while workers are started.
 
     Each worker unblocks them once its handlers are set.
@@ -97,18 +97,20 @@ class WorkerProcess:
         inherited = [worker._connection for worker in [*others, self]]
         forked = context.get_start_method() == "fork"
         arguments = [theirs, inherited if forked else [], self._name]
-        self.process = context.Process(target=_work, args=arguments, daemon=True)
+        self.process = context.Process(target=_run_worker, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
         self._over_memory = False
-        self._memory_bytes = memory_bytes and memory_bytes + (work_limits.own_memory(self.process.pid) or 0)
+        self._memory_bytes = memory_bytes and memory_bytes + (
+            work_limits.measure_private_memory(self.process.pid) or 0
+        )
 
     def do(self, task: PoolTask, told: Tell) -> tuple[Any, BaseException | None]:
         """Run a task in the worker. Returns (result, error), one of which is None.
 
         WorkerDied if the process ends before it has answered.
 
-        told: called with every progress message.
+        told: called with the amount in every progress message.
         """
         from multiprocessing.reduction import ForkingPickler
 
@@ -140,7 +142,7 @@ class WorkerProcess:
 
         ends = [self._connection, self.process.sentinel]
         while not wait(ends, None if self._memory_bytes is None else WATCH_SECONDS):
-            if (work_limits.own_memory(self.process.pid) or 0) > (self._memory_bytes or 0):
+            if (work_limits.measure_private_memory(self.process.pid) or 0) > (self._memory_bytes or 0):
                 self._over_memory = True
                 self.process.kill()
                 self.process.join()
@@ -169,7 +171,7 @@ class _WorkerTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
-def _work(connection: Any, inherited: list[Any], name: Any) -> None:
+def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
     """Run the worker process: receive items from the pipe and send results until the pipe is closed."""
     keep_less_freed_memory()
     work_limits.share_name(name)
@@ -213,10 +215,10 @@ def _pickle_outcome(call: Callable[[], Any]) -> Any:
 
     try:
         try:
-            signal.signal(signal.SIGTERM, _exit)
+            signal.signal(signal.SIGTERM, _handle_sigterm)
             return ForkingPickler.dumps((call(), None, ""))
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # between items nothing needs to be cleaned up
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an idle worker has nothing to clean up
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:
@@ -229,19 +231,22 @@ def _pickle_outcome(call: Callable[[], Any]) -> Any:
             return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
 
 
-def _exit(signum: int, frame: FrameType | None) -> None:
+def _handle_sigterm(signum: int, frame: FrameType | None) -> None:
     """Handle SIGTERM: raise SystemExit, so that ``finally`` blocks run."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not interrupt the cleaning up
-    sys.excepthook = sys.unraisablehook = _say_nothing  # finalizers of interrupted work may complain
+    sys.excepthook = sys.unraisablehook = _ignore_error  # finalizers of interrupted work may complain
     sys.exit(128 + signum)
 
 
-def _say_nothing(*error: object) -> None:
+def _ignore_error(*error: object) -> None:
     """Ignore an error. A hook for ``sys.excepthook``."""
 
 
 def _end_with_parent(main_thread: int) -> None:
-    """Run in a thread: end this worker when the parent process is gone, first by SIGTERM, then by force."""
+    """Run in a thread: end this worker when the parent process is gone.
+
+    SIGTERM is sent first, and GRACE_SECONDS later the process exits at once.
+    """
     from multiprocessing import parent_process
 
     if (parent := parent_process()) is not None:

@@ -12,7 +12,7 @@ from bertdata.dataset.manifest import ShardEntry
 from bertdata.dataset.sorted_runs import read_group
 from bertdata.examples.groups import count_masks
 from bertdata.examples.objectives import find_objective
-from bertdata.io.digests import md5_streams
+from bertdata.io.digests import make_md5_streams
 from bertdata.io.file_check import HashingSink
 from bertdata.packing.job import PackJob
 from bertdata.packing.sort import PLACE_BITS
@@ -80,7 +80,7 @@ def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
 
     Each finished shard is recorded, so that a later run keeps it.
     """
-    contents, entries = md5_streams(len(tasks)), dict[int, ShardEntry]()
+    contents, entries = make_md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write_shard(task))) for task in tasks]
         while len(entries) < len(tasks):

@@ -24,7 +24,7 @@ from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.assets import find_vocabulary
-from bertdata.io.file_identity import FileIdentity, identify
+from bertdata.io.file_identity import FileIdentity, identify_file
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.packing.pack_plan import Histogram, count_lengths
 from bertdata.records import Vocabulary
@@ -226,7 +226,7 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
     size = task.source.layout.max_seq_length
     if shard.lengths_md5 is not None:
         return LengthCounts(histogram=count_lengths(task.source.lengths(shard), size, shard.lengths_path))
-    identity = identify(shard.path)
+    identity = identify_file(shard.path)
     histogram, masks = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     for batch in task.source.batches(shard):
         found = compute_lengths(batch.ends)

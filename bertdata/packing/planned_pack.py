@@ -9,7 +9,7 @@ from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings
 from bertdata.config.settings import require
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, make_corpus_entry
 from bertdata.dataset.writer import Dataset
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.packing.gather import PackedShardTask
 from bertdata.packing.input_dataset import InputDataset, LengthCounts, add_md5s, find_most_masks_by_length
 from bertdata.packing.job import PackJob
@@ -55,7 +55,7 @@ class PlannedPack:
                 phase=source.phase,
                 settings=self._dataset_settings(),
                 inputs=tuple(sorted(names)),
-                packed_from=None if manifest is None else md5_of(manifest),
+                packed_from=None if manifest is None else compute_md5(manifest),
             ),
         )
 
@@ -161,4 +161,4 @@ def make_packed_layout(source: InputDataset, settings: PackSettings) -> ShardLay
 def compute_plan_md5(plan: PackPlan) -> str:
     """Return the md5 of the plan as text, one line ``LENGTH LENGTH ...: ROWS`` per combination of lengths."""
     lines = (f"{' '.join(map(str, lengths))}: {rows}\n" for lengths, rows in plan.rows_by_lengths)
-    return md5_of("".join(lines).encode())
+    return compute_md5("".join(lines).encode())

@@ -13,7 +13,7 @@ from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
 from bertdata.io.digests import AT_A_TIME
 from bertdata.io.process_pool import ProcessPool
-from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
 from bertdata.packing.gather import PackedShard, gather_rows_together, keep_shard
 from bertdata.packing.habana_metadata import dump_metadata, make_metadata_path
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
@@ -68,13 +68,13 @@ def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard
     """Write the planned dataset to the directory, or finish what an earlier run left undone."""
     vocabulary = planned.source.vocabulary_path()
     with ExitStack() as stack:
-        job = planned.job(output, stack.enter_context(scratch_folder(output)))
+        job = planned.job(output, stack.enter_context(choose_scratch_folder(output)))
         stack.enter_context(job.dataset.run())
         pool = stack.enter_context(ProcessPool(min(workers, max(len(planned.counts), len(job.names)))))
         try:
             shards = _make_shards(planned, job, pool, max(1, workers), on_shard)
         except (DataError, UsageError):  # let other settings or another source use the directory
-            forget_scratch(job.dataset.commit)
+            delete_scratch_files(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
     return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))

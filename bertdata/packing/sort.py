@@ -12,7 +12,7 @@ from bertdata.dataset.sorted_runs import Placed, SortedExamples, write_runs
 from bertdata.errors import ShardError
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5s
+from bertdata.io.file_check import compute_file_md5s
 from bertdata.io.scratch_files import ScratchFiles
 from bertdata.packing.job import PackJob
 from bertdata.packing.pack_plan import Histogram
@@ -119,11 +119,11 @@ def check_consecutive_shards(shards: Sequence[Shard]) -> list[Shard]:
     here.
     """
     versions = {
-        shard.path: storage.version(shard.path)
+        shard.path: storage.read_version(shard.path)
         for shard in shards
         if shard.md5 is not None and not storage.is_remote(shard.path)
     }
-    md5s = dict(zip(versions, file_md5s(list(versions)), strict=True))
+    md5s = dict(zip(versions, compute_file_md5s(list(versions)), strict=True))
     for shard in shards:
         if shard.path in md5s:
             refuse_changed(shard.path, md5s[shard.path], shard.md5)

@@ -9,7 +9,7 @@ from typing import BinaryIO, ClassVar
 
 from bertdata._native import Engine
 from bertdata.examples.objective import Objective
-from bertdata.io.outputs import OutputForm
+from bertdata.io.outputs import OutputFormat
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.protocol import ShardReader, ShardWriter, Sink
 
@@ -43,7 +43,7 @@ class Container:
     name: ClassVar[str]
     """Name of the container in manifests and for --format. New files get it as their ending."""
 
-    form: ClassVar[OutputForm]
+    form: ClassVar[OutputFormat]
     """Output type of its files, for containers that ``create`` writes."""
 
     ending: ClassVar[str] = ""

@@ -125,7 +125,7 @@ class Mds(Container):
         layout = known.layout
         if layout is None and (manifest := _read_manifest(known.name)) is not None:
             layout = read_layout_from_manifest(manifest, known.name)
-        if storage.base_name(known.name) == INDEX_NAME:
+        if storage.get_base_name(known.name) == INDEX_NAME:
             return MdsDirectoryReader(known.name, file.read(), known.objective, layout, known.ids_type)
         return MdsReader(file, known.name, known.objective, layout, known.ids_type)
 
@@ -218,7 +218,7 @@ def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
         path = find_vocabulary(vocabulary)
     else:
         name = name_in_dataset(tokenizer or {})
-        path = storage.join(storage.parent(shard), name)
+        path = storage.join(storage.get_parent(shard), name)
         if not storage.exists(path):
             raise ShardError(
                 f"{shard}: holds words, as LDDL's shards do, and no {name} lies beside it; put "
@@ -238,7 +238,7 @@ def _read_manifest(shard: str) -> dict[str, Any] | None:
 
     None if there is no manifest or it does not list the shard.
     """
-    path = storage.join(storage.parent(shard), MANIFEST_NAME)
+    path = storage.join(storage.get_parent(shard), MANIFEST_NAME)
     if not storage.exists(path):
         return None
     value = parse_json(storage.read_bytes(path), path)
@@ -246,4 +246,4 @@ def _read_manifest(shard: str) -> dict[str, Any] | None:
         return None
     value = parse_dataset_json(storage.read_bytes(path), path).value
     names = {INDEX_NAME, *(entry["name"] for entry in value["shards"])}
-    return value if storage.base_name(shard) in names else None
+    return value if storage.get_base_name(shard) in names else None

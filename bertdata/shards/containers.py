@@ -53,7 +53,7 @@ def recognise_container(file: BinaryIO, name: str) -> Container:
 
     TFRecord is the default.
     """
-    if storage.base_name(name) == INDEX_NAME:
+    if storage.get_base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]
     for container in CONTAINERS.values():
         if container.is_told_by_name and container.is_name(name):
@@ -126,7 +126,7 @@ def find_format(path: str) -> str:
     container = find_container_by_name(path)
     if container is None or container.name not in FORMATS:
         known = ", .".join(FORMATS)
-        if "." not in storage.base_name(path):
+        if "." not in storage.get_base_name(path):
             raise ShardError(f"{path}: has a name without an ending, expected one of .{known}")
         raise ShardError(f"{path}: ends in .{path.rsplit('.', 1)[-1].lower()}, expected one of .{known}")
     return container.name

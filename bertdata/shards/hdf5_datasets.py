@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from bertdata.errors import ShardError
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line, load_h5py
 from bertdata.shards.protocol import Sink
@@ -60,7 +60,7 @@ class Hdf5Output:
         """
         self._written = 0
         self._scratch = ScratchHdf5(sink)
-        with signals_held():
+        with delay_signals():
             write_objective(self._scratch.file, objective)
             if padding_id:
                 self._scratch.file.attrs[_PADDING] = padding_id
@@ -80,7 +80,7 @@ class Hdf5Output:
     def append(self, rows: "Mapping[str, Array]") -> None:
         """Write the next rows, the same number for each dataset."""
         start, self._written = self._written, self._written + len(next(iter(rows.values())))
-        with signals_held():
+        with delay_signals():
             for name, values in rows.items():
                 dataset = self._scratch.file[name]
                 dataset.resize(self._written, axis=0)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from bertdata.errors import MissingExtraError, StorageError, install_extra
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.shards.protocol import Sink
 
 COPY_BYTES = 1024 * 1024
@@ -30,7 +30,7 @@ class ScratchHdf5:
         h5py = load_h5py()
         self._sink = sink
         self._scratch = ScratchFile()
-        with signals_held():
+        with delay_signals():
             self.file: Any = h5py.File(self._scratch, "w", libver=LIBRARY_VERSIONS)
             self._release = weakref.finalize(self, _close_both, self.file, self._scratch)
 
@@ -40,7 +40,7 @@ class ScratchHdf5:
 
     def finish(self) -> None:
         """Close the file and copy it to the sink."""
-        with signals_held():
+        with delay_signals():
             self.file.close()
         self.check()
         self._scratch.seek(0)
@@ -97,7 +97,7 @@ def _close_both(file: Any, scratch: ScratchFile) -> None:
 
     This also runs when a writer is garbage-collected without ``close`` after an error.
     """
-    with signals_held():
+    with delay_signals():
         file.close()
         scratch.close()
 

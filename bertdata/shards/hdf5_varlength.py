@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from bertdata.errors import ShardError
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.shards.hdf5_file import H5PY_ERRORS, format_on_one_line, load_h5py
 from bertdata.shards.hdf5_storage import MAX_EXPANSION
 
@@ -58,7 +58,7 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
     # Pass HDF5 its own structure for variable-length rows. h5py's usual way needs a Python object per row.
     rows = _make_hvl_rows(values, np.asarray(ends, np.uint64))
     in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
-    with signals_held():
+    with delay_signals():
         dataset.resize(start + count, axis=0)
         place = dataset.id.get_space()
         place.select_hyperslab((start,), (count,))

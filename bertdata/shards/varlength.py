@@ -25,7 +25,7 @@ from bertdata.examples.groups import (
 )
 from bertdata.examples.objective import Objective
 from bertdata.examples.objectives import find_objective, find_objective_of_file
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import read_objective, write_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line, load_h5py
@@ -64,7 +64,7 @@ class VarlengthWriter:
         self._received = 0
         self._blocks: BatchRegrouper[ExampleBatch] = BatchRegrouper(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
-        with signals_held():
+        with delay_signals():
             write_objective(self._scratch.file, layout.objective)
             for field, item in LISTS.items():
                 create_varlength(self._scratch.file, field, item)
@@ -98,7 +98,7 @@ class VarlengthWriter:
         }
         for field, (values, ends) in columns.items():
             append_varlength(self._scratch.file, field, values.astype(LISTS[field]), ends)
-        with signals_held():
+        with delay_signals():
             labels = self._scratch.file[LABELS]
             start = labels.shape[0]
             labels.resize(start + len(block), axis=0)

@@ -6,7 +6,7 @@ from functools import partial
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
+from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, strip_packing_ending
@@ -48,7 +48,7 @@ def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = Fal
     """
     found = find_files(patterns, kind)
     files = found.files
-    looks = storage.each(files, partial(_determine_kind, kind=kind, as_is=as_is))
+    looks = storage.map_paths(files, partial(_determine_kind, kind=kind, as_is=as_is))
     empty = sum(one is None for one in looks)
     if kind is not None:
         return Sources(files=files, kinds=[kind] * len(files), empty=empty, notes=found.notes)
@@ -92,9 +92,11 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
     def choose(directory: str, names: list[str]) -> Chosen:
-        wanted, others = choose_named(names, lambda name: _is_data_file(name, kinds))
+        wanted, others = choose_wanted_names(names, lambda name: _is_data_file(name, kinds))
         for reason in list(others):
-            others[reason] = [name for name in others[reason] if storage.base_name(name) not in _OF_DATASETS]
+            others[reason] = [
+                name for name in others[reason] if storage.get_base_name(name) not in _OF_DATASETS
+            ]
             if not others[reason]:
                 del others[reason]
         # A directory saved by datasets may hold caches with the ending .arrow. Reading them would repeat
@@ -114,7 +116,7 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
 
 
 def _is_data_file(name: str, kinds: Sequence[SourceKind]) -> bool:
-    return storage.base_name(name) not in _OF_DATASETS and any(kind.has_file_name(name) for kind in kinds)
+    return storage.get_base_name(name) not in _OF_DATASETS and any(kind.has_file_name(name) for kind in kinds)
 
 
 def _guess_empty_kind(path: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import InputError
-from bertdata.io.file_kind import HEAD_BYTES, find_kind, json_members
+from bertdata.io.file_kind import HEAD_BYTES, find_kind, list_json_members
 from bertdata.sources.fields import TextFields
 
 
@@ -43,7 +43,7 @@ def _find_inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
 
 def find_text_fields_in_head(head: bytes) -> TextFields:
     """Return the names of the string fields in an object of which ``head`` contains only the start."""
-    found = [(depth, name) for depth, name in json_members(head)]
+    found = [(depth, name) for depth, name in list_json_members(head)]
     least = min((depth for depth, _ in found), default=0)
     return TextFields(list(dict.fromkeys(name for depth, name in found if depth == least)), [], [])
 

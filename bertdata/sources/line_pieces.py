@@ -59,7 +59,7 @@ def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece
         for data in read_line_blocks(path, settings.raw_bytes):
             yield LinesPiece(data, len(data))
         return
-    size = storage.size(path)
+    size = storage.read_size(path)
     for start in range(0, size, PIECE_BYTES):
         yield RangePiece(path, start, min(start + PIECE_BYTES, size))
 

@@ -65,7 +65,7 @@ class FilePiece:
 
 def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
     """Yield the whole file as one piece (see ``bertdata.sources.piece``) with a single document."""
-    yield FilePiece(path, storage.size(path))
+    yield FilePiece(path, storage.read_size(path))
 
 
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.file_kind import BOM, HEAD_BYTES, find_kind
-from bertdata.io.remedies import unpack_in_place
+from bertdata.io.remedies import suggest_unpacking
 from bertdata.io.signatures import FileKind
 from bertdata.sources.arrow_records import FILE_MAGIC, STREAM_MARK
 from bertdata.sources.article_records import ARTICLE_START
@@ -204,6 +204,6 @@ def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
     """
     if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
         return kind.remedy
-    unpacked = unpack_in_place(begin.packing, _ENDINGS[begin.packing], begin.path)
+    unpacked = suggest_unpacking(begin.packing, _ENDINGS[begin.packing], begin.path)
     plain = find_kind(begin.head, strip_packing_ending(begin.path), whole=begin.is_whole)
     return unpacked if plain is None else f"{unpacked}; then {plain.remedy}"

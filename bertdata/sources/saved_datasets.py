@@ -51,11 +51,11 @@ def list_data_files(state: bytes, where: str) -> list[str]:
 
 def refuse_splits(directory: str, names: Sequence[str]) -> None:
     """Raise DatasetError if a directory holds several splits of a dataset, since the user must choose."""
-    for mark in (name for name in names if storage.base_name(name) == SPLITS):
-        folder = _get_folder(mark)
-        states = [name for name in names if storage.base_name(name) == STATE]
+    for mark in (name for name in names if storage.get_base_name(name) == SPLITS):
+        folder = _folder(mark)
+        states = [name for name in names if storage.get_base_name(name) == STATE]
         splits = sorted(
-            _get_folder(name) for name in states if storage.parent(_get_folder(name)) == (folder or ".")
+            _folder(name) for name in states if storage.get_parent(_folder(name)) == (folder or ".")
         )
         if len(splits) > 1:
             told = ", ".join(storage.join(directory, name) for name in splits)
@@ -78,7 +78,7 @@ def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], li
     refuse_splits(directory, names)
     there = set(names)
     dropped: set[str] = set()
-    for state in (name for name in names if storage.base_name(name) == STATE):
+    for state in (name for name in names if storage.get_base_name(name) == STATE):
         folder = _get_folder(state)
         # Other programs write a state.json too. Only together with dataset_info.json it is a saved dataset.
         if _join_name(folder, INFO) not in there:
@@ -100,11 +100,11 @@ def refuse_unlisted(files: Iterable[str]) -> None:
     for path in files:
         if not path.endswith(".arrow"):
             continue
-        folder = storage.parent(path)
+        folder = storage.get_parent(path)
         if folder not in listed:
             listed[folder] = _read_listed_files(folder)
         names = listed[folder]
-        if names is not None and storage.base_name(path) not in names:
+        if names is not None and storage.get_base_name(path) not in names:
             raise DatasetError(
                 f"{path}: is a cache or earlier data: {storage.join(folder, STATE)} does not list it; give "
                 f"the directory: {folder}"

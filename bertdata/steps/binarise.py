@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.open_dataset import require_package
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, AnyPaths, convert_path, count_workers, list_paths
@@ -42,9 +42,9 @@ def binarise(
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
 
     directory, given = convert_path(target), list_paths(sources)
-    refuse_inputs(directory, [*given, convert_path(tokenizer)])
+    refuse_input_as_output(directory, [*given, convert_path(tokenizer)])
     parts = find_parts(given).parts
-    refuse_inputs(directory, parts)
+    refuse_input_as_output(directory, parts)
     return binarise_text(
         parts,
         directory,

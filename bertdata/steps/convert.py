@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.open_dataset import require_package
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import (
@@ -87,7 +87,7 @@ def convert(
         tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
 
     directory = convert_path(target)
-    refuse_inputs(directory, [convert_path(source), convert_optional_path(vocab)])
+    refuse_input_as_output(directory, [convert_path(source), convert_optional_path(vocab)])
     manifest = convert_dataset(
         convert_path(source),
         directory,

@@ -20,7 +20,7 @@ from bertdata.dataset.provenance import Provenance, find_provenance
 from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.process_pool import ProcessPool, run_all_telling
 from bertdata.steps.create_plan import plan_request
 from bertdata.steps.create_request import CreateRequest
@@ -202,9 +202,9 @@ def plan_run(request: CreateRequest) -> ShardRun:
             convert_optional_path(given.vocab),
             convert_optional_path(given.tokenizer),
         ]
-        refuse_inputs(output, named)
+        refuse_input_as_output(output, named)
         found = find_parts(list_paths(given.parts))
-        refuse_inputs(output, found.parts)
+        refuse_input_as_output(output, found.parts)
         between = None if given.tokenizer is None else find_provenance(found.parts).between
         file = plan.find_tokenizer(between)
     targets = plan.targets(found.parts, file, output=output, num_shards=given.num_shards)
@@ -248,7 +248,7 @@ def _describe_label_share(target: Target, index: int, results: Sequence[TaskResu
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:
     """Run all tasks, largest parts first, so that no worker is still busy long after the others."""
     parts = [task.inputs[0] for task in tasks]
-    sizes = dict(zip(parts, storage.each(parts, storage.size), strict=True))
+    sizes = dict(zip(parts, storage.map_paths(parts, storage.read_size), strict=True))
     total = sum(sizes.values())
     all_shards = sum(len(task.shards(target)) for task in tasks for target in task.plan.targets)
     shown = _ShardProgress(progress, total, all_shards)
@@ -307,14 +307,14 @@ def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progre
             kept = keep_task(plan.of_run(listed.entry, parts))
             if kept is not None:
                 return MadeShards(corpus=listed, results=[kept])
-        sizes = dict(zip(parts, storage.each(list(parts), storage.size), strict=True))
+        sizes = dict(zip(parts, storage.map_paths(list(parts), storage.read_size), strict=True))
         total, done = sum(sizes.values()), 0
         progress(StepProgress(stage=CREATING, done=0, total=total))
 
         def tell(part: str, examples: int) -> None:
             nonlocal done
             done += sizes[part]
-            finished = f"dealt {storage.base_name(part)} ({examples} examples)"
+            finished = f"dealt {storage.get_base_name(part)} ({examples} examples)"
             progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
 
         found, shards = deal_run(plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from bertdata._native import Engine
 from bertdata.config.recipes import find_recipe
 from bertdata.errors import SettingsError
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, convert_path, count_workers
 from bertdata.wiki import extract as wiki
@@ -74,7 +74,7 @@ def find_single_dump(names: Sequence[str], taker: str) -> str:
 
     taker: what reads the dump, for the error message.
     """
-    found = list(names) if len(names) > 1 else expand(list(names))
+    found = list(names) if len(names) > 1 else expand_patterns(list(names))
     if len(found) > 1:
         more = ", ..." if len(found) > 2 else ""
         raise SettingsError(

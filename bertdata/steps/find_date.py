@@ -14,7 +14,7 @@ from bertdata.config.held_out_names import make_mlperf_part_name
 from bertdata.dataset.published.tables import PublishedFile, load_table
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.steps.extract import parse_day
 from bertdata.steps.progress import OnProgress, StepProgress, ignore_progress
 from bertdata.steps.values import AnyPath, convert_path, count_workers
@@ -160,11 +160,11 @@ def _search_days(
 
 def _check_dump(dump: str, rows: list[PublishedFile]) -> None:
     """Raise InputError if the dump has the name of a published dump and a different size."""
-    name = storage.base_name(dump)
+    name = storage.get_base_name(dump)
     for row in rows:
-        if name in row.paths and storage.size(dump) != row.bytes:
+        if name in row.paths and storage.read_size(dump) != row.bytes:
             raise InputError(
-                f"{dump}: {storage.size(dump)} bytes, expected {row.bytes} as the table publishes them"
+                f"{dump}: {storage.read_size(dump)} bytes, expected {row.bytes} as the table publishes them"
             )
 
 
@@ -182,7 +182,7 @@ class _Target:
 
     def is_published(self, data: bytes) -> bool:
         """Return True if the data has the published size, and the published md5 if there is one."""
-        return len(data) == self.row.bytes and self.row.md5 in (None, md5_of(data))
+        return len(data) == self.row.bytes and self.row.md5 in (None, compute_md5(data))
 
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertdata.errors import MissingInputError
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.steps.keywords import accept_keywords
 from bertdata.steps.open_dataset import require_package
 from bertdata.steps.pack_request import PackRequest
@@ -80,7 +80,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
 
     path, vocabulary = convert_path(request.path), convert_optional_path(request.vocab)
     if request.output is not None:
-        refuse_inputs(convert_path(request.output), [path, vocabulary])
+        refuse_input_as_output(convert_path(request.output), [path, vocabulary])
     return find_input_dataset(path, vocabulary, request.unverified, settings.rows, request.objective)
 
 

@@ -9,7 +9,7 @@ from bertdata.config.settings import convert_values
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.listing import list_inputs
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, BLOCKS, TEXT
 from bertdata.sources.recognise import has_article_start, read_beginning, recognise_kind
@@ -87,7 +87,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
     also left to the later reading.
     """
     try:
-        for path in expand(list(sources)):
+        for path in expand_patterns(list(sources)):
             files = [path]
             if storage.is_directory(path):
                 if any(map(is_extracted, list_inputs(path).names)):
@@ -96,7 +96,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
             for file in files:
                 begin = read_beginning(file)
                 if not begin.is_empty:
-                    is_named = is_extracted(storage.base_name(file))
+                    is_named = is_extracted(storage.get_base_name(file))
                     return ARTICLES if is_named or has_article_start(begin) else recognise_kind(begin)
     except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
         raise
@@ -135,7 +135,7 @@ def run_records(
     """Write the text parts of the sources' records into ``output``."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     progress = add_warnings_first(warn_of_plan(plan), progress)
-    sizes = storage.each(plan.files, storage.size)
+    sizes = storage.map_paths(plan.files, storage.read_size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
         plan,

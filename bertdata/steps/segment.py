@@ -98,7 +98,7 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
     inputs = find_text(request, settings.language)
     files, kinds = inputs.files, inputs.kinds
     tell = add_warnings_first(tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress)
-    sizes = storage.each(files, storage.size)
+    sizes = storage.map_paths(files, storage.read_size)
     finished, done, total = iter(files), 0, sum(sizes)
     tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
 

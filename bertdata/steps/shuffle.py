@@ -10,9 +10,9 @@ from bertdata.build.shuffle.corpus import Corpus, deal_pieces, make_corpus
 from bertdata.build.shuffle.sorted_files import PartSortTask, SortResult, find_scratch_directory, sort_to_file
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.io.process_pool import ProcessPool
-from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
 from bertdata.steps.progress import OnProgress, StepProgress
 
 SORTING = "sorting documents"
@@ -46,14 +46,14 @@ def make_shuffled(
                 return MadeShards(
                     corpus=listed, results=list(_report_each_shard(kept.values(), plan, shards, progress))
                 )
-        folder = stack.enter_context(scratch_folder(find_scratch_directory(plan).directory))
+        folder = stack.enter_context(choose_scratch_folder(find_scratch_directory(plan).directory))
         found = _sort_parts(plan, parts, folder, pool, progress)
         try:
             corpus = make_corpus(found)
             pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
         except (SettingsError, InputError):
             # The user will change settings or parts. Without scratch files the directory can be reused.
-            forget_scratch(find_scratch_directory(plan))
+            delete_scratch_files(find_scratch_directory(plan))
             raise
         entry = corpus.entry
         tasks = [
@@ -80,7 +80,7 @@ def find_listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) 
         return None
     corpus = Corpus(inputs=manifest.inputs, skipped=manifest.skipped)
     names = [plan.reader(part).name for part in parts]
-    md5s = (md5 for _, md5 in pool.in_order(file_md5, parts))
+    md5s = (md5 for _, md5 in pool.in_order(compute_file_md5, parts))
     return corpus if dict(zip(names, md5s, strict=True)) == corpus.md5s else None
 
 
@@ -98,7 +98,7 @@ def _sort_parts(
     plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
 ) -> list[SortResult]:
     """Sort the parts into files, largest first, so that no worker is still busy long after the others."""
-    sizes = dict(zip(parts, storage.each(list(parts), storage.size), strict=True))
+    sizes = dict(zip(parts, storage.map_paths(list(parts), storage.read_size), strict=True))
     total, done = sum(sizes.values()), 0
     progress(StepProgress(stage=SORTING, done=0, total=total))
     largest_first = sorted(parts, key=lambda part: -sizes[part])

@@ -8,8 +8,8 @@ from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import HEAD_BYTES, find_kind
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.io.outputs import refuse_inputs
-from bertdata.io.patterns import expand
+from bertdata.io.outputs import refuse_input_as_output
+from bertdata.io.patterns import expand_patterns
 from bertdata.sources.find import find_files
 from bertdata.sources.kinds import ARTICLES, CHOSEN_KINDS
 from bertdata.sources.recognise import recognise
@@ -42,7 +42,7 @@ def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_
     if given or skip_bad_inputs:
         return bool(given)
     try:
-        first = expand(list(paths))[0]
+        first = expand_patterns(list(paths))[0]
         if storage.is_directory(first):
             if storage.exists(storage.join(first, MANIFEST_NAME)):
                 return False
@@ -97,7 +97,7 @@ def _open_part_settings(request: CreateRequest) -> Iterator[PartSettings]:
     output, given = convert_path(request.output), collect_given(request, GivenRecordSettings)
     _check_kind(request.input_kind)
     for directory in (output, name_text_directory(output)):
-        refuse_inputs(directory, [*list_paths(request.parts), *given.get("exclude", ())])
+        refuse_input_as_output(directory, [*list_paths(request.parts), *given.get("exclude", ())])
     with _open_text_settings(given, convert_optional_path(request.config)) as settings:
         yield settings
 

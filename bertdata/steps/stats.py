@@ -5,7 +5,7 @@ from functools import partial
 from bertdata.dataset.discover import FoundDataset, FoundShard, find_datasets
 from bertdata.dataset.vocabulary import load_dataset_vocabulary
 from bertdata.examples.objectives import find_objective
-from bertdata.io.outputs import check_output, picture_form
+from bertdata.io.outputs import check_output, find_picture_format
 from bertdata.io.process_pool import run_all
 from bertdata.report.charts.drawing import check_picture, write_picture
 from bertdata.report.lengths_chart import make_lengths_picture
@@ -46,7 +46,7 @@ def stats(
     )
     if drawn is not None:
         check_picture(drawn)
-        check_output(drawn, [convert_path(path), given], picture_form(drawn), overwrite=overwrite)
+        check_output(drawn, [convert_path(path), given], find_picture_format(drawn), overwrite=overwrite)
     if objective is not None:
         find_objective(objective)
     datasets = find_datasets(convert_path(path), objective=objective)

@@ -7,7 +7,7 @@ from typing import get_args
 from bertdata._native import Engine
 from bertdata.config.declared import MAX_INTEGER
 from bertdata.errors import SettingsError
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 
 AnyPath = str | os.PathLike[str]
 """A path or a URL."""
@@ -43,7 +43,7 @@ MOST_WORKERS = 4096
 def count_workers(workers: int | None) -> int:
     """Return how many worker processes to start. None means one per core."""
     if workers is None:
-        return available_cores()
+        return count_available_cores()
     number = check_positive_integer("workers", workers)
     if number > MOST_WORKERS:
         raise SettingsError(f"workers is {number}, expected at most {MOST_WORKERS}")

@@ -70,7 +70,7 @@ def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
     """Return a name for each dataset: the last part of its path, or whole paths if two last parts are
     equal.
     """
-    short = [storage.base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
+    short = [storage.get_base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
     if len(set(short)) == len(short):
         return short
     return [dataset.path for dataset in datasets]

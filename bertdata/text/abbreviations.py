@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.text.punkt.patterns import make_patterns
 from bertdata.text.punkt.tables import PunktTables
 from bertdata.text.punkt.variants import VARIANTS
@@ -66,7 +66,7 @@ def read_abbreviations(path: str) -> Abbreviations:
             words.append(_parse_abbreviation(text, f"{path}: line {number}"))
     if not words:
         raise InputError(f"{path}: holds no abbreviation, expected one a line, {_EXAMPLE[3:]}")
-    return Abbreviations(md5=md5_of(data), words=tuple(words))
+    return Abbreviations(md5=compute_md5(data), words=tuple(words))
 
 
 def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:

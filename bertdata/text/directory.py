@@ -12,10 +12,10 @@ from typing import Any, Generic, Protocol, TypeVar
 from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
-from bertdata.io.file_check import FileEntry, HashingSink, check_file, md5_of
+from bertdata.io.file_check import FileEntry, HashingSink, check_file, compute_md5
 from bertdata.io.manifest_file import MANIFEST_NAME
-from bertdata.io.outputs import refuse_inputs
-from bertdata.io.real_paths import real_path
+from bertdata.io.outputs import refuse_input_as_output
+from bertdata.io.real_paths import resolve_path
 from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.manifest import (
     ARTICLES_COPY,
@@ -83,7 +83,7 @@ class TextDirectory(Generic[PlanKind]):
         self.plan = plan
         tables = plan.settings.tables()
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
-        self._cited = None if plan.articles is None else md5_of(plan.articles)
+        self._cited = None if plan.articles is None else compute_md5(plan.articles)
         terms = make_plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
         self.commit = Commit(directory, TEXT_KIND, terms, _read_manifest_terms, renamed={"punkt": ALIASES})
 
@@ -105,7 +105,7 @@ class TextDirectory(Generic[PlanKind]):
         def is_there(path: str) -> bool:
             return check_file(path, by_path[path].bytes, by_path[path].md5, size_only=True) is None
 
-        return manifest if all(storage.each(list(by_path), is_there)) else None
+        return manifest if all(storage.map_paths(list(by_path), is_there)) else None
 
     def finish(
         self,
@@ -202,8 +202,8 @@ def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
         storage.join(articles, MANIFEST_NAME)
     ):
         paths = [path for path in paths if not _is_below(path, articles)]
-    refuse_inputs(output, paths)
+    refuse_input_as_output(output, paths)
 
 
 def _is_below(path: str, directory: str) -> bool:
-    return f"{real_path(path)}/".startswith(f"{real_path(directory)}/")
+    return f"{resolve_path(path)}/".startswith(f"{resolve_path(directory)}/")

@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 
 from bertdata.errors import InputError
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 
 _OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="?([^"\s>]*)')
 _WHOLE_OPENING = re.compile(rb'(?:\xef\xbb\xbf)?<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="')
@@ -41,7 +41,7 @@ def strip_doc_tags(data: bytes, name: str) -> StrippedText:
     kept: list[bytes] = []
     watch = ArticleCounter(name)
     title_due = False
-    for number, line in enumerate(universal_newlines(data).split(b"\n"), 1):
+    for number, line in enumerate(replace_line_ends(data).split(b"\n"), 1):
         if title_due:
             title_due = False
             if b"</doc>" in line:  # the article's last line mentioned <doc; its end is dropped as a title

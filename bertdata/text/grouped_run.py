@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from bertdata.errors import ManifestError
 from bertdata.io.entry_json import parse_entry_list
-from bertdata.io.file_check import FileEntry, file_md5, fits
+from bertdata.io.file_check import FileEntry, compute_file_md5, matches_entry
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextInput, TextManifest, make_text_input
@@ -60,7 +60,7 @@ class GroupedRun:
     def has_same_inputs(self, finished: TextManifest) -> bool:
         """Return True if the input files still have the md5s that a finished directory's manifest lists."""
         listed = [entry.md5 for entry in finished.inputs]
-        if [md5 for _, md5 in self._pool.in_order(file_md5, self.files)] != listed:
+        if [md5 for _, md5 in self._pool.in_order(compute_file_md5, self.files)] != listed:
             return False
         for entry in finished.inputs:
             self._progress(entry.bytes)
@@ -131,7 +131,7 @@ class GroupedRun:
             and is_whole(note)
         }
         numbers = [number for group in groups if group.name in noted for number in group.numbers]
-        found = self._pool.in_order(file_md5, [self.files[number] for number in numbers])
+        found = self._pool.in_order(compute_file_md5, [self.files[number] for number in numbers])
         md5s = dict(zip(numbers, (md5 for _, md5 in found), strict=True))
         return {
             group.name: note
@@ -151,5 +151,5 @@ class GroupedRun:
         return (
             [entry.name for entry in inputs] == names
             and [entry.name for entry in files] == list(group.made)
-            and all(fits(self.text.commit.directory, entry) for entry in files)
+            and all(matches_entry(self.text.commit.directory, entry) for entry in files)
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.io.input_files import InputFiles
 from bertdata.sources.escapes import take_back_escapes
 from bertdata.sources.kinds import ARTICLES as ARTICLES
@@ -49,7 +49,7 @@ class InputKind:
 
 def _clean_articles(data: bytes, name: str) -> StrippedText:
     stripped = _strip_articles(data, name)
-    return StrippedText(text=universal_newlines(clean_lines(stripped.text)), articles=stripped.articles)
+    return StrippedText(text=replace_line_ends(clean_lines(stripped.text)), articles=stripped.articles)
 
 
 def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
@@ -60,7 +60,7 @@ def _clean_escaped_articles(data: bytes, name: str) -> StrippedText:
     """
     stripped = _strip_articles(data, name)
     text = clean_lines(take_back_escapes(stripped.text))
-    return StrippedText(text=universal_newlines(text), articles=stripped.articles)
+    return StrippedText(text=replace_line_ends(text), articles=stripped.articles)
 
 
 def _strip_articles(data: bytes, name: str) -> StrippedText:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
-from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, format_md5sums, parse_checked
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, describe_kinds
 from bertdata.text.languages import ENGLISH
@@ -160,7 +160,7 @@ class TextManifest:
 
     def md5sums(self) -> bytes:
         """Return the content of the file MD5SUMS, which the program md5sum can check."""
-        return md5sums(self.files, self.dump())
+        return format_md5sums(self.files, self.dump())
 
 
 def make_plan_terms(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, KINDS
 from bertdata.text.mlperf_evaluation import withhold_articles
@@ -73,6 +73,6 @@ def make_sentences(
         articles=stripped.articles,
         sentences=count_sentences(sentences),
         bytes_in=len(data),
-        md5=md5_of(data),
+        md5=compute_md5(data),
         unescaped=kind == ESCAPED_ARTICLES,
     )

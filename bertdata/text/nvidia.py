@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bertdata.errors import InputError
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.sources.kinds import ESCAPED_ARTICLES
 from bertdata.text.input_kinds import ARTICLES, KINDS
 from bertdata.text.reading import count_sentences
@@ -63,7 +63,7 @@ def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str
         empty=len(formatted.articles) - len(articles),
         outside=formatted.outside,
         bytes_in=len(data),
-        md5=md5_of(data),
+        md5=compute_md5(data),
         unescaped=kind == ESCAPED_ARTICLES,
     )
 

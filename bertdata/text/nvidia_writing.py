@@ -67,7 +67,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
 
     def make_path(group: Group) -> str:
         (name,) = group.made
-        return commit.path(name) if place is None else storage.join(place, storage.base_name(name))
+        return commit.path(name) if place is None else storage.join(place, storage.get_base_name(name))
 
     def make(group: Group, texts: Iterator[NvidiaText]) -> Note:
         path = make_path(group)

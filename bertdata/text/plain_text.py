@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.file_kind import refuse_other_kinds, suggest_utf8_remedy
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.io.input_files import InputFiles
 from bertdata.text.reading import find_named_files
 
@@ -49,7 +49,7 @@ def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
         text = data.decode()
     except UnicodeDecodeError as error:
         if whole or error.reason != "unexpected end of data":
-            raise InputError.not_utf8(name, data, error.start, utf8_remedy(data, name)) from None
+            raise InputError.not_utf8(name, data, error.start, suggest_utf8_remedy(data, name)) from None
         text = data[: error.start].decode()
     if "\0" in text[:_LOOKED_AT]:
         raise InputError(f"{name}: looks like binary data (it holds NUL), expected {EXPECTED}")
@@ -72,7 +72,7 @@ def split_paragraphs(data: bytes, name: str) -> bytes:
     MLPerf's stages 1 and 2 leave articles in the same format. Lines end at ``\n``, ``\r`` or ``\r\n``.
     """
     check_plain_text(data, name)
-    lines = universal_newlines(data.removeprefix(_BOM)).split(b"\n")
+    lines = replace_line_ends(data.removeprefix(_BOM)).split(b"\n")
     return b"\n".join([b"", *filter(None, lines), b""])
 
 

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, utf8_remedy
-from bertdata.io.input_files import Chosen, InputFiles, choose_named, find_input_files
+from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, suggest_utf8_remedy
+from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, find_input_files
 from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
@@ -66,7 +66,7 @@ def measure_articles(path: str) -> int:
     Parts are cut by this size, so that compressed articles give the same parts as plain ones.
     """
     if not path.endswith(ENDINGS):
-        return storage.size(path)
+        return storage.read_size(path)
     size = 0
     with open_articles(path) as file:
         while data := file.read(BLOCK_BYTES):
@@ -105,7 +105,7 @@ def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: st
     """
 
     def choose(_: str, names: list[str]) -> Chosen:
-        return choose_named(names, lambda found: name.fullmatch(found) is not None)
+        return choose_wanted_names(names, lambda found: name.fullmatch(found) is not None)
 
     return find_input_files(list(patterns), choose, missing=missing, twice=TWICE)
 
@@ -123,7 +123,7 @@ def check_articles_text(data: bytes, name: str) -> None:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        remedy = utf8_remedy(data, name) if looks_like_latin1(data) else "extract the articles again"
+        remedy = suggest_utf8_remedy(data, name) if looks_like_latin1(data) else "extract the articles again"
         raise InputError.not_utf8(name, data, error.start, remedy) from None
 
 

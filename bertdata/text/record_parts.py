@@ -17,8 +17,8 @@ from bertdata.config.held_out_names import REMOVED, make_record_part_name
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.entry_json import parse_entry_list
-from bertdata.io.file_check import FileEntry, HashingSink, fits, md5_of
-from bertdata.io.file_identity import FileIdentity, check_all
+from bertdata.io.file_check import FileEntry, HashingSink, compute_md5, matches_entry
+from bertdata.io.file_identity import FileIdentity, check_all_unchanged
 from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
@@ -84,7 +84,9 @@ class RecordParts:
     ) -> None:
         self.counts = [SegmentCounts(files=1) for _ in text.plan.files]
         self.made: list[FileEntry] = []
-        self.sources = md5_of(dump_json({"names": text.plan.inputs, "md5s": [one.md5 for one in identities]}))
+        self.sources = compute_md5(
+            dump_json({"names": text.plan.inputs, "md5s": [one.md5 for one in identities]})
+        )
         self._text = text
         self._identities = identities
         self._unchecked = 0  # first file that was read since the last check for changes
@@ -102,7 +104,7 @@ class RecordParts:
             except ManifestError:
                 return
             same = (note.get("scheme"), note.get("sources")) == (_SCHEME, self.sources)
-            if not same or not all(fits(self._text.commit.directory, entry) for entry in entries):
+            if not same or not all(matches_entry(self._text.commit.directory, entry) for entry in entries):
                 return
             self._add_part(entries)
             self._next = NextDocument(*note["next"])
@@ -161,7 +163,7 @@ class RecordParts:
         work: piece that is being written, or None at the end of the last file.
         """
         last = len(self._identities) - 1 if work is None else work.file
-        check_all(self._identities[self._unchecked : last + 1])
+        check_all_unchanged(self._identities[self._unchecked : last + 1])
         self._unchecked = last
 
     def note(self, entries: Sequence[FileEntry], work: NumberedPiece | None, document: int) -> None:

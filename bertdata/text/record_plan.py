@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bertdata.io import storage
-from bertdata.io.file_identity import FileIdentity, identify
-from bertdata.io.patterns import expand
+from bertdata.io.file_identity import FileIdentity, identify_file
+from bertdata.io.patterns import expand_patterns
 from bertdata.sources.find import choose_text_field, find_sources
 from bertdata.sources.kinds import SOURCE_KINDS, is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
@@ -44,7 +44,7 @@ class RecordPlan:
         given = ", ".join(f"{name} {value}" for name, value in self.settings.as_json().items())
         return [
             f"{directory}: text: {given}, input kinds {describe_kinds(self.kinds)}",
-            *(f"  read  {path} ({storage.size(path)} bytes)" for path in self.files),
+            *(f"  read  {path} ({storage.read_size(path)} bytes)" for path in self.files),
             f"{directory}: parts of at most {self.settings.part_size} MiB of text; their number is known "
             "when all records are read",
         ]
@@ -59,7 +59,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
     of the text field or of ``--escaped-articles`` is missing or wrong, for text held out of training, and for
     a file together with its compressed copy.
     """
-    text = take_training_text(expand(sources))
+    text = take_training_text(expand_patterns(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)
     refuse_lists(found.files)
     refuse_held_out(found.files)
@@ -73,7 +73,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
         kinds=kinds,
         empty=found.empty,
         notes=(*text.notes, *found.notes),
-        identities=storage.each(found.files, identify),
+        identities=storage.map_paths(found.files, identify_file),
     )
 
 

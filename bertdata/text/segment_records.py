@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bertdata._native import Engine
 from bertdata.errors import DataError, SettingsError
-from bertdata.io.file_identity import FileIdentity, check_all, hashed_file
+from bertdata.io.file_identity import FileIdentity, add_md5, check_all_unchanged
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.manifest import TextManifest, make_text_input
@@ -58,7 +58,7 @@ def segment_records(
     # 3. The main pass writes the parts; held-out documents and removed records wait in scratch files.
     # 4. _finish writes the held-out documents, the list of removed records and the manifest.
     with ProcessPool(workers) as pool:
-        identities = [hashed for _, hashed in pool.in_order(hashed_file, plan.identities)]
+        identities = [hashed for _, hashed in pool.in_order(add_md5, plan.identities)]
         md5s = [identity.md5 for identity in identities]
         finished = text.finished()
         if finished is not None and [entry.md5 for entry in finished.inputs] == md5s:
@@ -73,7 +73,7 @@ def segment_records(
                     duplicates = DuplicateList(path, stack)
                 parts.write(pool, PieceToDocuments(plan.settings, load_splitter, engine), duplicates)
             except DataError:
-                check_all(identities)  # a file that changed during the run may look damaged
+                check_all_unchanged(identities)  # a file that changed during the run may look damaged
                 raise
             return _finish_directory(text, identities, parts, pool, unprotected).counts
 
@@ -90,7 +90,7 @@ def _finish_directory(
     unprotected: int | None,
 ) -> TextManifest:
     plan = text.plan
-    check_all(identities)
+    check_all_unchanged(identities)
     inputs = [
         make_text_input(name, identity.md5, replace(counts, bytes_in=identity.state.bytes), kind)
         for name, identity, counts, kind in zip(

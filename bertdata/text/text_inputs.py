@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertdata.errors import SettingsError
 from bertdata.io.input_files import InputFiles, refuse_repeated
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.input_kinds import CHOSEN_KINDS, KINDS, TEXT
 from bertdata.text.reading import TWICE, refuse_compressed_copies
@@ -37,7 +37,7 @@ def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) ->
     if kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
     first = KINDS[TEXT].find(books) if books else InputFiles(files=[])
-    text = take_training_text(expand(sources))
+    text = take_training_text(expand_patterns(sources))
     found = KINDS[kind].find(text.paths)
     files = [*first.files, *found.files]
     refuse_repeated(files, TWICE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bertdata.config.held_out_names import EVAL_MD5, EVAL_TEXT, make_mlperf_part_name
 from bertdata.errors import InputError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.file_identity import FileIdentity, identify
+from bertdata.io.file_identity import FileIdentity, identify_file
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.escaped_articles import mark_escaped_articles
@@ -51,7 +51,7 @@ class TextPlan:
         told = "" if describe_kinds(self.kinds) is None else f", input kinds {describe_kinds(self.kinds)}"
         return [
             f"{directory}: text: {given}{told}",
-            *(f"  read  {path} ({storage.size(path)} bytes)" for path in files),
+            *(f"  read  {path} ({storage.read_size(path)} bytes)" for path in files),
             f"{directory}: {len(written)} text files to write, {len(there & set(written))} of them in place "
             "of one that is there",
             *(f"  make  {name}" for name in written),
@@ -67,7 +67,7 @@ def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[s
     Raises InputError for a first file larger than a block (mlperf), and for a file whose size differs from
     its directory's manifest.
     """
-    identities = storage.each(files, identify)
+    identities = storage.map_paths(files, identify_file)
     kinds = mark_escaped_articles(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
     inputs, articles = _name_inputs(files, kinds)
     if settings.recipe == "nvidia":
@@ -90,7 +90,9 @@ def _measure_texts(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> 
     """Return the size of each file's text in bytes, unpacked if the file is compressed."""
     sizes = {one.path: one.state.bytes for one in identities}
     articles = {one.path for one, kind in zip(identities, kinds, strict=True) if is_articles_kind(kind)}
-    return storage.each(list(sizes), lambda path: measure_articles(path) if path in articles else sizes[path])
+    return storage.map_paths(
+        list(sizes), lambda path: measure_articles(path) if path in articles else sizes[path]
+    )
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
@@ -163,7 +165,7 @@ def _read_listing_manifest(root: str, files: Sequence[str], names: list[str]) ->
     listed = {entry.name: entry.bytes for entry in parse_articles_manifest(data, path).files}
     if not listed.keys() >= set(names):
         return None
-    for file, name, size in zip(files, names, storage.each(files, storage.size), strict=True):
+    for file, name, size in zip(files, names, storage.map_paths(files, storage.read_size), strict=True):
         if size != listed[name]:
             raise InputError(
                 f"{file}: found {size} bytes, expected {listed[name]} as {path} lists it; extract the "

@@ -57,7 +57,7 @@ def list_text_files(directory: str) -> list[str] | None:
 def refuse_lists(paths: Iterable[str]) -> None:
     """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
-        if storage.base_name(path) == MD5SUMS_NAME or is_companion_list(path):
+        if storage.get_base_name(path) == MD5SUMS_NAME or is_companion_list(path):
             raise SettingsError(f"{path}: is a list of ours, expected text; {_suggest_training_text(path)}")
 
 
@@ -88,7 +88,7 @@ def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
 
 def _suggest_training_text(path: str) -> str:
     """Return advice, for an error message, what to name instead of this path."""
-    directory = storage.parent(path)
+    directory = storage.get_parent(path)
     if list_text_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"
     return "leave it out"

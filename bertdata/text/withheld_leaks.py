@@ -25,7 +25,7 @@ def map_in_threads(
     function: Callable[[str], frozenset[bytes]], paths: Sequence[str]
 ) -> Iterable[tuple[str, frozenset[bytes]]]:
     """Call the function for each path in threads of this process. Returns pairs of path and result."""
-    return zip(paths, storage.each(list(paths), function), strict=True)
+    return zip(paths, storage.map_paths(list(paths), function), strict=True)
 
 
 def count_withheld_in_training(

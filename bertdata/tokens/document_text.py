@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from bertdata.errors import InputError
-from bertdata.io.file_kind import utf8_remedy
+from bertdata.io.file_kind import suggest_utf8_remedy
 from bertdata.records import Documents, Vocabulary
 
 
@@ -118,5 +118,5 @@ def make_utf8_error(texts: list[bytes], names: list[str]) -> InputError:
         try:
             text.decode()
         except UnicodeDecodeError as error:
-            return InputError.not_utf8(name, text, error.start, utf8_remedy(text, name))
+            return InputError.not_utf8(name, text, error.start, suggest_utf8_remedy(text, name))
     raise AssertionError("each text is UTF-8")

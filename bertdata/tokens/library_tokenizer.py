@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertdata.errors import MissingExtraError, VocabularyError, install_extra
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.document_text import (
     DocumentsBuilder,
@@ -177,7 +177,7 @@ class LibraryTokenizer:
         """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
         document.
         """
-        texts = [universal_newlines(text) for text in texts]
+        texts = [replace_line_ends(text) for text in texts]
         found = DocumentsBuilder(self.vocabulary)
         try:
             for documents in _group_documents(read_documents(join_inputs(texts), self._between)):

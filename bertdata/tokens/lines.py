@@ -1,7 +1,7 @@
 """Divides bytes into lines as the original programs do."""
 
 from bertdata.config.dialects import Dialect
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 
 
 def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
@@ -12,7 +12,7 @@ def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
     """
     if b"\r" not in data:
         return data
-    return universal_newlines(data) if dialect.universal_newlines else data.replace(b"\r", b"")
+    return replace_line_ends(data) if dialect.universal_newlines else data.replace(b"\r", b"")
 
 
 def join_inputs(texts: list[bytes]) -> bytes:

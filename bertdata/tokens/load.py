@@ -7,8 +7,8 @@ from typing import NamedTuple
 from bertdata._native import Engine, available, default_engine, use_native
 from bertdata.config.dialects import find_dialect
 from bertdata.io import storage
-from bertdata.io.file_check import md5_of
-from bertdata.io.file_identity import changed
+from bertdata.io.file_check import compute_md5
+from bertdata.io.file_identity import make_changed_error
 from bertdata.records import Vocabulary
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 from bertdata.tokens.files import TokenizerFile, TokenizerJson, VocabularyFile
@@ -71,7 +71,7 @@ def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer
 def _refuse_changed_file(file: TokenizerFile, loaded: Vocabulary) -> None:
     """Raise ChangedInputError if the loaded vocabulary's md5 is not the md5 that the file was pinned to."""
     if file.md5 and loaded.md5 != file.md5:
-        raise changed(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
+        raise make_changed_error(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
 
 
 def pin_file(file: TokenizerFile) -> TokenizerFile:
@@ -80,7 +80,7 @@ def pin_file(file: TokenizerFile) -> TokenizerFile:
     Workers that read the file later get the same bytes or a ChangedInputError.
     """
     read = read_tokenizer_bytes if isinstance(file, TokenizerJson) else storage.read_bytes
-    return replace(file, md5=md5_of(read(file.path)))
+    return replace(file, md5=compute_md5(read(file.path)))
 
 
 def describe_engine(file: TokenizerFile, engine: Engine | None = None) -> str | None:
@@ -92,7 +92,11 @@ def describe_engine(file: TokenizerFile, engine: Engine | None = None) -> str | 
 
 def find_tokenizer_file(path: str) -> TokenizerFile:
     """Return the tokeniser's file at a path: a tokenizer.json, or else a vocabulary in MLPerf's dialect."""
-    if storage.is_directory(path) or is_tokenizer_json(path) or storage.base_name(path) == DICTIONARY_NAME:
+    if (
+        storage.is_directory(path)
+        or is_tokenizer_json(path)
+        or storage.get_base_name(path) == DICTIONARY_NAME
+    ):
         return find_tokenizer_json(path, {})
     return VocabularyFile(path=path, dialect="mlperf")
 

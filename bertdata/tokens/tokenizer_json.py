@@ -54,7 +54,7 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
 
 def find_json_with_roles(path: str) -> TokenizerJson:
     """Return the tokenizer.json at a path, with roles from the configuration files next to it."""
-    files = ModelFiles(storage.parent(path) or ".")
+    files = ModelFiles(storage.get_parent(path) or ".")
     hints = [files.tokenizer_config, files.object(SPECIAL_TOKENS_NAME) or {}]
     parsed = parse_tokenizer_json(read_tokenizer_bytes(path), path)
     found = find_roles(parsed, read_token_ids(parsed, path), path, {}, hints)
@@ -108,14 +108,14 @@ def read_tokenizer_bytes(path: str) -> bytes:
     if storage.is_directory(path):
         return read_model_tokenizer(path).dump()
     data = read_bounded_file(path)
-    return convert_dictionary(data, path) if storage.base_name(path) == DICTIONARY_NAME else data
+    return convert_dictionary(data, path) if storage.get_base_name(path) == DICTIONARY_NAME else data
 
 
 def read_file_version(path: str) -> tuple[int, ...]:
     """Return numbers that change when a tokeniser's local file, or a file of its directory, is changed."""
     if storage.is_directory(path):
         return read_directory_version(path)
-    return storage.version(path)
+    return storage.read_version(path)
 
 
 def _is_fairseq_directory(directory: str) -> bool:

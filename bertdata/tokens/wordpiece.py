@@ -8,7 +8,7 @@ from typing import Any
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.config.dialects import Dialect
 from bertdata.errors import InputError, VocabularyError
-from bertdata.io.file_kind import utf8_remedy
+from bertdata.io.file_kind import suggest_utf8_remedy
 from bertdata.records import Documents
 from bertdata.tokens.lines import drop_bad_utf8, join_inputs, normalize_newlines
 from bertdata.tokens.tokenizer import TextTokens
@@ -97,7 +97,7 @@ class WordPieceTokenizer:
             text.decode()
         except UnicodeDecodeError as error:
             if not self._dialect.drops_bad_utf8:
-                raise InputError.not_utf8(name, text, error.start, utf8_remedy(text, name)) from None
+                raise InputError.not_utf8(name, text, error.start, suggest_utf8_remedy(text, name)) from None
             return drop_bad_utf8(text)
         return text
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from bertdata._native import kernels
 from bertdata.errors import VocabularyError
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import number_added_tokens
 from bertdata.tokens.library_form import find_odd_part
@@ -109,7 +109,7 @@ class WordPieceJsonTokenizer:
         """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
         document.
         """
-        data = join_inputs([universal_newlines(text) for text in texts])
+        data = join_inputs([replace_line_ends(text) for text in texts])
         try:
             ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
         except kernels.InvalidUtf8:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from bertdata._native import Engine
 from bertdata.errors import DataError, SettingsError
 from bertdata.io import storage
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.worker_process import WorkerDied
 from bertdata.wiki.articles.directory import ArticlesDirectory
 from bertdata.wiki.articles.manifest import ArticlesManifest
@@ -62,7 +62,7 @@ def extract_dump(
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
-    refuse_inputs(str(output_dir), [str(dump)])
+    refuse_input_as_output(str(output_dir), [str(dump)])
     settings = settings or ExtractSettings()
     engine = check_engine(settings.extractor, engine)
     with (
@@ -84,7 +84,7 @@ def preview_extraction(
     Raises InputError for a file that is not a dump, and DatasetError for a directory that holds other files
     than such a run writes.
     """
-    refuse_inputs(str(output_dir), [str(dump)])
+    refuse_input_as_output(str(output_dir), [str(dump)])
     engine = check_engine(settings.extractor, engine)
     with (
         open_pools(engine, 1, LIMITS.memory_bytes) as pools,

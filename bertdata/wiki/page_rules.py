@@ -50,7 +50,7 @@ class PageRules(NamedTuple):
         """
         name = f"{page_id}\t{title}"
         try:
-            with work_limits.limited(name, self.limits.cpu_seconds):
+            with work_limits.limit_cpu_time(name, self.limits.cpu_seconds):
                 yield
         except MemoryError:
             raise self._make_error_with_remedy(name, "took more memory than there is") from None

@@ -12,8 +12,8 @@ import pytest
 from beam_pipelines.options import parse_flags
 from beam_pipelines.prepare import main
 from beam_pipelines.report.counters import Distribution
-from beam_pipelines.report.errors import clear_error
-from beam_pipelines.report.progress import FinishedShards, shown_progress
+from beam_pipelines.report.errors import find_original_error
+from beam_pipelines.report.progress import FinishedShards, show_progress
 from beam_pipelines.stages.shards import MakeShard, WriteManifest
 from bertdata.build.plan import choose_settings, plan_targets
 from bertdata.build.shard_task import TaskPlan
@@ -182,14 +182,14 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
         str(tmp_path / "beam"), recipe, None, settings, parts, vocabulary_file(vocabulary, settings)
     )
     finished = FinishedShards([target.dataset for target in targets])
-    assert finished.new() == []
+    assert finished.list_new() == []
     stage = MakeShard(TaskPlan(tokenizer=vocabulary_file(vocabulary, settings), targets=targets))
     for target in targets:
         target.dataset.begin()
     for part in parts[:2]:
         entries = [entry for _, entry in stage.process(part) if isinstance(entry, ShardEntry)]
-        assert sorted(finished.new()) == sorted(shard.tokens for shard in entries)
-        assert finished.new() == []
+        assert sorted(finished.list_new()) == sorted(shard.tokens for shard in entries)
+        assert finished.list_new() == []
     last = WriteManifest(targets, vocabulary)
     gathered: list[list[Any]] = [[], []]
     for part in parts:
@@ -197,9 +197,9 @@ def test_progress_finds_each_finished_shard_once_and_misses_none(
             gathered[number].append(entry)
     for number in range(len(targets)):
         assert list(last.process((number, gathered[number])))
-    assert finished.new() == []
+    assert finished.list_new() == []
     unseen = [entry for made in gathered for entry in made if entry.name.startswith(f"{corpus[2].name}.")]
-    assert sorted(finished.rest()) == sorted(shard.tokens for shard in unseen)
+    assert sorted(finished.list_remaining()) == sorted(shard.tokens for shard in unseen)
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(PROCESSES, marks=pytest.mark.thorough)])
@@ -220,7 +220,7 @@ def test_progress_is_a_bar_on_a_terminal_and_warnings_are_not_lost(
 def test_without_a_terminal_nobody_looks(corpus: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     before = threading.active_count()
-    with shown_progress([], 3):
+    with show_progress([], 3):
         assert threading.active_count() == before
 
 
@@ -297,11 +297,11 @@ def test_an_error_is_found_in_the_text_of_a_worker_s_traceback() -> None:
         "Traceback (most recent call last):\n  ...\nbertdata.errors.InputError: part-7: line 3: x\n\n"
         "bertdata.errors.InputError: part-7: line 3: x [while running 'make shards/make shards of a part']\n"
     )
-    found = clear_error(RuntimeError(text))
+    found = find_original_error(RuntimeError(text))
     assert isinstance(found, InputError)
     assert str(found) == "part-7: line 3: x"
     other = RuntimeError("something else")
-    assert clear_error(other) is other
+    assert find_original_error(other) is other
 
 
 @pytest.mark.parametrize(

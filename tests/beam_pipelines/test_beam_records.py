@@ -14,7 +14,7 @@ import fsspec
 import pytest
 
 from beam_pipelines.prepare import main
-from beam_pipelines.record_pipeline import with_bundled_files
+from beam_pipelines.record_pipeline import bundle_evaluation_files
 from beam_pipelines.stages import records
 from bertdata.cli.main import main as command_line
 from bertdata.sources import line_pieces, piece, plain_text
@@ -325,7 +325,7 @@ def test_evaluation_sets_travel_to_workers_on_other_machines(tmp_path: Path) -> 
     path = tmp_path / "evaluation.txt"
     path.write_text("one two three")
     settings = PartSettings(selection=SelectionSettings(exclude=find_evaluation_files([str(path)])))
-    packed = pickle.dumps(with_bundled_files(settings))
+    packed = pickle.dumps(bundle_evaluation_files(settings))
     path.unlink()
     found: PartSettings = pickle.loads(packed)
     assert found.as_json() == settings.as_json()

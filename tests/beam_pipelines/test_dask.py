@@ -22,7 +22,7 @@ from distributed import Client
 from distributed.scheduler import KilledWorker
 
 from beam_pipelines.prepare import main
-from beam_pipelines.report.errors import clear_error
+from beam_pipelines.report.errors import find_original_error
 from beam_pipelines.runners.dask_runner import MOST_PARTITIONS, DaskRunner
 from bertdata.errors import SettingsError
 from bertdata.io.worker_process import WorkerDied
@@ -85,10 +85,10 @@ def test_tags_side_inputs_all_leaves_and_metrics_survive(dask_cluster: Any, tmp_
 
 
 def test_each_element_has_a_partition_until_there_are_very_many() -> None:
-    partitions = DaskRunner(PipelineOptions([]))._partitions
+    partitions = DaskRunner(PipelineOptions([]))._count_partitions
     assert [partitions(n) for n in (0, 1, 12, 10**6)] == [1, 1, 12, MOST_PARTITIONS]
-    assert DaskRunner(PipelineOptions(["--dask_npartitions=3"]))._partitions(12) == 3
-    assert DaskRunner(PipelineOptions(["--dask_partition_size=5"]))._partitions(12) == 3
+    assert DaskRunner(PipelineOptions(["--dask_npartitions=3"]))._count_partitions(12) == 3
+    assert DaskRunner(PipelineOptions(["--dask_partition_size=5"]))._count_partitions(12) == 3
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_ctrl_c_ends_a_run_with_processes_of_its_own_in_one_line(
 
 def test_a_task_whose_workers_all_died_ends_with_the_line_for_a_dead_worker() -> None:
     last = SimpleNamespace(address="tcp://worker:1")
-    found = clear_error(KilledWorker(task="t", last_worker=last, allowed_failures=3))  # type: ignore[arg-type]
+    found = find_original_error(KilledWorker(task="t", last_worker=last, allowed_failures=3))  # type: ignore[arg-type]
     assert isinstance(found, WorkerDied)
     assert "run the same command again: what is finished is kept" in str(found)
 

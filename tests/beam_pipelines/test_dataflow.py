@@ -25,7 +25,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
 from beam_pipelines.prepare import main
-from beam_pipelines.report.errors import clear_error
+from beam_pipelines.report.errors import find_original_error
 from tests.support.paths import DUMP, ROOT
 
 PLACES = ("--output", "gs://bucket/out", "--vocab", "gs://bucket/vocab.txt")
@@ -246,5 +246,5 @@ def test_a_job_whose_workers_would_lack_our_package_or_a_place_is_refused_before
 
 
 def test_a_refusal_of_the_service_is_one_line() -> None:
-    found = clear_error(Forbidden("POST https://dataflow/jobs:\n denied"))
+    found = find_original_error(Forbidden("POST https://dataflow/jobs:\n denied"))
     assert str(found) == "Google Cloud refuses: 403 POST https://dataflow/jobs: denied"

@@ -18,9 +18,9 @@ from apache_beam.metrics.execution import MetricKey, MetricResult
 from apache_beam.metrics.metric import MetricName
 
 from beam_pipelines.prepare import main
-from beam_pipelines.report.counters import NAMESPACE, Distribution, run_metrics
-from beam_pipelines.report.errors import clear_error
-from beam_pipelines.runners.long_jobs import resumed
+from beam_pipelines.report.counters import NAMESPACE, Distribution, read_metrics
+from beam_pipelines.report.errors import find_original_error
+from beam_pipelines.runners.long_jobs import resume_stream
 from beam_pipelines.runners.pipeline import run_pipeline
 from bertdata.cli.main import main as command_line
 from tests.support.commands import contents
@@ -156,17 +156,21 @@ def cut_stream(status: grpc.StatusCode) -> Iterator[int]:
 
 
 def test_a_stream_goes_on_after_its_time_limit_and_after_nothing_else() -> None:
-    assert list(resumed(cut_stream(grpc.StatusCode.DEADLINE_EXCEEDED), lambda: iter([2, 3]))) == [1, 2, 3]
-    assert list(resumed(iter([1, 2]), lambda: iter([3]))) == [1, 2]
+    assert list(resume_stream(cut_stream(grpc.StatusCode.DEADLINE_EXCEEDED), lambda: iter([2, 3]))) == [
+        1,
+        2,
+        3,
+    ]
+    assert list(resume_stream(iter([1, 2]), lambda: iter([3]))) == [1, 2]
     with pytest.raises(Ended):
-        list(resumed(cut_stream(grpc.StatusCode.UNAVAILABLE), lambda: iter([2])))
+        list(resume_stream(cut_stream(grpc.StatusCode.UNAVAILABLE), lambda: iter([2])))
 
 
 def test_a_job_server_that_is_lost_is_one_line() -> None:
     class Lost(Ended, grpc.Call):  # type: ignore[misc]
         is_active = time_remaining = cancel = add_callback = initial_metadata = trailing_metadata = None
 
-    found = clear_error(Lost(grpc.StatusCode.UNAVAILABLE))
+    found = find_original_error(Lost(grpc.StatusCode.UNAVAILABLE))
     assert str(found) == "the job server is lost: UNAVAILABLE: Socket closed"
 
 
@@ -182,7 +186,7 @@ def told(name: str, committed: Any, attempted: Any) -> MetricResult:
 def test_counters_that_were_not_committed_count_as_attempted_or_as_0() -> None:
     """A portable runner commits nothing, or nothing that is 0."""
     values = DistributionResult(DistributionData(12, 3, 1, 7))
-    found = run_metrics(
+    found = read_metrics(
         result_of(
             [
                 told("parts", 3, None),

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from tests.support.paths import ROOT
 from trainer.checkpoints.checkpoint import find_checkpoints
 
@@ -165,7 +165,7 @@ def reorder(launcher: str, folder: Path, mpirun: str) -> str:
     status, _ = _train(launcher, places[::-1], ["--steps=8", "--resume"], mpirun)
     saved = [sorted(find_checkpoints(str(place))) for place in places]
     weights = [
-        file_md5(str(find_checkpoints(str(place))[8] / "model.safetensors"))
+        compute_file_md5(str(find_checkpoints(str(place))[8] / "model.safetensors"))
         for place in places
         if saved == [[5, 8]] * 2
     ]

@@ -1,4 +1,4 @@
-"""Worker of test_bandwidth.py: bandwidth_worker.py TASK DIRECTORY."""
+"""Program of one worker in test_bandwidth.py. Usage: ``bandwidth_worker.py TASK DIRECTORY``."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from trainer.workers.collective import Collective
 
 
 def bandwidth(collective: Collective, place: Path) -> None:
-    """Bytes a second, in the gradients' type and in 16 bits."""
+    """Measure the bytes per second that the workers can average, in the gradients' type and in 16 bits."""
     device = find_device(Config.of())
     device.bucket_mb = MEGABYTES
     found = [measure_bandwidth(device, collective, dtype) for dtype in (None, torch.bfloat16)]
@@ -22,7 +22,7 @@ def bandwidth(collective: Collective, place: Path) -> None:
 
 
 def sharding(collective: Collective, place: Path) -> None:
-    """Rates of sharded copies, with gradients added up in fp32 and in 16 bits."""
+    """Measure the rates of sharded copies of a model, with gradients summed in fp32 and in 16 bits."""
     device = find_device(Config.of())
     device.bucket_mb = MEGABYTES
     found = [measure_sharding(device, collective, dtype) for dtype in (None, torch.bfloat16)]

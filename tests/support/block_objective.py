@@ -1,4 +1,4 @@
-"""An objective of one's own with ids and masks, which the trainer's own task learns."""
+"""A user-defined objective whose examples have ids and masks, so that the built-in task can train on them."""
 
 from bertdata.examples.mlm.objective import MlmObjective
 from schemas import load_schema

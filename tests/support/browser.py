@@ -1,4 +1,4 @@
-"""Chromium without a window, and what a page did in it."""
+"""Headless Chromium, for tests of HTML pages, with a log of what a page did."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ PACKAGES = ("selenium", "axe_core_python")
 
 
 def why_no_browser() -> str:
-    """The reason why no page can be opened; empty if it can."""
+    """Return why Chromium cannot be started. Empty if it can."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         return f"no {' and no '.join(missing)} here; Debian's packages are chromium and chromium-driver"
@@ -20,7 +20,7 @@ def why_no_browser() -> str:
 
 
 class Browser:
-    """A window of Chromium. Each page is opened anew, in light or dark colours."""
+    """A headless window of Chromium. Each page is loaded afresh, in light or dark colours."""
 
     def __init__(self) -> None:
         from selenium import webdriver
@@ -34,7 +34,7 @@ class Browser:
         self.driver.set_script_timeout(120)
 
     def open(self, page: Path, colours: str = "light") -> None:
-        """Open the file, and forget what other pages did."""
+        """Load an HTML file, and clear the logs of earlier pages."""
         feature = {"name": "prefers-color-scheme", "value": colours}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
         self.requests()
@@ -45,7 +45,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def press(self, *keys: str) -> None:
-        """Keys, one after another, to whatever has the focus."""
+        """Send key presses, one after another, to the focused element."""
         from selenium.webdriver import ActionChains
         from selenium.webdriver.common.keys import Keys
 
@@ -55,7 +55,7 @@ class Browser:
         actions.perform()
 
     def focus(self, selector: str, most: int = 400) -> Any:
-        """Press Tab until an element of that kind has the focus, as a person without a mouse would."""
+        """Press Tab until an element that matches the selector has the focus, as a keyboard user would."""
         for _ in range(most):
             self.press("TAB")
             focused = self.driver.switch_to.active_element
@@ -64,18 +64,18 @@ class Browser:
         raise AssertionError(f"{selector} cannot be reached by the keyboard")
 
     def requests(self) -> list[str]:
-        """The addresses that were asked for since the last call, but for the page's own and data: ones."""
+        """Return the addresses requested since the last call, except the page itself and ``data:`` URLs."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
         asked = [one["request"]["url"] for one in sent if one.get("type") != "Document"]
         return [url for url in asked if not url.startswith("data:")]
 
     def errors(self) -> list[str]:
-        """The messages of the browser's console since the last call."""
+        """Return the messages in the browser's console since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def serious_findings(self) -> list[str]:
-        """The rules of axe-core that the page breaks seriously, each with an element that does."""
+        """Return the axe-core rules that the page violates seriously, each with an offending element."""
         from axe_core_python.selenium import Axe
 
         found = Axe().run(self.driver, options={"resultTypes": ["violations"]})["violations"]

@@ -1,4 +1,4 @@
-"""Tokenizer.json files of byte-level BPE for tests, trained on text of our own in twelve languages."""
+"""Tokenizer.json files of byte-level BPE, trained on short texts in twelve languages."""
 
 import json
 from functools import cache
@@ -27,7 +27,7 @@ LANGUAGES = {
     "Chinese": "早上七点，老师走进图书馆，借了三本关于海洋的书。",
     "Korean": "바다가 보이는 작은 집에서 할머니는 매일 아침 2번 차를 마신다.",
 }
-"""Text of our own; Arabic and Hindi with combining marks."""
+"""Made-up text. Arabic and Hindi contain combining marks."""
 
 _PATTERN_TEXTS = {name: text for text, name in PATTERNS.items()}
 
@@ -42,7 +42,7 @@ def byte_level(add_prefix_space: bool, use_regex: bool = True) -> dict[str, Any]
 
 
 def split(pattern: str) -> dict[str, Any]:
-    """The pre-tokeniser of a pattern by its name."""
+    """Return a pre-tokeniser that splits at the named pattern."""
     return sequence(
         {
             "type": "Split",
@@ -116,10 +116,11 @@ def _trained() -> str:
 def byte_bpe(
     pre_tokenizer: Any = "gpt2", *, tokens: str = "few", composes: bool = False, **changes: Any
 ) -> dict[str, Any]:
-    """A parsed tokenizer.json.
+    """Return the contents of a tokenizer.json of byte-level BPE.
 
-    pre_tokenizer: a name in PRE_TOKENIZERS, or the part itself. tokens: a name in ADDED. changes: other parts
-    of the file, or of its model.
+    pre_tokenizer: a name in PRE_TOKENIZERS, or the JSON object itself.
+    tokens: a name in ADDED, which lists added tokens.
+    changes: other keys of the file or of its model.
     """
     parsed: dict[str, Any] = json.loads(_trained())
     size = len(parsed["model"]["vocab"])

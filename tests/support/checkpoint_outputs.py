@@ -1,4 +1,4 @@
-"""The kit's checkpoints of other programs, and those programs' outputs beside our model's."""
+"""Comparison of this trainer's model with other programs' outputs, for checkpoints in the kit."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from trainer.model.headed import BertForPreTraining
 
 
 def filled(checkpoint: Checkpoint) -> tuple[BertForPreTraining, list[str]]:
-    """(a model with the checkpoint's weights in evaluation mode, the names that the checkpoint lacks)."""
+    """Return a model filled from the checkpoint, and the names of weights that the checkpoint lacks."""
     torch.manual_seed(0)
     model = BertForPreTraining(checkpoint.expect_config()).eval()
     return model, fill_model(model, checkpoint)
 
 
 def batches(place: Path, outputs: Path) -> Iterator[tuple[RowBatch, dict[str, Tensor]]]:
-    """(a batch of the inputs in ``place/outputs.npz``, the program's outputs for it) of each batch."""
+    """Yield each batch of inputs in ``place/outputs.npz``, with the other program's outputs for it."""
     with np.load(place / "outputs.npz") as inputs, np.load(outputs) as found:
         for number in range(3):
             given, wanted = (
@@ -50,9 +50,9 @@ def _batch(given: dict[str, Tensor]) -> RowBatch:
 
 @torch.no_grad()
 def largest_differences(model: BertForPreTraining, place: Path, outputs: Path) -> dict[str, float]:
-    """The largest difference from the program's outputs over all batches, by the output's name.
+    """Return the largest difference from the other program's outputs over all batches, by output name.
 
-    place: the directory of the checkpoint whose ``outputs.npz`` holds the inputs.
+    place: directory of the checkpoint, whose ``outputs.npz`` holds the inputs.
     """
     largest: dict[str, float] = {}
     for batch, wanted in batches(place, outputs):
@@ -75,7 +75,7 @@ def largest_differences(model: BertForPreTraining, place: Path, outputs: Path) -
 
 
 def with_snappy_blocks(kit: Path, place: Path) -> Path:
-    """A copy of ``tf1_google`` whose index is the one with Snappy blocks."""
+    """Copy the checkpoint ``tf1_google``, with an index of Snappy-compressed blocks in place of its index."""
     source = kit / "checkpoints" / "tf1_google"
     place.mkdir()
     for name in ("bert_config.json", "model.ckpt-3.data-00000-of-00001"):

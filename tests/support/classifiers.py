@@ -1,4 +1,4 @@
-"""Small classifiers as transformers saves them, and texts that they tell apart."""
+"""Small classifiers saved by transformers, and pairs of texts for which they predict different classes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,9 +24,12 @@ PAIRS = [
 def make_classifier(
     path: Path, names: Sequence[str] = (), *, rows: int = 0, problem: str | None = None, spread: float = 0.5
 ) -> Path:
-    """Save a BERT with a head for these labels, or for so many rows without names. Returns the directory.
+    """Save a BERT with a classification head. Returns its directory.
 
-    Its classes are about equally frequent among PAIRS.
+    The classes are about equally frequent among its predictions for PAIRS.
+
+    names: names of the labels.
+    rows: number of labels without names, if ``names`` is empty.
     """
     count = len(names) or rows
     keys: dict[str, Any] = {"num_labels": count, "problem_type": problem}
@@ -60,13 +63,13 @@ def make_classifier(
 
 
 def pipeline_answers(path: Path, texts: Sequence[tuple[str, str]] = PAIRS) -> list[dict[str, Any]]:
-    """Return label and score of each pair by transformers' own pipeline."""
+    """Return the label and score that transformers' pipeline predicts for each pair."""
     pipeline = transformers.pipeline("text-classification", model=str(path), device="cpu")
     return [pipeline({"text": first, "text_pair": second}) for first, second in texts]
 
 
 def pairs_file(path: Path, labels: Sequence[str], heading: str = "sentence1\tsentence2\tgold_label") -> Path:
-    """Write PAIRS with these labels as a table."""
+    """Write a table of PAIRS with these labels."""
     rows = [f"{first}\t{second}\t{label}" for (first, second), label in zip(PAIRS, labels, strict=True)]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([heading, *rows]) + "\n", encoding="utf-8")

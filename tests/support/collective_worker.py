@@ -1,4 +1,4 @@
-"""Worker of test_collectives.py: collective_worker.py TASK DIRECTORY [patience]."""
+"""Program of one worker in test_collectives.py. Usage: ``collective_worker.py TASK DIRECTORY [PATIENCE]``."""
 
 import json
 import os
@@ -19,19 +19,19 @@ from trainer.workers.choice import find_collective
 from trainer.workers.collective import Collective
 
 MEGABYTES = 1
-"""The size of a bucket: the model of ``buckets`` takes two."""
+"""Size of a bucket (gradients averaged together). The model of ``buckets`` fills two buckets."""
 
 
 def operations(collective: Collective, place: Path) -> None:
-    """Every operation's result, as JSON."""
+    """Write the result of every collective operation as JSON."""
     rank = collective.rank
     weights = [torch.full((3, 2), float(rank)), torch.tensor(rank + 7)]
     weights.append(torch.ones(2) if rank else torch.tensor([-0.0, 2.0**-149]))
-    weights.append(torch.arange(6.0).reshape(2, 3).t() + rank)  # its rows do not lie one after another
+    weights.append(torch.arange(6.0).reshape(2, 3).t() + rank)  # not contiguous in memory
     collective.broadcast(weights)
     generator = torch.Generator().manual_seed(rank)
     gradients = [torch.randn(shape, generator=generator) for shape in ((300, 7), (), (5,), (0,), (2, 3))]
-    gradients.append(torch.full((2,), 40000.0))  # twice this is no 16-bit number
+    gradients.append(torch.full((2,), 40000.0))  # twice this value overflows 16 bits
     averages = {}
     for name, dtype in {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}.items():
         averaged = [gradient.clone() for gradient in gradients]
@@ -60,7 +60,10 @@ def operations(collective: Collective, place: Path) -> None:
 
 
 def buckets(collective: Collective, place: Path) -> None:
-    """Compare gradients averaged during the backward pass with one average after it; results by type."""
+    """Compare gradients averaged during the backward pass with gradients averaged after it.
+
+    Write the results by type.
+    """
     equal = {}
     for name, dtype in {"fp32": None, "bf16": torch.bfloat16}.items():
         torch.manual_seed(0)
@@ -80,9 +83,11 @@ def buckets(collective: Collective, place: Path) -> None:
 
 
 def steps(collective: Collective, place: Path) -> None:
-    """Averages until one worker is gone."""
+    """Average again and again until one worker is gone."""
     (place / f"{collective.rank}.ready").write_text(str(os.getpid()))
-    signal.signal(signal.SIGTERM, lambda *_: None)  # as the trainer, which notes it for the end of its step
+    signal.signal(
+        signal.SIGTERM, lambda *_: None
+    )  # as in the trainer, which only acts on it at the end of an update
     tensors = [torch.ones(1000)]
     for _ in range(10000):
         collective.average(tensors)
@@ -91,9 +96,12 @@ def steps(collective: Collective, place: Path) -> None:
 
 
 def stuck(collective: Collective, place: Path) -> None:
-    """Nothing that a library could notice; and a child that keeps what it was born with open."""
+    """Hang in a way that no communication library can notice.
+
+    A child process keeps the inherited files open.
+    """
     if os.fork() == 0:
-        for descriptor in (1, 2):  # the test reads these to their end
+        for descriptor in (1, 2):  # the test waits until these are closed
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         time.sleep(40)
         os._exit(0)
@@ -113,7 +121,7 @@ TASKS: dict[str, Task] = {
 
 
 def main(task: Task, place: str, patience: str = "60") -> int:
-    """Exit status, as the trainer's."""
+    """Run the task. Returns the exit status that the trainer would have."""
     try:
         heartbeat.TIMEOUT_SECONDS = float(patience)
         device = find_device(Config.of())

@@ -1,4 +1,4 @@
-"""Run commands, in this process where possible, and read the files that they leave."""
+"""Helpers that run commands, in this process where possible, and read the files that the commands write."""
 
 import os
 import pty
@@ -18,14 +18,14 @@ SMALL = ("--max-seq-length=64", "--max-predictions-per-seq=10", "--dupe-factor=1
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exit status and output of a command."""
+    """The exit status and output of a command."""
 
     status: int
     out: str
     err: str
 
     def assert_one_error(self, status: int, *words: str) -> None:
-        """One line on standard error, which holds all the words, and the exit status."""
+        """Assert this exit status and a single line on standard error that contains all the words."""
         assert self.status == status, self.err
         assert len(self.err.splitlines()) == 1, self.err
         assert self.err.startswith("bertdata")
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class Program:
-    """The program within this process."""
+    """A callable that runs ``bertdata`` in this process."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -57,7 +57,7 @@ def start(
     environment: dict[str, str] | None = None,
     **options: Any,
 ) -> "subprocess.Popen[str]":
-    """The program as a process of its own."""
+    """Start the program in a new process."""
     return subprocess.Popen(
         [python, "-m", module, *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -68,7 +68,7 @@ def start(
 
 
 def finish(process: "subprocess.Popen[str]", seconds: float = 120) -> Outcome:
-    """Wait that long for the process's end."""
+    """Wait for the end of the process, at most this many seconds."""
     try:
         out, err = process.communicate(timeout=seconds)
     finally:
@@ -77,7 +77,7 @@ def finish(process: "subprocess.Popen[str]", seconds: float = 120) -> Outcome:
 
 
 def on_a_terminal(*arguments: object, module: str = "bertdata", python: str = sys.executable) -> str:
-    """The command's standard error where that is a terminal."""
+    """Run the command with a terminal as standard error. Returns what it prints there."""
     terminal, end = pty.openpty()
     process = start(
         *arguments,
@@ -91,7 +91,7 @@ def on_a_terminal(*arguments: object, module: str = "bertdata", python: str = sy
     try:
         while block := os.read(terminal, 4096):
             seen += block
-    except OSError:  # how a terminal says that nobody writes to it any more
+    except OSError:  # the terminal was closed by all its writers
         pass
     finally:
         os.close(terminal)
@@ -100,17 +100,17 @@ def on_a_terminal(*arguments: object, module: str = "bertdata", python: str = sy
 
 
 def files_below(directory: Path) -> list[str]:
-    """Names of all files below the directory, relative to it, sorted."""
+    """Return the sorted names of all files below the directory, relative to it."""
     return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
 
 
 def dataset_files(*shards: str) -> list[str]:
-    """Names of all files of a finished dataset of these shards, sorted."""
+    """Return the sorted names of all files of a finished dataset with these shards."""
     lengths = (f"lengths/{shard}.u16" for shard in shards)
     card = ["README.md"] if any(shard.endswith(".parquet") for shard in shards) else []
     return sorted(["MD5SUMS", "manifest.json", "vocab.txt", *card, *shards, *lengths])
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """The bytes of all files below the directory."""
+    """Return the bytes of every file below the directory, by relative name."""
     return {name: (directory / name).read_bytes() for name in files_below(directory)}

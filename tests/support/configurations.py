@@ -1,4 +1,4 @@
-"""Configurations for tests: files, refusals."""
+"""Helpers for tests of the trainer's configuration: they write files and return error messages."""
 
 import json
 from dataclasses import fields
@@ -37,7 +37,7 @@ def warmup_updates(config: Config) -> int:
 
 
 def assert_declared(kind: type[Section]) -> None:
-    """Assert that each field of the section is declared, and described."""
+    """Assert that each field of the configuration section has a declaration and a description."""
     assert list(derive_schemas(kind)) == [field.name for field in fields(kind)]
     assert all(item["description"] for item in derive_schemas(kind).values())
 

@@ -1,19 +1,20 @@
-"""Run the console blocks of a page in their order and compare what they print with what the page shows.
+"""Runs the console blocks of a documentation page in order, and compares their output with the page.
 
-A block fenced as ``console`` holds commands, each behind ``$ `` (a line that ends with a backslash goes on in
-the next one), and below each all that it prints, standard error included. ``...`` alone on a line stands for
-any lines, or none. A comment in front of a fenced block changes its meaning:
+A block fenced as ``console`` contains commands, each after ``$ ``, and below each command its output,
+including standard error. A line that ends with a backslash continues on the next line. A line with only
+``...`` stands for any number of lines. A comment before a fenced block changes what is done with it:
 
-``<!-- not run: REASON -->``        it is only read
-``<!-- file: NAME -->``             its text becomes that file
-``<!-- status: N -->``              its last command ends with this exit status in place of 0
-``<!-- within N %: REASON -->``     numbers with a decimal point may differ by N percent, those below 1
+``<!-- not run: REASON -->``        the block is not run
+``<!-- file: NAME -->``             the block's text is written to this file
+``<!-- status: N -->``              the block's last command must end with this exit status instead of 0
+``<!-- within N %: REASON -->``     numbers with a decimal point may differ by N percent, and those below 1
                                     by N hundredths
 
-``<!-- not run below: REASON -->``  on a line of its own: nor is any block behind it
+``<!-- not run below: REASON -->``  alone on a line: no block after it is run
 
-A fenced block that is neither ``console`` nor marked is a fault of the page. Seconds, speeds and the path of
-the temporary directory are made equal on both sides before they are compared, and nothing else.
+A fenced block that is neither ``console`` nor marked is an error of the page. Seconds, speeds and the path of
+the temporary directory are replaced by the same text on both sides before the comparison. Everything else
+must be equal.
 """
 
 import os
@@ -31,22 +32,22 @@ FENCE = re.compile(
 NUMBER = re.compile(r"\d[\d,]*\.\d+(?:e[+-]\d+)?")
 ANY_LINES = "..."
 SECONDS = 900
-"""A command may take this long on a busy machine."""
+"""Time limit of a command, long enough for a busy machine."""
 
 SAME = [
     (re.compile(r"\d[\d,.]* (\w+)/s\b"), r"N \1/s"),
     (re.compile(r"\b(?:\d+ (?:h|min) )?\d[\d,.]* (?:h|min|s|ms)\b"), "N s"),
 ]
-"""What differs from run to run: speeds and durations."""
+"""Patterns of text that differs from run to run: speeds and durations."""
 
 
 class PageFault(AssertionError):
-    """A page that does not show what its commands print."""
+    """Raised when a command's output differs from what the page shows."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a page, and what it prints there."""
+    """A command of a page, and the output that the page shows for it."""
 
     line: int
     words: str
@@ -57,7 +58,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its first line's number, the mark before it, and its text."""
+    """A fenced block: the number of its first line, the comment before it, and its text."""
 
     line: int
     mark: str
@@ -65,21 +66,21 @@ class Block:
     text: str
 
     def given(self, name: str) -> str | None:
-        """The value of this mark, if the block has it."""
+        """Return the value of this mark in the comment before the block, or None."""
         found = re.fullmatch(rf"{name} ?(.*)", self.mark)
         return found[1].lstrip(": ") if found else None
 
 
 @dataclass
 class ConsolePage:
-    """A page, run in a directory with these variables added to the environment."""
+    """A documentation page whose commands are run in a directory, with extra environment variables."""
 
     path: Path
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> int:
-        """Run all blocks and return the number of commands; PageFault where one prints other lines."""
+        """Run all blocks and return the number of commands. PageFault if an output differs."""
         count = 0
         for block in blocks(self.path.read_text(encoding="utf-8")):
             if block.given("not run"):
@@ -128,14 +129,14 @@ class ConsolePage:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The fenced blocks of a page."""
+    """Yield the fenced blocks of a page."""
     for found in FENCE.finditer(text.partition("\n<!-- not run below: ")[0]):
         line = text.count("\n", 0, found.start("kind")) + 1
         yield Block(line, found["mark"] or "", found["kind"], found["text"])
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """The commands of a console block."""
+    """Yield the commands of a console block."""
     status, within = int(block.given("status") or 0), block.given("within")
     tolerance = float(within.partition(" %")[0]) / 100 if within else 0.0
     starts = [start.start() for start in re.finditer(r"^\$ ", block.text, re.MULTILINE)]
@@ -154,7 +155,10 @@ def _divided(text: str) -> tuple[str, list[str]]:
 
 
 def matches(shown: list[str], printed: list[str], tolerance: float = 0.0) -> bool:
-    """Whether the printed lines, without empty ones, are those of the page; ``...`` stands for any lines."""
+    """Return True if the printed lines equal the lines on the page.
+
+    Empty lines are ignored, and ``...`` matches any lines.
+    """
     printed = [line.rstrip() for line in printed if line.strip()]
     pieces: list[list[str]] = [[]]
     for line in shown:

@@ -1,10 +1,10 @@
-"""A running Dask cluster, as a user may have one."""
+"""A running Dask cluster, such as a user may already have."""
 
 from distributed import LocalCluster
 
 
 def worker_processes() -> LocalCluster:
-    """A scheduler with two worker processes of one thread each, at any free ports, silent."""
+    """Start a scheduler and two worker processes with one thread each, on free ports and without logs."""
     return LocalCluster(
         n_workers=2,
         threads_per_worker=1,

@@ -1,4 +1,4 @@
-"""Dealers of the rows of one file, without a loader."""
+"""Dealers (``trainer.data``: they assign rows to workers) for the rows of one file, without a loader."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from trainer.data.order import Dealer, Order, Position
 
 
 def dealer_by_lengths(workers: int, rank: int, micro_batches: int, lengths: Array) -> Dealer:
-    """The dealer of updates of all rows of a file. lengths: the tokens of each row."""
+    """Return the dealer for all rows of one file. lengths: number of tokens in each row."""
     return Dealer(
         order=Order([("rows", len(lengths))], seed=0, open_files=1),
         lengths=lambda file: lengths,
@@ -23,7 +23,7 @@ def dealer_by_lengths(workers: int, rank: int, micro_batches: int, lengths: Arra
 
 
 def first_rows(dealer: Dealer) -> Array:
-    """(micro-batches, rows): those of the worker in its first update."""
+    """Return the row numbers that the worker gets in its first update, as (micro-batches, rows)."""
     parts = next(dealer.find(Position())).parts
     rows = np.concatenate([one.rows for one in parts])
     targets = np.concatenate([one.targets for one in parts])

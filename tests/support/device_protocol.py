@@ -1,4 +1,4 @@
-"""The members that every device has, and its finding for the doctor command."""
+"""Assertions that a device follows the device protocol, and that the doctor command can examine it."""
 
 from trainer.devices.choice import examine_device
 from trainer.plugins import find
@@ -25,7 +25,7 @@ def assert_protocol(name: str) -> None:
 
 
 def assert_examined(name: str) -> None:
-    """Assert that the device is found, or missing with a remedy, in one line."""
+    """Assert that the doctor command reports, in one line, the device, or a remedy if it is missing."""
     finding = examine_device(name)
     assert finding.name == name
     assert finding.found

@@ -1,4 +1,4 @@
-"""Comparison of a stand-in's record with a golden file."""
+"""Comparison of the calls that a stand-in has recorded with a golden file."""
 
 import difflib
 from pathlib import Path
@@ -9,10 +9,10 @@ GOLDEN = ROOT / "golden" / "devices"
 
 
 def compare(name: str, record: Path) -> None:
-    """AssertionError with the difference unless the record is the golden file, comments left out.
+    """Raise AssertionError with the difference if the record is not equal to the golden file.
 
-    A golden file may explain: what follows two spaces and ``//`` on a line, and a line that begins with
-    ``//``. Empty lines count for nothing.
+    Comments in the golden file are ignored: lines that begin with ``//``, and the text after two spaces and
+    ``//``. So are empty lines.
     """
     expected = _lines((GOLDEN / f"{name}.txt").read_text("utf-8"))
     found = _lines(record.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Pages and head of a dump as MediaWiki exports them."""
+"""Builders of a Wikipedia dump's head and pages, in MediaWiki's export format."""
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10" xml:lang="en">
   <siteinfo>
@@ -25,7 +25,7 @@ def page(
     redirect: str | None = None,
     day: str = "2019-12-31",
 ) -> str:
-    """A page as MediaWiki exports it. text: None for an element without text."""
+    """Return a page in MediaWiki's export format. text: None for an element without text."""
     body = (
         '<text bytes="0" />'
         if text is None

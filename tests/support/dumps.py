@@ -1,4 +1,4 @@
-"""Small dumps for tests, and wikiextractor's own command run at a frozen time."""
+"""Small dumps for tests, and runs of the original wikiextractor at a fixed time."""
 
 import bz2
 import itertools
@@ -18,7 +18,7 @@ main()
 
 
 def write_dump(path: Path, *pages: str | bytes, head: str = HEAD, tail: str = TAIL) -> Path:
-    """A plain dump of these pages."""
+    """Write an uncompressed dump with these pages."""
     parts = [head, *pages, tail]
     path.write_bytes(b"".join(part if isinstance(part, bytes) else part.encode() for part in parts))
     return path
@@ -30,7 +30,7 @@ HOSTILE_MARKUP = {
     "pages that never end": "<page><title>Template:" * MANY,
     "text in text": page("Nested", "here", number=1).replace("here", "<text>" * MANY),
 }
-"""XML of dumps, by name, over which a scan with a step back takes hours."""
+"""XML of dumps, by name, on which a backtracking parser would take hours."""
 
 
 HOSTILE_ID = "5"
@@ -57,20 +57,20 @@ HOSTILE_PAGES = {
 
 
 def multistream(xml: bytes, cuts: list[int]) -> bytes:
-    """The bytes as several bzip2 streams, cut at these places."""
+    """Compress the bytes as several bzip2 streams, divided at the positions ``cuts``."""
     places = [0, *cuts, len(xml)]
     return b"".join(bz2.compress(xml[start:stop]) for start, stop in itertools.pairwise(places))
 
 
 def wikiextractor_files(dump: Path, directory: Path, day: str, *options: str) -> dict[str, bytes]:
-    """The files of wikiextractor's own command, run at midnight of that day."""
+    """Run the original wikiextractor with the clock at midnight of this day. Returns its files."""
     command = [sys.executable, "-c", _PINNED, day, str(dump), "-o", str(directory), "--processes", "1", "-q"]
     subprocess.run([*command, *options], check=True, timeout=300)
     return files(directory)
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    """Every file below the directory but the manifest and MD5SUMS, by its path there."""
+    """Return every file below the directory by relative path, except the manifest and MD5SUMS."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))

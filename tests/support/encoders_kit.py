@@ -1,4 +1,4 @@
-"""The ids that the encoders' original programs read of the kit's texts, and digests of rows."""
+"""Token ids that the encoders' original programs make of the reference kit's texts, and digests of rows."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ Lines = list[list[int]]
 
 
 def text_lines(kit: Path, text: str, tokens: str) -> Lines:
-    """The lines of a text by the tokeniser W or B."""
+    """Return the ids of each line of a text. tokens: W for WordPiece, B for byte-level BPE."""
     rows = (kit / TEXTS[text]).read_text(encoding="utf-8").splitlines()
     if tokens == WORD_PIECES:
         return _word_pieces(rows, kit / "vocab" / "bert-base-uncased.txt")
@@ -35,7 +35,7 @@ def byte_pair_file(kit: Path) -> Path:
 
 
 def dictionary_words(kit: Path, tokens: str) -> list[str]:
-    """The words of the tokeniser W or B in the order of their ids."""
+    """Return the vocabulary of tokeniser W or B in the order of its ids."""
     if tokens == BYTE_PAIRS:
         parsed = json.loads(byte_pair_file(kit).read_text(encoding="utf-8"))
         ids = parsed["model"]["vocab"] | {item["content"]: item["id"] for item in parsed["added_tokens"]}
@@ -46,7 +46,10 @@ def dictionary_words(kit: Path, tokens: str) -> list[str]:
 
 
 def _word_pieces(rows: list[str], path: Path) -> Lines:
-    """WordPiece, its ids in RoBERTa's layout: <s> <pad> </s> <unk>, all other words, <mask>."""
+    """Tokenise the lines with WordPiece.
+
+    The ids have RoBERTa's order: <s> <pad> </s> <unk>, words, <mask>.
+    """
     dialect = find_dialect("google")
     vocabulary = parse_vocabulary(path.read_bytes(), path.name, dialect)
     plain = [word for word in vocabulary.words if word not in _SPECIAL]

@@ -1,4 +1,4 @@
-"""Examples of given sizes as NumPy columns, for tests of the trainer's batches."""
+"""Random examples of chosen sizes as NumPy columns, for tests of the trainer's batches."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,10 @@ from bertdata.examples.bert.batch import BertBatch
 
 
 def example_batch(sizes: Sequence[tuple[int, int]], seed: int = 0) -> BertBatch:
-    """Random examples with (tokens, masked slots) each; ids from 1 on, so that none looks like padding."""
+    """Return random examples. Ids are at least 1, so that no token looks like padding.
+
+    sizes: (tokens, masked slots) of each example.
+    """
     random = np.random.default_rng(seed)
     tokens, masks = (np.array(column) for column in zip(*sizes, strict=True))
     return BertBatch(

@@ -1,4 +1,4 @@
-"""Settings as flags of ``bertdata create`` and of the script that create-pretraining-data replaces."""
+"""Conversion of settings to flags of ``bertdata create`` and of the original program."""
 
 from bertdata.examples.bert.settings import BertSettings
 

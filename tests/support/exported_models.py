@@ -1,7 +1,8 @@
-"""Small models of every kind and head with tokenisers of every kind, exported for transformers.
+"""Small models with every shape, head and tokeniser, exported for transformers.
 
-Each is a run with random weights, converted by the command. ``tests.support.transformers_reading`` says what
-a release of transformers makes of them; ``Exported`` says what this trainer does.
+Each model is a run with random weights, converted by the export command.
+``tests.support.transformers_reading`` computes what a release of transformers makes of the export.
+``Exported`` computes what this trainer makes of it.
 """
 
 import json
@@ -79,14 +80,14 @@ class Exported:
     tokenizer: Tokenizer
 
     def sequence(self, texts: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return ids and segments of a text or a pair, as fine-tuning makes them."""
+        """Return the token ids and segments that fine-tuning makes of a text or a pair of texts."""
         pair = TextPair(texts[0], texts[1] if len(texts) > 1 else None, "", "a line")
         (feature,) = make_features([pair], [0], self.tokenizer, 64)
         ids, first = feature.ids, feature.first_length
         return ids, [0] * first + [1] * (len(ids) - first)
 
     def answers(self, texts: Sequence[str]) -> dict[str, list[float]]:
-        """Return the first logits of each head, under transformers' names."""
+        """Return the first few logits of each head for these texts, under transformers' names."""
         ids, segments = self.sequence(texts)
         batch = single_sequence(ids, first_length=segments.count(0), masks=range(len(ids)))
         with torch.no_grad():
@@ -105,7 +106,11 @@ class Exported:
 
 
 def export(place: Path, file: TokenizerFile, shape: str, head: str = "words", **changes: Any) -> Exported:
-    """Make a run of a model of a shape and a head with the tokeniser; return it exported below the place."""
+    """Make a run with random weights, export it to a directory below ``place``, and return it.
+
+    file: tokeniser of the model.
+    shape, head: names of the model's shape and of its head.
+    """
     kind, keys = SHAPES[shape]
     tokens = vocabulary_of(file)
     config = kind(**{"vocab_size": tokens.size, **SHAPE, **keys, **changes})
@@ -122,7 +127,7 @@ def export(place: Path, file: TokenizerFile, shape: str, head: str = "words", **
 
 
 def _model(config: ModelConfig, head: str) -> HeadedBert:
-    """Return a model none of whose parameters is zero or one."""
+    """Return a random model in which no parameter is exactly zero or one."""
     torch.manual_seed(5)
     if head == "labels":
         model = make_classifier(config, 3)
@@ -140,7 +145,7 @@ def _model(config: ModelConfig, head: str) -> HeadedBert:
 
 
 def _tokenizer(file: TokenizerFile) -> Tokenizer:
-    """Return the tokeniser that ``predict`` and ``finetune`` read texts with."""
+    """Return the tokeniser that the commands ``predict`` and ``finetune`` would use."""
     if not isinstance(file, VocabularyFile):
         return tokenizer_of(file)
     keys = {"lower_case": file.lower_case, "keep_accents": file.keep_accents}
@@ -148,7 +153,7 @@ def _tokenizer(file: TokenizerFile) -> Tokenizer:
 
 
 def make_tokenizers(place: Path) -> dict[str, TokenizerFile]:
-    """Make a tokeniser of each kind: those of train-vocab, with a prefix space, with a template, GPT-2's."""
+    """Make tokenisers: from ``train-vocab``, with a prefix space, with a template, and GPT-2's."""
     text = place / "text.txt"
     text.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     for kind, size, name in (
@@ -177,7 +182,10 @@ def make_tokenizers(place: Path) -> dict[str, TokenizerFile]:
 
 
 def template(ids: dict[str, int]) -> dict[str, Any]:
-    """Return ModernBERT's post-processor, with one separator and one segment, of RoBERTa's tokens."""
+    """Return ModernBERT's post-processor with RoBERTa's special tokens.
+
+    Pairs have one separator and one segment.
+    """
     cls, sep = ({"SpecialToken": {"id": token, "type_id": 0}} for token in ("<s>", "</s>"))
     first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
     tokens = {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in ("<s>", "</s>")}
@@ -190,7 +198,10 @@ def template(ids: dict[str, int]) -> dict[str, Any]:
 
 
 def differences(exported: Iterable[Exported], found: dict[str, Any]) -> list[str]:
-    """Return a line for each difference between this trainer and what read_exports has found."""
+    """Return one line for each difference between this trainer's outputs and those of transformers.
+
+    found: what ``read_exports`` has returned.
+    """
     lines = []
     for one in exported:
         if (theirs := found.get(str(one.directory))) is None:
@@ -207,7 +218,7 @@ def differences(exported: Iterable[Exported], found: dict[str, Any]) -> list[str
 
 
 def _compare(where: str, one: Exported, texts: Sequence[str], read: dict[str, Any]) -> list[str]:
-    """Return the differences of one text or pair."""
+    """Return the differences for a single text or pair."""
     ids, segments = one.sequence(texts)
     wanted = {"ids": ids, "segments": None}
     if one.model.config.type_vocab_size > 1:

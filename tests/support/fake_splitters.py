@@ -1,4 +1,4 @@
-"""Sentence splitters for the tests of the text stage that are not about sentence boundaries."""
+"""Fake sentence splitters, for tests of the text stage that are not about sentence boundaries."""
 
 import lzma
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class FakeSplitter:
-    """Asks a function for the sentences of each line that is not empty."""
+    """A splitter that calls a function for the sentences of each non-empty line."""
 
     def __init__(self, sentences_of: Callable[[str], list[str]]) -> None:
         self._sentences_of = sentences_of
@@ -30,7 +30,7 @@ def load_period_splitter() -> FakeSplitter:
 
 
 def load_no_splitter() -> FakeSplitter:
-    """A splitter that finds no sentence anywhere."""
+    """Return a splitter that finds no sentences at all."""
     return FakeSplitter(lambda line: [])
 
 
@@ -44,7 +44,7 @@ def without_space(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def load_stage_splitter(kit: Path) -> FakeSplitter:
-    """The sentences of MLPerf's stage 3 in the kit, for the lines of its stage 2."""
+    """Return a splitter that looks up MLPerf's sentences for a line of its stage 2 in the kit."""
     known: dict[str, list[str]] = {}
     for file in ("wiki_00", "wiki_01"):
         sentences = iter(read_kit(kit, f"stages/{file}.3").decode().split("\n"))
@@ -60,7 +60,7 @@ def load_stage_splitter(kit: Path) -> FakeSplitter:
 
 @lru_cache(maxsize=1)
 def load_shard_splitter(kit: Path) -> FakeSplitter:
-    """The sentences of NVIDIA's shards in the kit, for its formatted articles."""
+    """Return a splitter that looks up the sentences of NVIDIA's formatted articles in the kit's shards."""
     known: dict[str, list[str]] = {}
     for kind, shards in (("training", 4), ("test", 2)):
         for index in range(shards):

@@ -1,4 +1,4 @@
-"""A server of files on this machine, that can break connections and ignore ranges."""
+"""A local HTTP server of files that can break connections and ignore Range headers."""
 
 import threading
 from collections.abc import Iterator
@@ -7,9 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class FileServer(ThreadingHTTPServer):
-    """files: bytes by path. cut: bytes after which each answer breaks, None for none.
+    """Settings and log of the server.
 
-    knows_ranges: False answers each request with the whole file. asked: (path, Range header) of each request.
+    files: bytes by path.
+    cut: number of bytes after which each response breaks off. None: never.
+    knows_ranges: False sends the whole file in response to every request.
+    asked: (path, Range header) of each request so far.
     """
 
     files: dict[str, bytes]
@@ -26,7 +29,7 @@ class FileServer(ThreadingHTTPServer):
 
 
 def length_of(data: bytes) -> str:
-    """The header of an answer that tells its length."""
+    """Return the Content-Length header for a response with this body."""
     return str(len(data))
 
 
@@ -54,12 +57,12 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def log_message(self, format: str, *values: object) -> None:
-        """Nothing is logged."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving() -> Iterator[FileServer]:
-    """A server that answers until the block ends."""
+    """Run a server until the block ends."""
     server = FileServer()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

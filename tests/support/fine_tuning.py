@@ -1,4 +1,4 @@
-"""Small files to fine-tune on, of our own writing, and a model to start from."""
+"""Small made-up files to fine-tune on, and a model to start from."""
 
 import csv
 import json
@@ -18,19 +18,19 @@ AGES = ("new", "old")
 
 
 def finetune_words(task: str, start: Path, run: Path, *more: object) -> list[str]:
-    """The arguments of a short run of fine-tuning; later ones win."""
+    """Return the arguments of a short fine-tuning run. Later arguments override earlier ones."""
     given = ["finetune", f"--task={task}", f"--start-from-ckpt={start}", f"--output-dir={run}"]
     return [*given, *SHORT, *QUICK, *map(str, more)]
 
 
 def evaluations(run: Path) -> list[dict[str, float]]:
-    """The rows of evaluation.csv."""
+    """Return the rows of the run's evaluation.csv."""
     with (run / "evaluation.csv").open(encoding="utf-8") as file:
         return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
 def squad_file(path: Path, count: int = 24) -> Path:
-    """Questions whose answer is the word behind a name in their context."""
+    """Write questions in SQuAD's format. Each answer is the word after a name in the context."""
     paragraphs = []
     for number in range(count):
         place, other = PLACES[number % 6], PLACES[(number + 2) % 6]
@@ -49,7 +49,7 @@ def squad_file(path: Path, count: int = 24) -> Path:
 
 
 def table(path: Path, count: int = 48, *, labelled: bool = True, score: bool = False) -> Path:
-    """A table with the columns text and label: the label says which of two words the text has."""
+    """Write a table with the columns text and label. The label says which of two words the text contains."""
     rows = ["text\tlabel" if labelled else "text"]
     for number in range(count):
         kind = number * 7 % 5 % 2
@@ -61,7 +61,7 @@ def table(path: Path, count: int = 48, *, labelled: bool = True, score: bool = F
 
 
 def mrpc_files(folder: Path) -> Path:
-    """A directory of MRPC's files: 24 pairs to train on, 8 to evaluate, 5 to predict."""
+    """Write a directory of files in MRPC's format, with 24 training, 8 evaluation and 5 test pairs."""
     folder.mkdir()
     heading = ("#1 ID", "#2 ID", "#1 String", "#2 String")
     rows = [

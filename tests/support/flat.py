@@ -1,6 +1,7 @@
-"""Batches for tests: random padded rows, and flat batches from them by a plain loop.
+"""Random padded rows for tests, and flat batches made from them by a plain loop.
 
-Nothing here shares code with the trainer's loader.
+A flat batch holds the tokens of all its sequences one after another, without padding between them. Nothing
+here shares code with the trainer's loader.
 """
 
 import itertools
@@ -14,10 +15,12 @@ from trainer.data.batches import Batch, FlatBatch
 
 
 def flatten(batch: PaddedExamples, *, budget: int | None = None, slots: int | None = None) -> FlatBatch:
-    """The examples without padding, filled up to ``budget`` tokens and ``slots`` masked slots.
+    """Return the examples as a flat batch, padded at its end to ``budget`` tokens and ``slots`` masked slots.
 
-    Without a budget there is no padding, and without slots the number of used ones. The padding makes up
-    sequences no longer than the rows, of which there is a fixed number.
+    The padding is divided into a fixed number of sequences, none longer than a row.
+
+    budget: None adds no padding.
+    slots: None uses the number of masked tokens.
     """
     ids, types, places = list[int](), list[int](), list[int]()
     rows, labels = list[int](), list[int]()
@@ -62,7 +65,7 @@ def flatten(batch: PaddedExamples, *, budget: int | None = None, slots: int | No
 def make_rows(
     lengths: Sequence[int], *, longest: int, slots: int, vocabulary: int, seed: int = 0
 ) -> PaddedExamples:
-    """Random examples of the given lengths, with masks on 15 % of their tokens (at least one)."""
+    """Return random padded examples of these lengths. 15 % of the tokens, and at least one, are masked."""
     draw = torch.Generator().manual_seed(seed)
     size = len(lengths)
     real = (torch.arange(longest) < torch.tensor(lengths)[:, None]).int()
@@ -87,7 +90,7 @@ def make_rows(
 
 
 def examples_of(batch: Batch | PaddedExamples) -> list[tuple[list[int], list[int], list[int]]]:
-    """(ids, masked places, labels) of each example that is there, whatever the form of the batch."""
+    """Return (ids, masked positions, labels) of each real example in a batch of any form."""
     if not isinstance(batch, FlatBatch):
         batch = flatten(batch)
     used = batch.masked_lm_weights > 0

@@ -1,12 +1,13 @@
-"""Fork Python programs from one process that has imported PyTorch, or Beam: each start is seconds less.
+"""Starts Python programs by forking a process that has already imported PyTorch or Beam, which saves seconds.
 
-``forking_python()`` is the path of an executable that is called as Python is: ``-m MODULE``, ``-c CODE`` or
-``SCRIPT``, each with arguments. It hands its arguments, environment, directory and standard files to the
-server, which forks the program, forwards signals to it and ends as it ends; when it is killed, so is the
-program. The program sees the executable as ``sys.executable`` and its starter as its parent, so that
-launchers and what they launch need not know. Any other use of the executable starts Python itself.
+``forking_python()`` returns the path of an executable that is called like Python: with ``-m MODULE``, ``-c
+CODE`` or ``SCRIPT``, and arguments. The executable sends its arguments, environment, working directory and
+standard files to the server. The server forks the program, forwards signals to it, and kills it if the
+executable is killed. The executable exits with the program's status. Inside the program, ``sys.executable``
+is the executable, and the parent process is the process that called it. So launchers work unchanged. Any
+other command line starts Python itself.
 
-Not for tests of what a program imports.
+Do not use it in tests of what a program imports.
 """
 
 import atexit
@@ -63,24 +64,27 @@ os._exit(status)
 
 
 def forking_python(preloaded: str = "trainer") -> str:
-    """The executable for programs of the trainer or of Beam; the server starts at the first call for each."""
+    """Return the path of the executable. The first call starts the server.
+
+    preloaded: a key of PRELOADS: the program whose imports the server has already made.
+    """
     return _start_server(preloaded)
 
 
 @lru_cache
 def _start_server(preloaded: str) -> str:
-    # No TemporaryDirectory: Python 3.13's forked processes forget what atexit keeps, which would remove it.
+    # A TemporaryDirectory would not be removed: Python 3.13 clears atexit functions in forked processes.
     place = Path(tempfile.mkdtemp(prefix="fork-server-"))
     path, stub = f"{place}/socket", place / "python"
     stub.write_text(STUB.format(python=sys.executable, path=path), encoding="utf-8")
     stub.chmod(0o755)
-    # Threads of OpenMP do not outlive a fork, and neither does CUDA, which a backward pass would initialise.
+    # OpenMP threads and an initialised CUDA do not survive a fork.
     own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     server = subprocess.Popen(
         [sys.executable, __file__, str(place), preloaded],
         env={**os.environ, **own},
         stdout=subprocess.PIPE,
-        stdin=subprocess.PIPE,  # its end says that this process is gone
+        stdin=subprocess.PIPE,  # closed when this process is gone
     )
     atexit.register(_end, server, place, os.getpid())
     assert server.stdout is not None
@@ -90,7 +94,7 @@ def _start_server(preloaded: str) -> str:
 
 
 def program_behind(stub: int, preloaded: str = "trainer") -> int:
-    """The pid of the program that the executable with this pid stands for."""
+    """Return the process id of the program that runs for the executable with this process id."""
     return int(Path(forking_python(preloaded)).with_name(f"{stub}.pid").read_text())
 
 
@@ -104,10 +108,10 @@ def _end(server: "subprocess.Popen[bytes]", place: Path, starter: int) -> None:
 
 
 def serve(place: Path, preloaded: str) -> None:
-    """Fork a program for each caller; returns in the programs only."""
+    """Run the server: fork a program for each caller. Returns only in the forked programs."""
     PRELOADS[preloaded](place)
     gc.collect()
-    gc.freeze()  # memory that nobody writes to is shared with the programs
+    gc.freeze()  # the programs share memory pages as long as nobody writes to them
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(place / "socket"))
     listener.listen(64)
@@ -157,7 +161,7 @@ def serve(place: Path, preloaded: str) -> None:
 
 
 def _report(programs: dict[int, socket.socket], found: selectors.BaseSelector) -> None:
-    """Tell the callers of programs that have ended how they did."""
+    """Send the exit status of each program that has ended to its caller."""
     for pid in list(programs):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if not ended:
@@ -176,7 +180,7 @@ def _kill(pid: int) -> None:
 
 
 def load_trainer(place: Path) -> None:
-    """Import what a run of the trainer imports, on its way too."""
+    """Import everything that a run of the trainer imports, including what it imports late."""
     import torch.distributed.run  # noqa: F401
 
     import trainer.workers.torch_distributed  # noqa: F401
@@ -207,7 +211,7 @@ def load_trainer(place: Path) -> None:
 
 
 def load_beam(place: Path) -> None:
-    """Import what a run of a pipeline imports, but for Dask, which gives Beam more flags."""
+    """Import what a run of a pipeline imports, except Dask, which would add flags to Beam."""
     from beam_pipelines.runners.beam_import import import_beam
 
     import_beam()
@@ -229,7 +233,7 @@ PRELOADS = {"trainer": load_trainer, "beam": load_beam}
 def become(
     words: list[str], environment: dict[str, str], directory: str, stub: int, files: list[int]
 ) -> None:
-    """Take over what the caller was given."""
+    """Give this forked process the arguments, environment, directory and files of its caller."""
     os.setpgid(0, 0)
     for standard, number in enumerate(files):
         os.dup2(number, standard)
@@ -252,7 +256,7 @@ def become(
 
 
 def run_and_exit() -> None:
-    """Run sys.argv and end as Python does, but leave memory as it is: to clear it takes a second."""
+    """Run ``sys.argv`` and exit as Python does, but without freeing memory, to save a second."""
     status = 0
     try:
         run_program()

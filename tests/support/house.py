@@ -1,6 +1,6 @@
-"""The house drawn from its source text: modules, their imports, the rooms they belong to.
+"""Analysis of the source text: modules, their imports, and their rooms (parts of a package).
 
-Nothing is imported to draw it, so a planted fault can be a changed copy of the source text.
+Nothing is imported, so a test can plant a fault by changing a copy of the source text.
 """
 
 import ast
@@ -12,10 +12,10 @@ Sources = Mapping[str, str]
 """The source text of each module, by its dotted name; a package's is that of its ``__init__``."""
 
 Arrows = Mapping[str, set[str]]
-"""For each module the modules of ours that it imports."""
+"""For each module, the modules of this project that it imports."""
 
 DIVIDED = ("bertdata", "trainer")
-"""The packages whose folders and modules are rooms of their own."""
+"""The packages in which each folder and module is a separate room."""
 
 ORDER = (
     *("tests", "tools", "benchmarks", "golden", "beam_pipelines"),
@@ -54,12 +54,12 @@ ORDER = (
 
 
 def packages(root: Path) -> list[str]:
-    """The folders directly below ``root`` that hold Python files."""
+    """Return the folders directly below ``root`` that hold Python files."""
     return sorted(path.name for path in root.iterdir() if path.is_dir() and any(path.glob("*.py")))
 
 
 def read_sources(root: Path) -> Sources:
-    """All modules of all packages below ``root``."""
+    """Return the source text of all modules of all packages below ``root``."""
     sources = {}
     for package in packages(root):
         for path in sorted((root / package).rglob("*.py")):
@@ -69,7 +69,7 @@ def read_sources(root: Path) -> Sources:
 
 
 def draw(sources: Sources) -> Arrows:
-    """Each module's imports of ours, wherever they stand: at the top, in a function, for type checkers."""
+    """Return each module's imports within the project, also those in functions and for type checkers."""
     return {module: set(_imports(module, source, sources)) for module, source in sources.items()}
 
 
@@ -81,9 +81,9 @@ def _imports(module: str, source: str, sources: Sources) -> Iterator[str]:
 
 
 def draw_plugins(sources: Sources, table: Mapping[str, Mapping[str, str]]) -> Arrows:
-    """Return the imports, and from each module that finds a name of a kind to the modules of that kind.
+    """Return the imports, and an arrow from each module that looks up plug-ins to these plug-ins.
 
-    A module finds a kind where it calls ``find`` of trainer.plugins with the kind as a literal.
+    A module looks up plug-ins if it calls ``find`` of trainer.plugins with a literal first argument.
     """
     arrows = draw(sources)
     for module, source in sources.items():
@@ -94,14 +94,14 @@ def draw_plugins(sources: Sources, table: Mapping[str, Mapping[str, str]]) -> Ar
 
 
 def kinds_found(source: str) -> Iterator[str]:
-    """Yield the kind of each call ``find("kind", ...)``."""
+    """Yield the first argument of each call ``find("kind", ...)``."""
     for call in plugin_calls(source):
         if isinstance(call.args[0], ast.Constant):
             yield str(call.args[0].value)
 
 
 def plugin_calls(source: str) -> Iterator[ast.Call]:
-    """Yield each call of a function ``find`` with two arguments, or of ``plugins.find``."""
+    """Yield each call of ``plugins.find``, or of a function ``find`` with two arguments."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or len(node.args) != 2:
             continue
@@ -111,7 +111,7 @@ def plugin_calls(source: str) -> Iterator[ast.Call]:
 
 @cache
 def _imported_names(source: str) -> list[str]:
-    """Dotted names: ``import a.b`` gives a.b, ``from a.b import c`` gives a.b.c, a module or not."""
+    """Return dotted names: a.b for ``import a.b``, a.b.c for ``from a.b import c``, module or not."""
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -123,20 +123,20 @@ def _imported_names(source: str) -> list[str]:
 
 
 def _nearest(name: str, sources: Sources) -> str | None:
-    """The longest beginning of the name that is a module of ours, or None."""
+    """Return the longest beginning of the name that is a module of this project, or None."""
     while name and name not in sources:
         name = name.rpartition(".")[0]
     return name or None
 
 
 def room(module: str) -> str:
-    """A folder or module directly below a divided package, else the top-level package."""
+    """Return the module's room: a direct child of a package in DIVIDED, else the top-level package."""
     parts = module.split(".")
     return ".".join(parts[:2]) if parts[0] in DIVIDED else parts[0]
 
 
 def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:
-    """Each import of a room that does not stand below the importing one; ``order`` is top first."""
+    """Return each import of a room that is not below the importing room. order: rooms from top to bottom."""
     height = {name: number for number, name in enumerate(order)}
     return [
         f"{module} imports {imported}"
@@ -149,7 +149,8 @@ def upward(arrows: Arrows, order: Sequence[str]) -> list[str]:
 def circles(arrows: Arrows) -> list[list[str]]:
     """Return the sets of modules that import each other, directly or through others, in alphabetical order.
 
-    Tarjan's algorithm, without recursion: a component is complete when the walk leaves its first module.
+    This is Tarjan's algorithm without recursion. A component is complete when the walk leaves its first
+    module.
     """
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}

@@ -1,16 +1,16 @@
-"""Run the trainer's scenarios of test_hpu.py: hpu_worker.py SCENARIOS.
+"""Runs the trainer's scenarios of test_hpu.py. Usage: ``hpu_worker.py SCENARIOS``.
 
 SCENARIOS is a file with a JSON list of objects:
 
-    name         NAME.err, in the file's directory, gets its output, NAME.status its exit status
-    runs         arguments of the trainer, for one start after the other in one process
+    name         output goes to NAME.err and the exit status to NAME.status, in the file's directory
+    runs         lists of trainer arguments. Each list is a start, one after another in one process
     environment  variables to set before the package is imported
     stand_in     true if habana_frameworks can be imported
-    mutation     the mistake to make in the adapter, one of MUTATIONS, or ""
-    check        a check to make in place of runs, one of CHECKS, or ""
+    mutation     the mistake to make in the adapter: one of MUTATIONS, or ""
+    check        a check to make instead of runs: one of CHECKS, or ""
 
-Each scenario has a process of its own, forked from this one, which has imported what a run needs; a
-worker of torchrun runs the only scenario itself. Headings divide what the stand-in records.
+Each scenario runs in a separate process, forked from this one after it has imported everything that a run
+needs. A worker of torchrun runs its only scenario itself. Headings divide the record of the stand-in's calls.
 """
 
 import importlib
@@ -53,7 +53,7 @@ Hpu = adapter.Hpu
 
 
 def leave_out(name: str) -> Callable[[], None]:
-    """Replace the method by that of the base class, or by none."""
+    """Return a function that removes the named method, so that the base class's method is called."""
     return lambda: setattr(Hpu, name, getattr(Device, name, lambda self: None))
 
 
@@ -104,7 +104,7 @@ def shapes_that_vary() -> None:
 
 
 def bridge_imported_before() -> None:
-    """Import the bridge in lazy mode and remove the variable, as torch's autoload may do."""
+    """Import Habana's bridge in lazy mode, then remove the variable, as torch's autoload may do."""
     os.environ["PT_HPU_LAZY_MODE"] = "1"
     importlib.import_module("habana_frameworks.torch")
     del os.environ["PT_HPU_LAZY_MODE"]
@@ -128,7 +128,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 
 def unknown_calls() -> None:
-    """Print how each is refused."""
+    """Print the error of each call that the stand-in refuses."""
     for text in UNKNOWN:
         try:
             exec(text, {"torch": torch})
@@ -139,7 +139,7 @@ def unknown_calls() -> None:
 
 
 def tied_weights() -> None:
-    """Print what Module.to leaves of two names for one weight, and of the model's shared embeddings."""
+    """Print what Module.to makes of two names for one weight, and of the model's shared embeddings."""
     device = find_device(Config.of(device="hpu", device_options={"mode": "eager"}))
     pair = torch.nn.ModuleList([torch.nn.Embedding(8, 4), torch.nn.Linear(4, 8, bias=False)])
     pair[1].weight = pair[0].weight
@@ -184,7 +184,7 @@ CHECKS = {"unknown calls": unknown_calls, "tied weights": tied_weights, "examina
 
 
 def run(scenario: dict[str, Any]) -> int:
-    """The status of the last start, or of the first that failed."""
+    """Run a scenario. Returns the status of the first failed start, or of the last start."""
     os.environ.update(scenario["environment"])
     if not scenario["stand_in"]:
         sys.path.remove(STAND_INS)
@@ -205,7 +205,7 @@ def run(scenario: dict[str, Any]) -> int:
 
 
 def divide() -> None:
-    """Write a heading before each update, checkpoint and evaluation."""
+    """Write a heading into the record before each update, checkpoint and evaluation."""
     update, save, measure = Training.update, Training.save, Evaluation.measure
 
     def marked_update(self: Training, *values: Any) -> Any:
@@ -225,7 +225,7 @@ def divide() -> None:
 
 
 def warm_up(place: Path) -> None:
-    """Import here, once, everything that a run imports."""
+    """Import everything that a run imports, once, before scenarios are forked."""
     sizes = ["--hidden-size=16", "--num-hidden-layers=1", "--num-attention-heads=2", "--batch-size=1"]
     words = [
         "--device=cpu",

@@ -1,4 +1,4 @@
-"""Beam's own job service and worker pool, as a user may have them running."""
+"""Beam's job service and worker pool, such as a user may already have running."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ _SECONDS = 120
 
 @contextmanager
 def running_job_service(place: Path) -> Iterator[str]:
-    """The address of Beam's ``local_job_service_main``, which ends with the block."""
+    """Run Beam's ``local_job_service_main`` during the block. Yields its address."""
     port = place / "port"
     words = ["--port_file", str(port), "--staging_dir", str(place / "staging")]
     with _program("apache_beam.runners.portability.local_job_service_main", *words):
@@ -26,7 +26,10 @@ def running_job_service(place: Path) -> Iterator[str]:
 
 @contextmanager
 def running_worker_pool() -> Iterator[tuple[str, int]]:
-    """The address and the process id of a pool that starts a process for each worker it is asked for."""
+    """Run a worker pool, which starts a process for each requested worker.
+
+    Yields its address and process id.
+    """
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The kit's tiny encoders, and its batches as this trainer's."""
+"""The reference kit's tiny encoders, and the kit's batches in this trainer's form."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ IGNORED = -100
 
 
 class KitBatch:
-    """One of a model's batches: padded, flat, and what the original made of it."""
+    """A batch for one of the kit's models: padded, flat, and the original program's outputs."""
 
     def __init__(self, place: Path, number: int) -> None:
         with np.load(place / "outputs.npz") as found:
@@ -26,14 +26,14 @@ class KitBatch:
             }
 
     def expected(self, name: str) -> Tensor:
-        """The original's values on the flat batch."""
+        """Return the original program's values for the flat batch."""
         return self.values[f"flat/{name}"]
 
     def flat(self) -> FlatBatch:
         return flat(*(self.expected(name).long() for name in ("input_ids", "cu_seqlens", "labels")))
 
     def rows(self) -> Batch:
-        """Padded rows, a masked slot for each position."""
+        """Return the batch as padded rows, with a masked slot for each position."""
         from trainer.data.row_batches import RowBatch
 
         ids, mask, labels = (self.values[name].int() for name in ("input_ids", "attention_mask", "labels"))
@@ -49,12 +49,15 @@ class KitBatch:
         )
 
     def real(self) -> Tensor:
-        """(rows * positions,): True for the padded batch's tokens, which are the flat one's in order."""
+        """Return (rows * positions,) booleans: True for a token, False for padding."""
         return self.values["attention_mask"].reshape(-1).bool()
 
 
 def flat(ids: Tensor, ends: Tensor, labels: Tensor) -> FlatBatch:
-    """The sequences in a row, a masked slot for each token. labels: -100 for one that does not count."""
+    """Return a flat batch of the sequences, with a masked slot for each token.
+
+    labels: -100 where the loss ignores the token.
+    """
     starts, sizes = ends[:-1], ends.diff()
     used = labels != IGNORED
     return FlatBatch(
@@ -73,6 +76,6 @@ def flat(ids: Tensor, ends: Tensor, labels: Tensor) -> FlatBatch:
 
 
 def gradients(place: Path) -> dict[str, tuple[float, float]]:
-    """Norm and sum of each gradient of batch 0, by transformers' names."""
+    """Return the norm and sum of each gradient of batch 0, by transformers' names."""
     found: dict[str, tuple[float, float]] = json.loads((place / "gradients.json").read_text(encoding="utf-8"))
     return found

@@ -1,4 +1,4 @@
-"""Start several workers as users do, and report how they end."""
+"""Start of several workers with the launchers that users have, and a report of how they end."""
 
 import os
 import signal
@@ -12,14 +12,15 @@ from tests.support.fork_server import forking_python
 from tests.support.paths import ROOT
 
 HOROVODRUN = pytest.param("horovodrun", marks=pytest.mark.horovod)
-"""The launcher as a parameter: its tests are left out where Horovod could not be built."""
+"""The launcher as a pytest parameter, skipped where Horovod could not be built."""
 
 
 def command_line(launcher: str, workers: int, *script: object, python: str | None = None) -> list[str]:
-    """The command that starts that many workers of a Python script here; alone: one, without a launcher.
+    """Return the command that starts this many workers of a Python script on this machine.
 
-    python: by default the fork server's. Programs that use CUDA need a Python of their own: a process forked
-    from one that has initialised CUDA, as a backward pass does, cannot use it.
+    launcher: the name of a launcher, or ``alone`` for one worker without a launcher.
+    python: default: the fork server's executable. Programs that use CUDA need a real Python, because a
+        process forked after CUDA was initialised, as by a backward pass, cannot use CUDA.
     """
     python = python or forking_python()
     words = list(map(str, script))
@@ -47,10 +48,10 @@ def launch(
     python: str | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Start the workers and wait for their end.
+    """Start the workers and wait for their end. All are killed after ``seconds``.
 
-    meanwhile is called once they are started. All are killed after that many seconds. python: as in
-    ``command_line``.
+    python: the interpreter, by default the fork server's executable.
+    meanwhile: called once the workers are started.
     """
     process = subprocess.Popen(
         command_line(launcher, workers, *script, python=python),

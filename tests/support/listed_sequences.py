@@ -1,4 +1,4 @@
-"""IndexedSequences of ids in a list, for loaders."""
+"""Sequences of token ids in a Python list, for tests of loaders."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ from bertdata.examples.columns import Array
 
 
 class ListedSequences:
-    """Sequences as ``bertdata.loaders.sequences.IndexedSequences`` gives them."""
+    """An in-memory version of ``bertdata.loaders.sequences.IndexedSequences``."""
 
     def __init__(self, rows: list[list[int]]) -> None:
         self.rows = rows

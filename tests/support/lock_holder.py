@@ -1,4 +1,4 @@
-"""Another process that holds the lock of a directory."""
+"""A second process that holds the lock of a directory."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ with lock_directory(sys.argv[1]):
 
 @dataclass(frozen=True)
 class Holder:
-    """The process; child: of its fork, which lives on."""
+    """The process that holds the lock. child: process id of its forked child, which lives on."""
 
     process: "subprocess.Popen[str]"
     child: int
@@ -38,18 +38,18 @@ class Holder:
         return self.process.pid
 
     def let_go(self) -> None:
-        """Have it release the lock and end."""
+        """Make the process release the lock and exit."""
         self.process.communicate("\n", SECONDS)
 
     def end(self, how: signal.Signals) -> None:
-        """End it by a signal."""
+        """End the process by a signal."""
         self.process.send_signal(how)
         self.process.wait(SECONDS)
 
 
 @contextmanager
 def holder(folder: Path, *words: str) -> Iterator[Holder]:
-    """A process that has the lock; with the word ``fork`` it has a child."""
+    """Start a process that holds the lock. With the word ``fork`` it also forks a child."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder), *words],
         stdin=subprocess.PIPE,

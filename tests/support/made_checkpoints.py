@@ -1,4 +1,4 @@
-"""A small checkpoint with made-up weights and moments."""
+"""Small checkpoints with made-up weights and moments."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ CONFIG = {
 
 
 def made(vocab_size: int = 101, **changes) -> Checkpoint:
-    """A model with moments, none of whose values is special."""
+    """Return a checkpoint with moments. None of its values is a special number such as 0 or 1."""
     torch.manual_seed(3)
     config = ModelConfig(vocab_size=vocab_size, **{**CONFIG, **changes})
     model = BertForPreTraining(config)
@@ -37,6 +37,6 @@ def made(vocab_size: int = 101, **changes) -> Checkpoint:
 
 
 def checkpoint_of(model: HeadedBert) -> Checkpoint:
-    """The model's weights as a checkpoint."""
+    """Return a checkpoint of the model's weights."""
     weights = {name: StoredTensor.of(tensor) for name, tensor in model.state_dict().items()}
     return Checkpoint(kind="model", path="model", config=model.config, weights=weights)

@@ -1,4 +1,4 @@
-"""The spans and word starts of tests.support.span_objective, in examples whose masks are drawn at load."""
+"""The objective of ``span_objective`` with additional masks, drawn when examples are loaded."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ _MASKS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskedSpanSettings(SpanSettings):
-    """Those of spans, and the most masks of an example."""
+    """The settings of ``span_objective``, and the largest number of masks in an example."""
 
     objective: str = setting(NAME, "objective of the examples")
     max_predictions_per_seq: int = setting(8, "most masks of an example")
@@ -39,7 +39,7 @@ class MaskedSpanSettings(SpanSettings):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MaskedSpanExample(SpanExample):
-    """One example, with the fields of MaskedSpanBatch for one row."""
+    """A single example: the fields of one row of MaskedSpanBatch."""
 
     positions: list[int]
     labels: list[int]
@@ -57,7 +57,7 @@ class MaskedSpanBatch(SpanBatch):
 
 
 class MaskedSpanObjective(SpanObjective):
-    """Spans beside masked words, which the trainer's own task learns."""
+    """An objective with spans besides masked words, so that the built-in task can train on it."""
 
     task = "masked_words"
     settings_type = MaskedSpanSettings

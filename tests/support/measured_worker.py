@@ -1,7 +1,7 @@
-"""A worker of the trainer that notes its memory: measured_worker.py FOLDER ARGUMENTS.
+"""A worker of the trainer that measures its memory. Usage: ``measured_worker.py FOLDER ARGUMENTS``.
 
-FOLDER/RANK.json gets two numbers of bytes: the memory before the run, with all modules imported, and the
-most at any time until its end. Pages of files, which are those of the libraries' code, are left out.
+It writes two numbers of bytes to FOLDER/RANK.json: the memory before the run, with all modules imported, and
+the peak until the end. Memory mapped from files, such as the libraries' code, is not counted.
 """
 
 import json

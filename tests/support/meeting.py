@@ -1,4 +1,7 @@
-"""Workers of one run as threads of this process: they exchange values, and make no updates."""
+"""Workers of one run as threads of this process.
+
+They exchange values with each other, without any training.
+"""
 
 import json
 import threading
@@ -20,7 +23,7 @@ _SECONDS = 20
 
 
 class Meeting:
-    """The place where the workers exchange values: each leaves its own, and reads all."""
+    """The place where the threads exchange values: each thread stores a value and reads the values of all."""
 
     def __init__(self, size: int) -> None:
         self.values: list[Any] = [None] * size
@@ -29,7 +32,7 @@ class Meeting:
         self.exchanges = 0
 
     def exchange(self, rank: int, value: Any) -> list[Any]:
-        """Every worker's value, by rank."""
+        """Store this worker's value. Returns every worker's value, by rank."""
         self.values[rank] = value
         self.exchanges += self.barrier.wait(_SECONDS) == 0
         found = list(self.values)
@@ -38,7 +41,7 @@ class Meeting:
 
 
 class ThreadWorkers(Collective):
-    """The collective of one of the threads, each of which is the first worker of a machine."""
+    """The collective of one thread. Each thread acts as the first worker of a separate machine."""
 
     name = "threads"
 
@@ -61,7 +64,7 @@ class ThreadWorkers(Collective):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a worker ended: with a result, or with an exit status that all share."""
+    """How a worker ended: with a result, or with an exit status that all workers share."""
 
     result: Any = None
     status: int = 0
@@ -70,7 +73,10 @@ class Ended:
 def meet(
     configs: list[Config], work: Callable[[Runtime], Any], local_ranks: list[int] | None = None
 ) -> list[Ended]:
-    """Do the work in a thread for each configuration. One that leaves the others alone fails the test."""
+    """Call ``work`` in a thread for each configuration.
+
+    The test fails if a thread stops exchanging values before the others.
+    """
     meeting = Meeting(len(configs))
 
     def run(rank: int) -> Ended:

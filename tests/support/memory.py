@@ -1,11 +1,11 @@
-"""Memory that a function takes."""
+"""Measurement of the memory that a function needs."""
 
 import tracemalloc
 from collections.abc import Callable
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
-    """The most bytes of Python objects at once during the call."""
+    """Return the peak size of all Python objects during the call, in bytes."""
     tracemalloc.start()
     try:
         run()

@@ -1,4 +1,4 @@
-"""Models' directories in Hugging Face's form, as transformers 4 saves them: several files, one tokeniser."""
+"""Model directories as transformers 4 saves them, in which several files describe one tokeniser."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ COVID = len(WORDS)
 
 
 def flags(content: str, **changes: bool) -> dict[str, Any]:
-    """Return a token and its flags, as added_tokens_decoder has them."""
+    """Return a token with its flags, in the form of ``added_tokens_decoder``."""
     plain = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized", "special"), False)
     return {"content": content, **plain, **changes}
 
@@ -26,7 +26,7 @@ def bert_json(
     strip_accents: bool | None = None,
     chinese: bool = True,
 ) -> dict[str, Any]:
-    """Return the tokenizer.json that a BERT's fast tokeniser saves."""
+    """Return the contents of the tokenizer.json that BERT's fast tokeniser saves."""
     return {
         "version": "1.0",
         "truncation": None,
@@ -53,9 +53,11 @@ def bert_json(
 
 
 def german_directory(path: Path, **settings: Any) -> Path:
-    """Write an uncased BERT that keeps accents, with the added token covid19, and return its directory.
+    """Write the directory of an uncased BERT that keeps accents and has the added token covid19.
 
-    settings: other keys of tokenizer_config.json.
+    Returns its path.
+
+    settings: further keys of tokenizer_config.json.
     """
     path.mkdir(exist_ok=True)
     added = {number: flags(token, special=True) for number, token in enumerate(SPECIAL)}

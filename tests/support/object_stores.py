@@ -1,4 +1,4 @@
-"""Emulators of Google's and Amazon's object stores, in this process and its memory, for the tests."""
+"""In-memory emulators of Google's and Amazon's object stores."""
 
 import io
 import json
@@ -23,7 +23,7 @@ one_store = pytest.mark.parametrize(
 
 
 def free_port() -> int:
-    """A port of this machine that nothing listens at."""
+    """Return a TCP port of this machine that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -32,7 +32,10 @@ def free_port() -> int:
 
 @contextmanager
 def gcs_emulator() -> Iterator[dict[str, str]]:
-    """The environment with which gcsfs, here and in other processes, talks to an emulator."""
+    """Run an emulator.
+
+    Yields the environment variables that make gcsfs use it, in this and other processes.
+    """
     from gcp_storage_emulator import server as emulator
     from gcp_storage_emulator.server import create_server
 
@@ -55,9 +58,10 @@ def gcs_emulator() -> Iterator[dict[str, str]]:
 
 
 def _reading_whole_parts(emulator: Any) -> Callable[[Any, Any], Any]:
-    """The emulator's reader of a request; its own takes the last byte of a file that ends in a CR.
+    """Return a corrected version of the emulator's function that reads an upload.
 
-    It parses an upload as an e-mail, in which CR LF ends a line. gcsfs puts a LF behind the file.
+    The emulator parses an upload like an e-mail, in which CR LF ends a line, and gcsfs puts an LF after the
+    file. So the emulator's version drops the last byte of a file that ends with CR.
     """
     read = getattr(emulator._read_data, "others", emulator._read_data)
 
@@ -81,7 +85,10 @@ def _reading_whole_parts(emulator: Any) -> Callable[[Any, Any], Any]:
 
 @contextmanager
 def s3_emulator() -> Iterator[dict[str, str]]:
-    """The environment with which s3fs, here and in other processes, talks to an emulator."""
+    """Run an emulator.
+
+    Yields the environment variables that make s3fs use it, in this and other processes.
+    """
     from moto.moto_server.werkzeug_app import create_backend_app
     from werkzeug.serving import make_server
 
@@ -105,7 +112,10 @@ def s3_emulator() -> Iterator[dict[str, str]]:
 
 
 def _request_handler() -> type:
-    """The handler of moto's own server, whose every answer takes a new connection, and ends 10 ms later."""
+    """Return a request handler for moto that keeps connections open.
+
+    The handler of moto's server opens a new connection for every response and ends it 10 ms later.
+    """
     from moto.moto_server.werkzeug_app import MotoRequestHandler
     from werkzeug.test import run_wsgi_app
 
@@ -141,7 +151,10 @@ def _request_handler() -> type:
 
 
 def divided(values: Mapping[str, object]) -> list[Any]:
-    """Each value on one store, this and that in turn, and by thorough tests on both; the keys are ids."""
+    """Return pytest parameters that pair each value with a store, alternating between the two stores.
+
+    Thorough tests use both stores for every value. values: by test id.
+    """
     cases = []
     for number, (name, value) in enumerate(values.items()):
         for place, scheme in enumerate(("gs", "s3")):
@@ -151,7 +164,7 @@ def divided(values: Mapping[str, object]) -> list[Any]:
 
 
 class Store:
-    """An empty directory of an object store."""
+    """An initially empty directory of an object store."""
 
     def __init__(self, scheme: str, name: str) -> None:
         self.scheme = scheme
@@ -162,28 +175,28 @@ class Store:
             self.files.mkdir(BUCKET)
 
     def put(self, name: str, data: bytes) -> str:
-        """The URL of a new file."""
+        """Upload a file. Returns its URL."""
         self.files.pipe_file(f"{self.inner}/{name}", data)
         return f"{self.url}/{name}"
 
     def put_files(self, name: str, paths: list[Path]) -> str:
-        """The URL of a directory with the files."""
+        """Upload the files to a directory. Returns its URL."""
         for path in paths:
             self.put(f"{name}/{path.name}", path.read_bytes())
         return f"{self.url}/{name}"
 
     def get(self, name: str) -> bytes:
-        """The bytes of a file."""
+        """Return the contents of a file."""
         data: bytes = self.files.cat_file(f"{self.inner}/{name}")
         return data
 
     def names(self, name: str = "") -> list[str]:
-        """Names of all files below the directory, relative to it, sorted."""
+        """Return the sorted names of all files below the directory, relative to it."""
         root = f"{self.inner}/{name}".rstrip("/")
         return sorted(path[len(root) + 1 :] for path in self.files.find(root))
 
     def contents(self, name: str) -> dict[str, bytes]:
-        """The bytes of all files below the directory."""
+        """Return the bytes of all files below the directory, by relative name."""
         return {file: self.get(f"{name}/{file}") for file in self.names(name)}
 
     def remove(self, name: str) -> None:
@@ -191,5 +204,5 @@ class Store:
 
 
 def clean_environment() -> list[str]:
-    """Variables that would lead a test to somebody's own account."""
+    """Return the environment variables that could lead a test to somebody's real account."""
     return [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "FSSPEC_"))]

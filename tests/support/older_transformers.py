@@ -1,8 +1,9 @@
-"""Older releases of transformers, each in a folder of its own below the environment, for thorough tests.
+"""Older releases of transformers, each installed in a separate folder of the environment, for thorough tests.
 
-    python tests/support/older_transformers.py     installs the oldest and the newest of them; make does it
+    python tests/support/older_transformers.py     installs the oldest and the newest (``make`` calls it)
 
-The releases are those of older-transformers.txt. They share torch, numpy and the rest with the environment.
+The releases are listed in older-transformers.txt. They share torch, numpy and other packages with the
+environment.
 """
 
 import fcntl
@@ -24,26 +25,28 @@ _EVERY = "BERTDATA_EVERY_TRANSFORMERS"
 
 
 def listed_versions() -> dict[str, list[str]]:
-    """Return the requirements of each release by its version, the oldest first."""
+    """Return the requirements of each release by its version, oldest first."""
     lines = _LIST.read_text(encoding="utf-8").splitlines()
     found = [line.split() for line in lines if line and not line.startswith("#")]
     return {words[0].removeprefix("transformers=="): words for words in found}
 
 
 def versions_to_try() -> list[str]:
-    """Return the versions that a test tries: the oldest and the newest.
+    """Return the versions to test: the oldest and the newest.
 
-    All of them where the environment has BERTDATA_EVERY_TRANSFORMERS=1.
+    If the environment variable BERTDATA_EVERY_TRANSFORMERS is 1, return all versions.
     """
     versions = list(listed_versions())
     return versions if os.environ.get(_EVERY) else [versions[0], versions[-1]]
 
 
 def run_with(version: str, code: str, *arguments: str | Path) -> Any:
-    """Run a Python program with a version of transformers. Return the JSON of the last line that it prints.
+    """Run a Python program with a version of transformers. Returns the JSON on the last line that it prints.
 
-    code: the program, or the name of a module that is one (``tests.support.NAME``). It finds the arguments in
-    sys.argv[1:]. AssertionError with its errors where it fails.
+    AssertionError with the program's errors if it fails.
+
+    code: the program's text, or a module's name (``tests.support.NAME``). Its arguments are in
+        ``sys.argv[1:]``.
     """
     environment = {
         **os.environ,
@@ -61,7 +64,7 @@ def run_with(version: str, code: str, *arguments: str | Path) -> Any:
 
 
 def install(version: str) -> Path:
-    """Return the folder of a version; install it first where it is not there."""
+    """Return the folder of a version, after installing it if it is missing."""
     folder = _INSTALLED / version
     _INSTALLED.mkdir(exist_ok=True)
     # Tests run in several processes: one installs, the others wait. The folder appears when it is complete.
@@ -78,7 +81,7 @@ def install(version: str) -> Path:
 
 
 def _pip_install(requirements: list[str], folder: str) -> None:
-    """Install the requirements alone: what they share with the environment is there."""
+    """Install the requirements without their dependencies, which the environment already has."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
     done = subprocess.run([*command, *requirements], capture_output=True, text=True, check=False)
     if done.returncode != 0:

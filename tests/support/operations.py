@@ -1,4 +1,4 @@
-"""The operations of PyTorch that a test's code calls."""
+"""A counter of the PyTorch operations that a piece of code performs."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Operations(TorchDispatchMode):
-    """Counts operations by name, and copies from one device to another."""
+    """A dispatch mode that counts operations by name, and copies between devices."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Optimisers of tests, by the names of their presets."""
+"""Construction of optimisers in tests, by the names of their presets."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,6 +16,9 @@ OPTIMISERS_OF_RECIPES = ("stableadamw", "stableadamw-modernbert")
 def make_optimiser(
     name: str, named_parameters: Iterable[tuple[str, nn.Parameter]], **settings: Any
 ) -> Optimiser:
-    """The optimiser of that name with the given settings changed; the caller sets lr and clips."""
+    """Return the preset's optimiser with some settings changed.
+
+    The caller still has to set lr and to clip.
+    """
     preset = replace(find("optimiser", name), **settings)
     return build_optimiser(preset, group_parameters(preset, named_parameters))

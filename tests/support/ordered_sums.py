@@ -1,7 +1,8 @@
-"""Updates by one process that adds gradients up in the order of a model that is split.
+"""Single-process training updates that add gradients up in the same order as a model split over processes.
 
-Readable twins: plain loops over micro-batches, with the model's own passes and the strategy's own end of an
-update. Sums in this order have a split model's bits; those of ``Strategy`` differ by their rounding.
+Floating-point sums depend on their order. So an update by ``Strategy`` differs from a split model's update by
+rounding, and an update by these classes is equal bit for bit. They are plain loops over micro-batches, and
+use the model's forward and backward pass and the strategy's optimiser step.
 """
 
 from collections.abc import Sequence
@@ -23,14 +24,18 @@ HEADS = "the word embeddings' second use"
 
 
 class OrderedSums:
-    """What the twins share: passes, and the end of an update."""
+    """The base class, with a micro-batch's passes and the end of an update."""
 
     def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
         self._worker, self._strategy, self._copies = worker, strategy, copies
         self._weights: dict[str, Tensor] = dict(worker.model.named_parameters())
 
     def _pass(self, batch: Batch, number: int, count: int, at: UpdateNumber) -> Tensor:
-        """Add the gradients of micro-batch ``number``, one of so many of a copy, to the weights' grad."""
+        """Add the gradients of a micro-batch to the weights' ``grad``.
+
+        number: number of the micro-batch.
+        count: number of micro-batches of a copy, by which the loss is divided.
+        """
         worker = self._worker
         seed_micro_batch(worker, at, number)
         outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
@@ -38,7 +43,7 @@ class OrderedSums:
         return loss_and_sums(outcome)
 
     def _step(self, gradients: dict[str, Tensor], rate: float, at: UpdateNumber) -> None:
-        """Change the weights."""
+        """Change the weights by the optimiser."""
         for name, weight in self._weights.items():
             weight.grad = gradients[name]
         self._strategy.step.take(list(gradients.values()), rate, at.step + 1)
@@ -46,9 +51,10 @@ class OrderedSums:
 
 
 class PipelinedSums(OrderedSums):
-    """A copy's gradients are added up over its micro-batches, then averaged over the copies.
+    """Updates in a pipeline's order: sums over each copy's micro-batches, then an average of copies.
 
-    Those of the word embeddings' two uses, on the first and on the last stage, are added up at the end.
+    The word embeddings are used on the first and on the last stage. Their gradients from these two uses are
+    summed separately, and added up at the end.
     """
 
     def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
@@ -59,7 +65,7 @@ class PipelinedSums(OrderedSums):
         self._used = {**self._weights, HEADS: second}
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> Tensor:
-        """Change the weights; returns the sums of Strategy.update."""
+        """Change the weights. Returns the same sums as Strategy.update."""
         batches = pad_to_same_length(batches, self._worker.device.prepare)
         values, sums = [], []
         for copy in range(self._copies):
@@ -73,10 +79,10 @@ class PipelinedSums(OrderedSums):
 
 
 class ShardedSums(OrderedSums):
-    """Gradients of one micro-batch of each copy are averaged, then added up; norms are those of PartNorms.
+    """Updates in the order of sharded copies: the average over the copies of each micro-batch, then the sum.
 
-    A layer has three products for its attention and two inputs, also where both are the same tensor: so the
-    gradients of its input have the order of sums of a layer whose weights are gathered.
+    The norms are computed by PartNorms. To have the order of sums of a layer with gathered weights, attention
+    computes its three products separately, and each input of a layer is a separate tensor.
     """
 
     def __init__(self, worker: Worker, strategy: Strategy, copies: int) -> None:
@@ -87,7 +93,7 @@ class ShardedSums(OrderedSums):
         strategy.step.optimiser.norms = PartNorms(copies)  # type: ignore[attr-defined]
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> list[Tensor]:
-        """Change the weights; returns the sums of Strategy.update on each copy."""
+        """Change the weights. Returns the sums of Strategy.update for each copy."""
         turns = len(batches) // self._copies
         values, sums = [], dict.fromkeys(self._weights, torch.zeros(()))
         for turn in range(turns):
@@ -102,7 +108,7 @@ class ShardedSums(OrderedSums):
 
 
 class PartNorms(Norms):
-    """Norms of tensors whose rows are divided among so many: squares of each one's own are added up."""
+    """Norms of tensors divided by rows among processes. The parts' squared norms are added up."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -114,7 +120,7 @@ class PartNorms(Norms):
         return self._joined([torch.linalg.vector_norm(norms_of(part)) for part in self._parts(tensors)])
 
     def _parts(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:
-        """The rows of each one."""
+        """Return, for each process, its rows of every tensor."""
         most = [ceil(len(tensor) / self._count) for tensor in tensors]
         return [
             [tensor[n * rows : (n + 1) * rows] for tensor, rows in zip(tensors, most, strict=True)]
@@ -126,12 +132,12 @@ class PartNorms(Norms):
 
 
 def own_view(given: Any) -> Any:
-    """The same tensor, whose gradients are added up apart from those of its other uses."""
+    """Return a view of the tensor, so that the gradients of this use are summed separately."""
     return given.view_as(given) if isinstance(given, Tensor) else given
 
 
 def take(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights' gradients, which they no longer have."""
+    """Return the weights' gradients and set ``grad`` to None."""
     found = {}
     for name, weight in weights.items():
         assert weight.grad is not None

@@ -1,4 +1,4 @@
-"""The originals' packs of the reference kit: their rows, and the sequences that these were made of."""
+"""The packed rows in the reference kit, made by the original packers, and the sequences that they contain."""
 
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,14 +17,14 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class OriginalPacks:
-    """Rows by field, and each row's sequences as they were before."""
+    """Packed rows by field, and the sequences of each row before packing."""
 
     fields: Arrays
     sequences: list[list[BertExample]]
 
 
 def load_packs(path: Path, own_prefix: str = "packed_") -> OriginalPacks:
-    """A sample of the kit. own_prefix: what the kit put before the names of the packer's fields."""
+    """Load a sample of the kit. own_prefix: the prefix of the field names that the packer wrote."""
     with np.load(path) as found:
         arrays = {name: found[name] for name in found.files}
     rows = arrays["source_rows"].tolist()
@@ -56,7 +56,7 @@ def _source_example(source: Arrays, row: int) -> BertExample:
 
 
 def as_hdf5(fields: Arrays) -> bytes:
-    """The rows in a file as Habana's packer makes it: a compressed dataset a field."""
+    """Return the rows as an HDF5 file in the form of Habana's packer: one compressed dataset per field."""
     file = BytesIO()
     with h5py.File(file, "w") as opened:
         for name, array in fields.items():
@@ -65,7 +65,7 @@ def as_hdf5(fields: Arrays) -> bytes:
 
 
 def as_tfrecord(fields: Arrays) -> bytes:
-    """The rows as records; arrays of floats become features of floats."""
+    """Return the rows as TFRecords. Arrays of floats become float features."""
     rows = range(len(next(iter(fields.values()))))
     return b"".join(
         frame_payload(encode_example({name: _feature(array[row]) for name, array in fields.items()}))
@@ -80,7 +80,7 @@ def _feature(values: Any) -> Any:
 
 
 def mlperf_fields(fields: Arrays) -> Arrays:
-    """Habana's rows with the two fields of floats that MLPerf's variant for TensorFlow has."""
+    """Return Habana's rows with the two float fields of MLPerf's TensorFlow variant added."""
     numbers = np.take_along_axis(fields["input_mask"], fields["masked_lm_positions"].astype(int), axis=1)
     weights = np.where(fields["masked_lm_positions"] > 0, numbers, 0).astype(np.float32)
     return {

@@ -1,4 +1,4 @@
-"""NVIDIA's formatting and sharding of text as they are described, without a thought for speed."""
+"""A plain implementation of NVIDIA's formatting and sharding of text, without regard to speed."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -6,14 +6,17 @@ from statistics import median
 
 
 def format_books(books: Sequence[bytes]) -> str:
-    """The file of one book a line, with the books in this order."""
+    """Return the file with one book per line, in the order of ``books``."""
     texts = [book.decode("utf-8-sig").split("\n") for book in books]
     lines = ["".join(line.strip() + " " for line in text if line.strip()) for text in texts]
     return "".join(line + "\n\n" for line in lines)
 
 
 def format_articles(extracted: bytes) -> str:
-    """The file of one article a line that the program makes of extracted articles, titles left out."""
+    """Return the file with one article per line that NVIDIA's program makes of extracted articles.
+
+    Titles are left out.
+    """
     formatted, lines, is_open = "", list[str](), False
     for line in extracted.decode().split("\n"):
         if "<doc id=" in line:
@@ -30,7 +33,7 @@ def format_articles(extracted: bytes) -> str:
 def shards_of(
     formatted: Sequence[str], split: Callable[[str], list[str]], training: int, test: int, fraction: float
 ) -> list[bytes]:
-    """The training and then the test shards of these formatted files, books before articles."""
+    """Return the training shards and then the test shards of these formatted files, books before articles."""
     articles = [line.rstrip() for text in formatted for line in text.split("\n") if line.strip()]
     sentences = [split(article) for article in articles]
     return [
@@ -42,7 +45,7 @@ def shards_of(
 def deal_as_the_original(
     sentences: list[int], training_shards: int, test_shards: int, fraction: float
 ) -> list[list[int]]:
-    """The original's rounds as they are described, every stack looked at in turn."""
+    """Assign articles to shards in the original's rounds, looking at every shard in every round."""
     stacks: dict[int, list[int]] = defaultdict(list)
     for number, count in enumerate(sentences):
         stacks[count].append(number)

@@ -1,7 +1,8 @@
-"""Every command that writes, with one of its inputs where its output belongs.
+"""Command lines of every command that writes a file, in which the output is also an input.
 
-``{file}`` stands for a file that is the input and the output, ``{folder}`` for such a directory. In the
-folder of the test lie a directory ``data`` with two files of text, and files that the commands need besides.
+In a command line, ``{file}`` stands for a file that is both input and output, and ``{folder}`` for such a
+directory. The test's folder contains a directory ``data`` with two text files, and other files that the
+commands need.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,11 @@ TEXT = "One sentence of so many words that an evaluation set may well hold it as
 
 @dataclass(frozen=True)
 class Writing:
-    """A command line whose output is an input. shown: its name in a table. ending: of the file's name."""
+    """A command line whose output is an input.
+
+    shown: its name in test reports.
+    ending: ending of the output's file name.
+    """
 
     shown: str
     words: str
@@ -23,7 +28,7 @@ class Writing:
         return "{folder}" in self.words
 
     def line(self, given: str, written: str | None = None) -> list[str]:
-        """The words, the first place filled with what is given, the others with what is written."""
+        """Return the arguments, with ``given`` for the first placeholder and ``written`` for the others."""
         mark = "{folder}" if self.of_directory else "{file}"
         return self.words.replace(mark, given, 1).replace(mark, given if written is None else written).split()
 
@@ -170,7 +175,7 @@ def lay_out(folder: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The bytes of all files below the folder, by name."""
+    """Return the bytes of all files below the folder, by relative name."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -1,4 +1,4 @@
-"""A user's own objects, of every kind that a configuration names as package.module:NAME."""
+"""User-defined objects of every type that a configuration can name as ``package.module:NAME``."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ HERE = "tests.support.own_plugins"
 
 
 def halves(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """The base rate in the first half of the updates, half of it in the second."""
+    """Return a schedule: the base rate in the first half of the updates, then half of it."""
     return lambda update: rate if update < steps / 2 else rate / 2
 
 
@@ -24,7 +24,7 @@ HALVES = ScheduleKind(formula=halves)
 
 
 def of_another_key(rate: float, steps: int, warmup: Warmup, *, base_learning_rates: float = 1.0) -> Schedule:
-    """A formula with a keyword that is no key."""
+    """Return a schedule whose keyword argument is not a key of the configuration."""
     return lambda update: rate * base_learning_rates
 
 
@@ -36,20 +36,20 @@ MASKING = DRAWN_BY_RATE
 
 
 class Processor(Cpu):
-    """A device."""
+    """A user-defined device."""
 
     def describe(self) -> str:
         return f"{super().describe()}, by another class"
 
 
 class Alone(Collective):
-    """A collective of one worker."""
+    """A user-defined collective of one worker."""
 
     name = "alone"
 
 
 class Counting(Strategy):
-    """A strategy that counts its updates."""
+    """A user-defined strategy that counts its updates."""
 
     updates = 0
 
@@ -60,11 +60,11 @@ class Counting(Strategy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape(ModelConfig):
-    """A kind of model: BERT with another encoder."""
+    """A user-defined model type: BERT with another encoder class."""
 
     encoder = f"{HERE}:Encoder"
     model_type: str = repeat_setting(ModelConfig, "model_type", default=f"{HERE}:Shape")
 
 
 class Encoder(Bert):
-    """BERT's encoder as a class of its own."""
+    """BERT's encoder under another class name."""

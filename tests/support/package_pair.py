@@ -1,4 +1,4 @@
-"""The kernel of wikiextractor 3.1.0 and the package on the same dump."""
+"""A comparison of the C++ kernel of wikiextractor 3.1.0 with the original package on the same dump."""
 
 import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ LIMITS: dict[str, Any] = {"max_page_bytes": 1 << 24, "max_work": 1 << 26, "skip_
 
 
 class PackagePair:
-    """Kernel and package on the same dump, definitions first. Checks that the definitions are equal."""
+    """The kernel and the package, both loaded with the dump's definitions, which must be equal."""
 
     def __init__(self, head: dict[str, Any], data: bytes, directory: str) -> None:
         kernel = kernels.Wikiextractor(**head, **LIMITS, day=DAY, templates=None)
@@ -40,14 +40,17 @@ class PackagePair:
         self.kernel = kernels.Wikiextractor(**head, **LIMITS, day=DAY, templates=file)
 
     def check_block(self, data: bytes) -> None:
-        """Fail unless the block has the package's outcome. A block that the kernel leaves is skipped."""
+        """Fail unless the kernel and the package agree on the block.
+
+        A block that the kernel gives up is skipped.
+        """
         ours = self.kernel.extract(data, START)
         if not {"unknown", "limit"} & {outcome[0] for outcome in ours[1]}:
             articles, outcomes, first_id, leaving, _ = self.package.extract(data, BlockState(*START))
             assert ours == (articles, outcomes, first_id, leaving)
 
     def check_pages(self, data: bytes) -> None:
-        """Fail unless each page of the data, as a block of its own, has the package's outcome."""
+        """Fail unless the kernel and the package agree on each page, taken as a separate block."""
         _, outcomes, _, _ = self.kernel.extract(data, START)
         behind = 0
         for *_, end in outcomes:

@@ -1,4 +1,4 @@
-"""Datasets of packed rows in memory, for tests of the trainer."""
+"""In-memory datasets of packed rows, for tests of the trainer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,10 +14,10 @@ from bertdata.shards.packed.packs import PackBatch
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedData(OpenedDataset):
-    """The examples of another dataset in the same order, packed: in each row as many as fit."""
+    """Another dataset's examples in the same order, packed: each row holds as many as fit."""
 
     source: OpenedDataset
-    ends: dict[str, list[int]]  # the example after each row, by the shard's name
+    ends: dict[str, list[int]]  # by shard name: for each row, the number of the example after it
 
     @property
     def has_lengths(self) -> bool:
@@ -42,7 +42,10 @@ class PackedData(OpenedDataset):
 
 
 def pack_in_turn(source: OpenedDataset, most: int = 3) -> PackedData:
-    """The dataset with at most so many examples a row, each put into the row of the one before if it fits."""
+    """Pack a dataset: an example joins the row of the example before it if it fits.
+
+    most: examples per row.
+    """
     ends, shards = {}, []
     for shard in source.shards:
         examples = columns.join_batches(list(source.batches(shard)))
@@ -55,7 +58,7 @@ def pack_in_turn(source: OpenedDataset, most: int = 3) -> PackedData:
 
 
 def _pack(lengths: Sequence[int], room: int, most: int) -> list[int]:
-    """The examples of each row."""
+    """Return the number of examples in each row. room: tokens in a row. most: examples in a row."""
     sizes, left = list[int](), 0
     for length in lengths:
         if length > left or sizes[-1] == most:

@@ -1,7 +1,7 @@
-"""Rows of packed shards as the originals' trainers read them, in plain loops over one row.
+"""Readers of packed shards that work like those of the original trainers, as plain loops over rows.
 
-Each reader gives the sequences of every row as (ids, segments, masked id by position, label), positions
-counted from the sequence's [CLS].
+Each reader returns every row as a list of sequences: (ids, segments, masked id by position, label). Positions
+are counted from the sequence's [CLS].
 """
 
 import io
@@ -20,7 +20,7 @@ Sequence = tuple[list[int], list[int], dict[int, int], int]
 
 
 def seen(example: BertExample) -> Sequence:
-    """An example as these readers give it."""
+    """Return an example in the form that the readers return."""
     segments = [0] * example.first_length + [1] * (len(example.ids) - example.first_length)
     return (
         example.ids,
@@ -52,7 +52,11 @@ def _number_at(row: dict[str, Any], place: int) -> int:
 
 
 def _habana_row(row: dict[str, Any]) -> list[Sequence]:
-    """Attention is allowed between equal numbers of the mask; the first masked position 0 ends the list."""
+    """Return the sequences of a row.
+
+    Tokens attend to each other if they have the same number in the mask. The list of masked positions ends at
+    the first 0.
+    """
     positions = list(row["masked_lm_positions"])
     labels = {}
     for place, label in zip(positions[: positions.index(0)], row["masked_lm_ids"], strict=False):
@@ -77,7 +81,7 @@ def _cut(
     places: list[int],
     label: int,
 ) -> Sequence:
-    """The sequence that stands at the places, in the order of its positions."""
+    """Return the sequence that consists of these places of the row, sorted by position."""
     places = sorted(places, key=lambda place: positions[place])
     assert [positions[place] for place in places] == list(range(len(places)))
     masks = {positions[place]: labels[place] for place in places if place in labels}
@@ -85,7 +89,7 @@ def _cut(
 
 
 def graphcore_tfrecord(data: bytes, index: bytes) -> list[list[Sequence]]:
-    """Records are found by the index; [CLS] of sequence k is slot -k."""
+    """Read rows by means of the index file. [CLS] of sequence k is slot -k."""
     table = []
     for line in index.decode().splitlines():
         start, size = map(int, line.split())
@@ -114,7 +118,10 @@ def graphcore_tfrecord(data: bytes, index: bytes) -> list[list[Sequence]]:
 
 
 def nvidia_hdf5(data: bytes, index: bytes) -> list[list[Sequence]]:
-    """A label for every position of the row, -100 where there is none; ``packed_input_len`` cuts the row."""
+    """Read rows that have a label for every position, -100 where nothing is masked.
+
+    ``packed_input_len`` divides a row.
+    """
     with h5py.File(io.BytesIO(data)) as opened:
         fields = {name: opened[name][:] for name in opened}
     table = []
@@ -136,7 +143,7 @@ def nvidia_hdf5(data: bytes, index: bytes) -> list[list[Sequence]]:
 
 
 def flat_parquet(data: bytes, index: bytes) -> list[list[Sequence]]:
-    """As docs/formats.md says."""
+    """Read rows of the flat layout, following docs/formats.md."""
     return [list(_flat_row(row)) for row in pq.read_table(io.BytesIO(data)).to_pylist()]
 
 
@@ -158,4 +165,4 @@ READERS = {
     ("graphcore", "tfrecord"): graphcore_tfrecord,
     ("nvidia", "hdf5"): nvidia_hdf5,
 }
-"""By layout and container; each takes a shard's bytes and those of its index."""
+"""Readers by layout and container. Each takes the bytes of a shard and of its index file."""

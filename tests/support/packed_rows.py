@@ -1,4 +1,4 @@
-"""Small packed rows for the tests of their layouts."""
+"""Small packed rows, for tests of the packed layouts."""
 
 import io
 
@@ -40,7 +40,7 @@ def sequences(draw: st.DrawFn, longest: int, most_masks: int, largest_id: int) -
 
 @st.composite
 def rows(draw: st.DrawFn, layout: ShardLayout, largest_id: int = 60_000, mask_room: int = 100) -> Row:
-    """One row that the layout can hold; ids may be 0, as padding is."""
+    """Draw a row that fits the layout. Ids may be 0, like padding."""
     left, row = layout.max_seq_length, []
     for _ in range(draw(st.integers(1, layout.sequences_per_row))):
         if left:
@@ -52,7 +52,7 @@ def rows(draw: st.DrawFn, layout: ShardLayout, largest_id: int = 60_000, mask_ro
 
 
 def packed(table: list[Row], wide: bool = True) -> PackBatch:
-    """The rows as columns."""
+    """Return the rows as columns."""
     ends = [0]
     for row in table:
         ends.append(ends[-1] + len(row))
@@ -63,7 +63,7 @@ def packed(table: list[Row], wide: bool = True) -> PackBatch:
 def write_rows(
     table: list[Row], layout: ShardLayout, format: str, batch: int = 2, engine: Engine = "native"
 ) -> bytes:
-    """The bytes of a shard, written ``batch`` rows at a time."""
+    """Return the bytes of a shard with these rows. batch: number of rows written at a time."""
     sink = io.BytesIO()
     writer = make_pack_writer(layout, format, sink, engine)
     for start in range(0, len(table), batch):
@@ -73,14 +73,14 @@ def write_rows(
 
 
 def read_rows(data: bytes, name: str = "shard", engine: Engine = "native") -> tuple[PackReader, list[Row]]:
-    """The reader and all rows of a shard."""
+    """Return the reader of a shard, and all its rows."""
     reader = make_reader(io.BytesIO(data), name, engine)
     assert isinstance(reader, PackReader)
     return reader, [row for packs in reader.packs(3) for row in packs.rows()]
 
 
 def sequence(length: int, number: int = 7, masks: int = 1) -> BertExample:
-    """A plain sequence: [CLS] ... [SEP], masks from position 1 on."""
+    """Return a simple sequence: [CLS] ... [SEP], with masks from position 1 on."""
     ids = [101, *range(number, number + length - 2), 102]
     positions = list(range(1, 1 + masks))
     return BertExample(

@@ -1,7 +1,7 @@
-"""Batches of padded examples for tests of the core, which any test can read row by row.
+"""Batches of padded examples, which a test can check row by row.
 
-The readable twin of the padded rows of ``trainer.data``, with which it shares no code; that
-extension's tests compare them.
+They are a simple counterpart of the padded rows in ``trainer.data``, without shared code. Tests compare the
+two.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,10 +17,11 @@ from trainer.data.examples import GatheredExamples
 
 @dataclass(frozen=True, kw_only=True)
 class PaddedExamples:
-    """B examples of S ids and P masked slots each, padded with zeros.
+    """B examples with S ids and P masked slots each, padded with zeros.
 
-    A missing example has no tokens and the label -1. All tensors are int32 but the weights: float32, 1, or 0
-    for an unused slot. No model takes it; ``tests.support.flat.flatten`` makes a batch for one.
+    A missing example has no tokens and the label -1. All tensors are int32, except the weights: float32, 1
+    for a used slot and 0 for an unused one. Models do not accept this form. ``tests.support.flat.flatten``
+    converts it.
     """
 
     input_ids: Tensor  # (B, S)
@@ -42,7 +43,7 @@ class PaddedExamples:
 
 
 class PaddedForm:
-    """A form for Loader and ``evaluation_batches`` that pads each example to the layout's length."""
+    """A batch form for Loader and ``evaluation_batches`` that pads each example to the layout's length."""
 
     sizes_vary = False
 
@@ -58,7 +59,7 @@ class PaddedForm:
 
 
 def pad_examples(gathered: GatheredExamples, size: int) -> PaddedExamples:
-    """The gathered examples, then missing ones up to ``size``, one after the other."""
+    """Return the gathered examples, followed by missing examples up to ``size``."""
     length, slots = gathered.layout.max_seq_length, gathered.layout.max_predictions_per_seq
     ids, types, real = (np.zeros((size, length), np.int32) for _ in range(3))
     positions, labels = (np.zeros((size, slots), np.int32) for _ in range(2))

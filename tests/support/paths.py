@@ -12,6 +12,6 @@ STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 
 
 def find_kit() -> Path | None:
-    """The reference kit, if it is at hand."""
+    """Return the directory of the reference kit, or None if there is none."""
     place = Path(os.environ.get("BERTDATA_REFERENCE_KIT", ROOT.parent / "shared" / "reference"))
     return place if (place / "expected.json").is_file() else None

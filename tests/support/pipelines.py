@@ -1,4 +1,4 @@
-"""The pipeline's program, in this process or in one of its own, and the commands that it equals."""
+"""Runs of the Beam pipeline, and of the ``bertdata`` commands that have the same result."""
 
 import os
 import re
@@ -19,17 +19,17 @@ PROCESSES = ("--direct_running_mode", "multi_processing", "--direct_num_workers"
 
 
 def words(parts: Sequence[Path], vocabulary: Path, output: Path, *flags: str) -> list[str]:
-    """The pipeline's arguments."""
+    """Return the pipeline's arguments."""
     return ["--input", *map(str, parts), "--output", str(output), "--vocab", str(vocabulary), *flags]
 
 
 def prepare(parts: list[Path], vocabulary: Path, output: Path, *flags: str) -> int:
-    """Exit status of the pipeline, run in this process."""
+    """Run the pipeline in this process. Returns its exit status."""
     return main(words(parts, vocabulary, output, *flags))
 
 
 def write_articles(directory: Path, articles_per_file: int) -> Path:
-    """Write the golden dump's articles to a directory in files of a few, as wikiextractor would."""
+    """Write the golden dump's articles to files with a few articles each, as wikiextractor would."""
     whole = (EXTRACTED / "AA" / "wiki_00").read_bytes()
     found = re.findall(rb"<doc .*?</doc>\n", whole, re.DOTALL)
     (directory / "AA").mkdir(parents=True)
@@ -40,7 +40,7 @@ def write_articles(directory: Path, articles_per_file: int) -> Path:
 
 
 def prepare_in_new_process(words: Sequence[object]) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m beam_pipelines.prepare`` to its end."""
+    """Run ``python -m beam_pipelines.prepare`` in a new process until it ends."""
     return subprocess.run(
         [forking_python("beam"), "-m", "beam_pipelines.prepare", *map(str, words)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -59,10 +59,12 @@ def commands(
     create: tuple[str, ...],
     extract: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The text files and the datasets' that the commands in a row make of a dump, or of articles.
+    """Run the extract, segment and create commands. Returns the text files and the datasets' files, by name.
 
-    Those of test shards are named test/NAME.
-    extract: flags of extraction; None: those that the pipeline takes for the recipe.
+    Files of the test shards' datasets are named test/NAME.
+
+    source: a dump or a directory of articles.
+    extract: flags of the extraction. None: the flags that the pipeline would choose for the recipe.
     """
     text, shards = place / "text", place / "shards"
     if source.is_file():
@@ -81,11 +83,11 @@ def commands(
 
 
 def held_out_beside(output: Path) -> Path:
-    """The directory of the test shards' dataset beside the output."""
+    """Return the directory of the test shards' dataset, which is next to the output."""
     return output.with_name(f"{output.name}.test")
 
 
 def made_datasets(output: Path) -> dict[str, bytes]:
-    """The files of the dataset, and those of its test set as test/NAME."""
+    """Return the dataset's files by name, and the files of its test set as test/NAME."""
     held_out = contents(held_out_beside(output))
     return contents(output) | {f"test/{name}": data for name, data in held_out.items()}

@@ -1,4 +1,4 @@
-"""An objective of nothing but ids: one segment, no masks, no label. The smallest that there can be."""
+"""The simplest possible objective: ids only, with one segment, no masks and no label."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,13 +22,13 @@ FIELDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlainSettings(ExampleSettings):
-    """Settings of this objective."""
+    """The objective's settings."""
 
     sentences_per_example: int = setting(2, "sentences in an example")
 
 
 class PlainExamples:
-    """Each example: [CLS], some sentences of one document, cut to the length asked for."""
+    """Examples that consist of [CLS] and some sentences of one document, cut to the requested length."""
 
     masked = 0
 
@@ -54,7 +54,7 @@ class PlainExamples:
 
 
 class Plain(Objective):
-    """Ids alone."""
+    """An objective whose examples have only ids."""
 
     settings_type = PlainSettings
 

@@ -1,4 +1,4 @@
-"""Plans for tests, made by hand."""
+"""Hand-made plans (divisions of a model into pipeline stages) for tests."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -13,7 +13,7 @@ MEMORY = Memory(weights=4_000_000, gradients=4_000_000, moments=8_000_000, activ
 
 
 def make_stage(number: int, layers: int = 2, *, forward: float = 0.25, transfer: float = 0.0) -> StagePlan:
-    """A stage of so many layers whose backward pass takes twice the time of its forward pass."""
+    """Return a stage with this many layers. Its backward pass takes twice as long as its forward pass."""
     return StagePlan(
         first=number * layers,
         last=(number + 1) * layers,
@@ -29,7 +29,7 @@ def make_stage(number: int, layers: int = 2, *, forward: float = 0.25, transfer:
 
 
 def make_plan(stages: int | Sequence[StagePlan] = 4, *, copies: int = 2, micro_batches: int = 8) -> Plan:
-    """A plan for a small model; stages: they, or how many equal ones, which transfer nothing."""
+    """Return a plan for a small model. stages: the stages, or a number of equal stages without transfers."""
     made = [make_stage(number) for number in range(stages)] if isinstance(stages, int) else stages
     model = ModelConfig(
         vocab_size=64,
@@ -52,13 +52,16 @@ def make_plan(stages: int | Sequence[StagePlan] = 4, *, copies: int = 2, micro_b
 
 
 def make_request(**given: Any) -> PlanRequest:
-    """A request with these values. Those that are no field of it are keys of its configuration."""
+    """Return a request for a plan with these values. Other names are keys of the request's configuration."""
     own, keys = _divided(given)
     return PlanRequest(config=Config.of(clipping="per_update", **keys), **own)
 
 
 def changed(request: PlanRequest, **given: Any) -> PlanRequest:
-    """The request with other values, as for ``make_request``."""
+    """Return a copy of the request with other values.
+
+    Unknown names are keys of the request's configuration.
+    """
     own, keys = _divided(given)
     return replace(request.changed(**keys) if keys else request, **own)
 

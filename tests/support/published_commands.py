@@ -1,4 +1,4 @@
-"""The published commands of other programs, with the values that they train with, from the reference kit."""
+"""Published commands of other programs, with the values that they train with, from the reference kit."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from trainer.__main__ import main
 
 
 def commands(*programs: str) -> Iterator[dict[str, Any]]:
-    """The kit's commands of these programs; none without the kit."""
+    """Yield the kit's commands of these programs. Yields nothing without the kit."""
     if kit := find_kit():
         for command in json.loads((kit / "commands.json").read_text(encoding="utf-8"))["commands"]:
             if command["program"] in programs:
@@ -20,7 +20,7 @@ def commands(*programs: str) -> Iterator[dict[str, Any]]:
 
 
 def understood(program: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """The configuration that a command line resolves to."""
+    """Return the configuration that this trainer makes of a command line."""
     out = io.StringIO()
     with redirect_stdout(out):
         status = main(["like", program, *arguments, "--print-config"])
@@ -30,14 +30,14 @@ def understood(program: str, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def assert_equal(found: dict[str, Any], expected: dict[str, Any], told: Sequence[str] = ()) -> None:
-    """Every expected value is there, but for those that the kit tells in words (``told``)."""
+    """Assert that every expected value was found. told: keys whose value the kit only describes in words."""
     assert {name: found.get(name, "absent") for name in expected if name not in told} == {
         name: value for name, value in expected.items() if name not in told
     }
 
 
 def substituted(words: Sequence[str], files: dict[str, Path | str]) -> list[str]:
-    """The words with printed placeholders replaced."""
+    """Return the arguments with the placeholders of the published text replaced by files."""
     found = []
     for word in words:
         for placeholder, path in files.items():
@@ -47,7 +47,7 @@ def substituted(words: Sequence[str], files: dict[str, Path | str]) -> list[str]
 
 
 def refusal(program: str, arguments: Sequence[str]) -> str:
-    """The error of a command line that the program refuses."""
+    """Return the error message for a command line that the program refuses."""
     err = io.StringIO()
     with redirect_stderr(err):
         status = main(["like", program, *arguments, "--print-config"])
@@ -56,7 +56,7 @@ def refusal(program: str, arguments: Sequence[str]) -> str:
 
 
 def told(program: str, arguments: Sequence[str]) -> str:
-    """The lines for a person: summary and warnings."""
+    """Return the summary and the warnings that the program prints for a command line."""
     err = io.StringIO()
     with redirect_stderr(err), redirect_stdout(io.StringIO()):
         assert main(["like", program, *arguments, "--print-config"]) == 0

@@ -1,4 +1,4 @@
-"""The records of files, read in this process as a run reads them."""
+"""Reading of record files in this process, in the same way as a run."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from bertdata.sources.settings import RecordSettings
 
 
 def read_records(*paths: Path, kind: str | None = None, **changes: Any) -> list[Record | BadRecord]:
-    """All records of the files. Errors as from a run before its first record."""
+    """Return all records of the files. Raises the errors that end a run before its first record."""
     settings = RecordSettings(**changes)
     found = find_sources([str(path) for path in paths], kind, as_is=settings.as_is)
     settings = choose_text_field(settings, found.files, found.kinds)
@@ -22,13 +22,13 @@ def read_records(*paths: Path, kind: str | None = None, **changes: Any) -> list[
 
 
 def texts(*paths: Path, **changes: Any) -> list[str]:
-    """The texts of the files. AssertionError for a record that is bad."""
+    """Return the text of every record. AssertionError for a bad record."""
     found = read_records(*paths, **changes)
     assert all(isinstance(one, Record) for one in found), found
     return [one.text for one in found if isinstance(one, Record)]
 
 
 def faults(*paths: Path, **changes: Any) -> list[tuple[str, str]]:
-    """Reason and fault of each bad record."""
+    """Return (reason, fault) of each bad record."""
     found = read_records(*paths, **changes)
     return [(one.reason, one.fault) for one in found if isinstance(one, BadRecord)]

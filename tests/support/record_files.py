@@ -1,4 +1,4 @@
-"""The same documents in files of every kind that sources are read from."""
+"""The same documents in every supported file format."""
 
 import bz2
 import csv
@@ -14,7 +14,10 @@ WORDS = ["river", "stone", "Bäume", "light", "harbour", "gate", "麦田", "lett
 
 
 def make_documents(number: int, seed: int = 5) -> list[str]:
-    """Documents of some lines, each of some sentences; quotes, commas and tabs among the words."""
+    """Return documents with several lines of several sentences.
+
+    Some words contain quotes, commas and tabs.
+    """
     rng = random.Random(seed)
 
     def sentence() -> str:
@@ -34,7 +37,7 @@ def as_blocks(documents: Sequence[str]) -> bytes:
 
 
 def as_articles(documents: Sequence[str]) -> bytes:
-    """As WikiExtractor writes them."""
+    """Return the documents in WikiExtractor's format."""
     frames = (
         f'<doc id="{number}" url="?curid={number}" title="T {number}">\nT {number}\n\n{text}\n\n</doc>\n'
         for number, text in enumerate(documents)
@@ -107,7 +110,7 @@ FILES: dict[str, Callable[[Sequence[str]], bytes]] = {
 
 
 def write(directory: Path, name: str, documents: Sequence[str]) -> Path:
-    """A file of the documents, of the kind that its name tells."""
+    """Write the documents to a file. The file name determines the format."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     path.write_bytes(FILES[name](documents))
@@ -115,7 +118,7 @@ def write(directory: Path, name: str, documents: Sequence[str]) -> Path:
 
 
 def kind_of(name: str) -> str | None:
-    """The kind that has to be named."""
+    """Return the value of ``--input-kind`` that a file of this name needs, or None."""
     if "wiki_" in name:
         return "articles"
     return "blocks" if ".txt" in name else None

@@ -1,4 +1,4 @@
-"""Directories of made-up runs, for tests of the page on runs."""
+"""Directories of made-up runs, for tests of the report page."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,10 @@ def make_run(
     resume_step: int | None = None,
     **config: object,
 ) -> Path:
-    """A run of updates of half a second in the folder, with the state of a checkpoint."""
+    """Write the directory of a run with its log and a checkpoint's state.
+
+    Every update takes half a second.
+    """
     clock = Clock()
     given = Config.of(output_dir=str(folder), steps=steps[-1], log_every=1, no_progress_bar=True, **config)
     reporter = make_reporter(given, COLUMNS, rank=0, resume_step=resume_step, clock=clock)

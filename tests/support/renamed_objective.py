@@ -1,4 +1,4 @@
-"""BERT's examples in columns of other names: whoever asks for a column by BERT's name fails."""
+"""BERT's objective with other column names. Code that asks for a column by BERT's name fails."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ NAMES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenamedExample(Example):
-    """One example, with the fields of RenamedBatch for one row."""
+    """A single example: the fields of one row of RenamedBatch."""
 
     split: int
     hidden_at: list[int]
@@ -43,7 +43,7 @@ class RenamedExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RenamedBatch(ExampleBatch):
-    """N examples."""
+    """N examples with the renamed columns."""
 
     example_type: ClassVar[type[Example]] = RenamedExample
 
@@ -57,11 +57,11 @@ class RenamedBatch(ExampleBatch):
 
 
 class RenamedCounts(MaskCounts, ObjectiveCounts):
-    """Masks by kind."""
+    """Number of masks of each type."""
 
 
 class RenamedExamples:
-    """BERT's examples."""
+    """BERT's examples with the renamed columns."""
 
     def __init__(self, made: MadeExamples) -> None:
         self._made, self.tokens, self.masked = made, made.tokens, made.masked
@@ -76,7 +76,7 @@ class RenamedExamples:
 
 
 class RenamedObjective(Objective):
-    """BERT's, but for the names of its columns."""
+    """BERT's objective with the renamed columns."""
 
     settings_type = BertSettings
     batch_type = RenamedBatch

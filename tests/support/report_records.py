@@ -1,4 +1,4 @@
-"""Records of made-up updates, and reports of them, for tests of logs."""
+"""Records of made-up updates, and reports made from them, for tests of logs."""
 
 import builtins
 import time
@@ -23,7 +23,7 @@ COLUMNS = Pretraining.columns
 
 
 class Clock:
-    """Seconds since 1970, moved by hand."""
+    """A clock in seconds since 1970 that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -33,7 +33,7 @@ class Clock:
 
 
 class Recorder(Logger):
-    """Records all calls."""
+    """A log that only records the calls of its methods."""
 
     def __init__(self) -> None:
         self.rows: list[Values] = []
@@ -94,7 +94,7 @@ def make_reporter(
     peak: float | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Reporter:
-    """The reporter of a run of one device."""
+    """Return the reporter of a run with one device."""
     loggers = [] if rank else make_loggers(config, columns, clock(), resume_step)
     every, unit = config.reports.log_every, config.steps_of_update
     return Reporter(loggers, log_every=every, peak=peak, clock=clock, steps_of_update=unit)
@@ -110,7 +110,7 @@ def train(reporter: Reporter, steps: range, clock: Clock | None = None) -> Value
 
 
 def report(folder: Path, steps: range, *, resume_step: int | None = None, **keys) -> Values:
-    """A run with logs in the folder; each update takes half a second."""
+    """Log a made-up run in the folder. Each update takes half a second."""
     clock = Clock()
     config = Config.of(output_dir=str(folder), steps=1000, **{"log_every": 1} | keys)
     return train(make_reporter(config, COLUMNS, rank=0, resume_step=resume_step, clock=clock), steps, clock)

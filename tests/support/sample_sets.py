@@ -1,4 +1,4 @@
-"""Datasets of the sample corpus for tests of the trainer."""
+"""Datasets made from the sample corpus, for tests of the trainer."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def create(corpus: Sequence[Path], vocabulary: Path, directory: object, containe
 
 
 def create_mixed(corpus: Sequence[Path], vocabulary: Path, place: Path) -> Path:
-    """A dataset of NVIDIA's two training shards and one test shard, as older versions made it."""
+    """Make a dataset with NVIDIA's two training shards and one test shard, as older versions did."""
     for name, part in zip(("training_0", "training_1", "test_0"), corpus, strict=True):
         (place / f"wiki_{name}.txt").write_bytes(part.read_bytes())
     with patch("bertdata.build.given_parts.refuse_held_out", lambda paths: None):

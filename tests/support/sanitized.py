@@ -1,4 +1,4 @@
-"""C++ programs over the kernels' headers, run under g++'s sanitizers."""
+"""Small C++ programs that include the kernels' headers, run under g++'s sanitizers."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 
 
 def run_sanitized(program: str, folder: Path) -> None:
-    """Build and run the program, which must end well and silently. Skipped where g++ has no sanitizers."""
+    """Build and run a program. It must succeed and print nothing. Skips the test if g++ has no sanitizers."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("needs g++")

@@ -1,4 +1,4 @@
-"""Tiny models of masked words as transformers saves them, their files, and what transformers answers."""
+"""Tiny masked-language models saved by transformers, changes to their files, and their logits."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ DECODER = {
 
 
 def new_model(kind: str, **changes: Any) -> Any:
-    """Return a model of masked words of transformers with random weights and biases."""
+    """Return transformers' masked-language model of this type, with random weights and biases."""
     torch.manual_seed(3)
     config = _CONFIGS[kind](**_SHAPE, **changes)
     model = transformers.AutoModelForMaskedLM.from_config(config, attn_implementation="eager").eval()
@@ -60,13 +60,13 @@ def new_model(kind: str, **changes: Any) -> Any:
 
 
 def save(model: Any, directory: Path) -> Path:
-    """Save the model as transformers does and return its directory."""
+    """Save the model as transformers does. Returns its directory."""
     model.save_pretrained(directory)
     return directory
 
 
 def rewrite(directory: Path, change: Any, **keys: Any) -> None:
-    """Replace the directory's tensors by what ``change`` makes of them, and add keys to its config.json."""
+    """Replace the saved tensors by ``change(tensors)``, and add keys to config.json."""
     path = directory / "model.safetensors"
     tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
     changed = {name: tensor.contiguous() for name, tensor in change(tensors).items()}
@@ -81,7 +81,7 @@ def add_keys(directory: Path, **keys: Any) -> None:
 
 
 def their_logits(directory: Path) -> Tensor:
-    """The logits of transformers for IDS, (tokens, words)."""
+    """Return the (tokens, words) logits that transformers computes for IDS."""
     load = transformers.AutoModelForMaskedLM.from_pretrained
     with torch.no_grad():
         found: Tensor = load(directory, attn_implementation="eager").eval()(input_ids=IDS).logits[0]
@@ -89,7 +89,7 @@ def their_logits(directory: Path) -> Tensor:
 
 
 def read_model(path: Path) -> BertForMaskedLM:
-    """This trainer's model of a checkpoint, each of whose weights is in the file."""
+    """Load the checkpoint into this trainer's model. Every weight must be in the file."""
     checkpoint = read_checkpoint(str(path))
     model = BertForMaskedLM(checkpoint.expect_config()).eval()
     assert fill_model(model, checkpoint) == []
@@ -97,7 +97,7 @@ def read_model(path: Path) -> BertForMaskedLM:
 
 
 def our_logits(path: Path) -> Tensor:
-    """The logits of this trainer for IDS."""
+    """Return the logits that this trainer computes for IDS."""
     with torch.no_grad():
         batch = flat(IDS[0], torch.tensor([0, IDS.shape[1]]), IDS[0])
         found: Tensor = read_model(path)(batch).masked_lm[:, :VOCABULARY]

@@ -1,4 +1,4 @@
-"""The plain twin of exclusion, duplicates and the share held out. It holds everything in memory."""
+"""A plain in-memory implementation of exclusion, de-duplication and the held-out share, to compare with."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ Source = tuple[str, Sequence[str]]
 
 @dataclass
 class Selected:
-    """The documents that are trained on, those held out, and the lines of removed.jsonl."""
+    """The training documents, the held-out documents, and the lines of removed.jsonl."""
 
     training: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
@@ -38,7 +38,12 @@ def select(
     percent: str = "0",
     name: str = "eval.txt",
 ) -> Selected:
-    """The fate of every record. evaluation: texts of the one file of this name."""
+    """Decide for every record whether it is used for training, held out or removed.
+
+    evaluation: the texts of the evaluation file.
+    size: number of words in the n-grams that are compared.
+    name: name of the evaluation file.
+    """
     held = {ngram for text in evaluation for ngram in ngrams(text, size)}
     firsts: dict[str, dict[str, Any]] = {}
     found = Selected()
@@ -68,7 +73,7 @@ def _is_held_out(body: str, percent: str) -> bool:
 
 
 def as_parts(name: str, documents: Iterable[str], part_bytes: float) -> dict[str, bytes]:
-    """The parts of the documents by name, each line as it is."""
+    """Return the parts by name. Each document's lines stay as they are."""
     parts: list[list[str]] = []
     held = 0
     for document in documents:

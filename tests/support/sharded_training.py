@@ -1,4 +1,4 @@
-"""Short trainings of a tiny model on generated batches, by one process or by several that share it."""
+"""Short trainings of a tiny model on generated batches, by one process or by several that share the model."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -32,7 +32,7 @@ from trainer.workers.collective import Collective
 
 BATCH_SIZE = 2
 MICRO_BATCHES = 6
-"""Of an update over all processes: 1, 2 or 3 of them have as many."""
+"""Number of micro-batches in an update, over all processes. It is divisible by 1, 2 and 3."""
 
 SHAPE = ModelConfig(
     vocab_size=61, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=40
@@ -41,7 +41,11 @@ SHAPE = ModelConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A training of so many updates; model, settings: changes of its shape and of the configuration."""
+    """Settings of a short training.
+
+    model: changes of the model's shape.
+    settings: changes of the configuration.
+    """
 
     updates: int = 20
     rate: float = 1e-3
@@ -62,10 +66,12 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Of one process: its parts at the start and at the end with the moments, and what it counted.
+    """The outcome of a training in one process.
 
-    losses: of each update, over this process's micro-batches. bytes: of weights and moments in memory. kept:
-    the layers' weights that a forward pass keeps for its backward pass, and their bytes between the two.
+    first, last: the process's parts of weights and moments at the start and at the end.
+    losses: loss of each update, over this process's micro-batches.
+    bytes: size of weights and moments in memory.
+    kept: number of layer weights kept from the forward pass for the backward pass, and their bytes.
     """
 
     first: dict[str, WeightPart]
@@ -80,10 +86,10 @@ class Result:
 
 
 def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Result:
-    """Train on this process; every process must call it. One process alone has the whole model.
+    """Train in this process. Every process must call it. A single process has the whole model.
 
-    copies: it adds up gradients and norms as so many processes do that share the model, and the losses are
-    those of the first of them.
+    copies: for a single process: add up gradients and norms in the order of this many processes that share
+        the model. The losses are then those of the first process.
     """
     of_several = "auto" if "plan" in trial.settings else "sharded"
     config = trial.config(of_several if workers.size > 1 else "replicated")
@@ -154,7 +160,7 @@ def _whole_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
 
 
 def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
-    """All micro-batches of each update."""
+    """Return all micro-batches of each update."""
     data = generated_data(
         ShardLayout(max_seq_length=32, max_predictions_per_seq=5),
         vocabulary_size=SHAPE.vocab_size,
@@ -168,7 +174,7 @@ def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
 
 
 def joined(results: Sequence[Result], which: str) -> dict[str, Tensor]:
-    """The whole weights and moments of all processes' parts, each row once."""
+    """Return whole weights and moments, joined from the parts of all processes, which must not overlap."""
     whole: dict[str, Tensor] = {}
     names = {name: None for result in results for name in getattr(result, which)}
     for name in names:
@@ -186,7 +192,7 @@ def joined(results: Sequence[Result], which: str) -> dict[str, Tensor]:
 
 
 def distance(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
-    """The norm of the difference of the weights, all together, over that of the other's."""
+    """Return the norm of the difference of all weights, divided by the norm of the weights ``other``."""
     names = [name for name in other if "/" not in name]
     assert names == [name for name in one if "/" not in name]
     flat = [torch.cat([tensors[name].double().flatten() for name in names]) for tensors in (one, other)]

@@ -1,4 +1,4 @@
-"""A small model, batches for it, and the same model and answers of transformers."""
+"""A small model, batches for it, and the same model in transformers to compare with."""
 
 from typing import Any
 
@@ -27,7 +27,10 @@ B, S, P = 5, 24, 6
 
 
 def make_batch(seed: int = 0, padded: bool = True) -> PaddedExamples:
-    """Sequences of several lengths with one to P masked positions each; their last slots are empty."""
+    """Return sequences of several lengths.
+
+    Each has 1 to P masked positions, and its last slots are unused.
+    """
     draw = torch.Generator().manual_seed(seed)
     lengths = torch.randint(8, S + 1, (B,), generator=draw) if padded else torch.full((B,), S)
     real = (torch.arange(S) < lengths[:, None]).int()
@@ -47,7 +50,7 @@ def make_batch(seed: int = 0, padded: bool = True) -> PaddedExamples:
 
 
 def ours(seed: int = 0, **changes: Any) -> BertForPreTraining:
-    """A small model in evaluation mode, none of its parameters zero or one."""
+    """Return a small model in evaluation mode. None of its parameters is exactly zero or one."""
     torch.manual_seed(seed)
     model = BertForPreTraining(ModelConfig(**{**SMALL, **changes})).eval()
     with torch.no_grad():
@@ -60,7 +63,10 @@ def ours(seed: int = 0, **changes: Any) -> BertForPreTraining:
 
 
 def in_transformers(model: BertForPreTraining) -> transformers.BertForPreTraining:
-    """The same model with the same weights, less the vocabulary's padding, in evaluation mode."""
+    """Return transformers' model with the same weights, in evaluation mode.
+
+    The vocabulary's padding is left out.
+    """
     made = transformers.BertForPreTraining(transformers.BertConfig(**model.config.as_json()))
     own = made.state_dict()
     weights = {name: weight[: len(own[name])] for name, weight in model.state_dict().items()}
@@ -84,7 +90,7 @@ def answers_of(model: transformers.BertForPreTraining, batch: PaddedExamples) ->
 
 
 def labels_of(batch: PaddedExamples) -> Tensor:
-    """Labels in transformers' form: -100 where nothing is masked."""
+    """Return the labels in transformers' form: -100 where nothing is masked."""
     labels = torch.full((B, S), -100)
     for row, slot in batch.masked_lm_weights.nonzero().tolist():
         labels[row, batch.masked_lm_positions[row, slot]] = int(batch.masked_lm_ids[row, slot])
@@ -94,9 +100,10 @@ def labels_of(batch: PaddedExamples) -> Tensor:
 def assert_equal_transformers(
     model: BertForPreTraining, given: Any, examples: PaddedExamples, slots: Tensor
 ) -> None:
-    """Assert the logits, losses and gradients of transformers for the same examples.
+    """Assert that logits, losses and gradients equal those of transformers for the same examples.
 
-    given: the batch of the examples that the model takes. slots: the rows of its masked slots in (B * S).
+    given: the batch that this trainer's model takes.
+    slots: numbers of its masked slots among the (B * S) tokens.
     """
     other = in_transformers(model)
     wanted = answers_of(other, examples)
@@ -117,7 +124,7 @@ def assert_equal_transformers(
 
 
 def assert_norms_in_32_bits(model: BertForPreTraining, batch: Any) -> None:
-    """Assert that bf16 autocast keeps the residual in 16 bits, norms in 32, and the numbers close."""
+    """Assert that bf16 autocast keeps residuals in 16 bits and norms in 32, with close values."""
     model.bert.attention = cpu_attention
     seen = []
     for layer in model.bert.encoder.layer:

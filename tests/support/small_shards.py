@@ -1,4 +1,4 @@
-"""Small examples for the tests of containers."""
+"""Small examples, for tests of shard containers."""
 
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ def examples(draw: st.DrawFn, largest_id: int) -> BertExample:
 
 
 def pack(rows: list[BertExample], id_type: str = "H") -> BertBatch:
-    """The rows as columns, with ids of that ``array`` type."""
+    """Return the rows as columns. id_type: ``array`` type code of the ids."""
     return BertBatch.of(rows, wide=id_type == "I")
 
 

@@ -1,7 +1,7 @@
-"""An objective with two groups of columns that the package does not know: spans, and starts of words.
+"""A user-defined objective with two groups of columns unknown to the package: spans and word starts.
 
-A span is some tokens of the text, known by its first and last token, with a label: the number of its tokens.
-Each id has a bit that says whether a word begins there. Nothing is masked.
+A span is a range of tokens, stored as its first and last token, with a label: its number of tokens. Each id
+also has a bit that says whether a word begins there. Nothing is masked.
 """
 
 from collections.abc import Iterator
@@ -72,7 +72,10 @@ FIELDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanSettings(ExampleSettings):
-    """Settings of this objective. ``blocks`` is a number here, a choice of words in another one."""
+    """The objective's settings.
+
+    ``blocks`` is a number here. In the built-in objective it is a choice of words.
+    """
 
     objective: str = setting(NAME, "objective of the examples")
     max_spans: int = setting(30, "most spans of an example")
@@ -87,7 +90,7 @@ class SpanSettings(ExampleSettings):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanExample(Example):
-    """One example, with the fields of SpanBatch for one row."""
+    """A single example: the fields of one row of SpanBatch."""
 
     word_starts: list[int]
     first_tokens: list[int]
@@ -97,7 +100,7 @@ class SpanExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class SpanBatch(ExampleBatch):
-    """N examples. Span k of them has the tokens ``first_tokens[k]`` to ``last_tokens[k]``."""
+    """N examples. Span k contains the tokens ``first_tokens[k]`` to ``last_tokens[k]``."""
 
     example_type: ClassVar[type[Example]] = SpanExample
 
@@ -109,7 +112,7 @@ class SpanBatch(ExampleBatch):
 
 
 class SpanObjective(Objective):
-    """Spans of text and their labels."""
+    """An objective with spans of text and their labels."""
 
     task = "tests.support.span_task:SpanTask"
     settings_type = SpanSettings
@@ -125,7 +128,7 @@ class SpanObjective(Objective):
 def examples_of(
     documents: Documents, vocabulary: Vocabulary, settings: SpanSettings
 ) -> Iterator[SpanExample]:
-    """Each sentence with [CLS] in front. All of it after [CLS] is spans, which begin and end with words."""
+    """Yield an example for each sentence: [CLS], then the sentence, covered by spans of whole words."""
     for start, stop in pairwise([0, *documents.sentence_ends]):
         ids = [vocabulary.cls, *documents.ids[start:stop]][: settings.max_seq_length]
         begins = [1 - vocabulary.continues_word[token] for token in ids]

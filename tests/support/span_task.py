@@ -1,4 +1,4 @@
-"""A task that learns the spans of tests.support.span_objective: the number of their tokens."""
+"""A user-defined task that learns the labels of ``span_objective``: the number of tokens in each span."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ GENERATED = 64
 
 
 class BertForSpans(HeadedBert):
-    """The encoder with a head on the vectors of a span's first and last token."""
+    """BERT's encoder with a head on the vectors of each span's first and last token."""
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, pools=False, attention=attention)
@@ -36,7 +36,7 @@ class BertForSpans(HeadedBert):
         self.draw_weights()
 
     def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """(B, most, LABELS) logits of all slots of spans, used or not."""
+        """Return (B, most, LABELS) logits for all span slots, used or not."""
         rows = self.bert.encode(batch, carried).normed
         starts = batch.starts()[:, None]
         ends = [rows[starts + batch.targets[name]] for name in ("first_tokens", "last_tokens")]
@@ -45,7 +45,7 @@ class BertForSpans(HeadedBert):
 
 
 class SpanTask(Task):
-    """Mean cross entropy over the spans. A metric counts the starts of words, a bit a token."""
+    """A task whose loss is the mean cross entropy over the spans. Its metric counts the word starts."""
 
     name = "tests.support.span_task:SpanTask"
     metrics = ("span_loss", "span_accuracy", "word_starts")
@@ -75,7 +75,7 @@ class SpanTask(Task):
 
     @classmethod
     def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:
-        """The head under another name in transformers' form, which has no class for it."""
+        """Return the weights with the head renamed. transformers has no class for this head."""
         if form != "huggingface":
             return weights
         return {name.replace("spans.", "span_head."): one for name, one in weights.items()}
@@ -94,7 +94,7 @@ class SpanTask(Task):
         return Outcome(losses.sum() / count.clamp(min=1e-5), torch.stack(sums))
 
     def survey(self, data: OpenedDataset) -> None:
-        """Nothing."""
+        """Do nothing, since evaluation needs no statistics of the data."""
 
     def evaluation(
         self, data: OpenedDataset, survey: Any, training: OpenedDataset | None
@@ -104,7 +104,7 @@ class SpanTask(Task):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneratedSpans(OpenedDataset):
-    """Full examples of random ids. Each has a span of one token and one of two, with their labels."""
+    """Generated full-length examples with random ids, each with a span of one token and a span of two."""
 
     def batches(self, shard: Shard) -> Iterator[SpanBatch]:
         rows, length = shard.examples, self.layout.max_seq_length
@@ -121,7 +121,7 @@ class GeneratedSpans(OpenedDataset):
 
 
 class SpanEvaluation(TaskEvaluation):
-    """Loss and accuracy of spans, and the number of words' starts."""
+    """The loss and accuracy over spans, and the number of word starts."""
 
     def results(self, totals: MetricTotals, kept: Sequence[Any]) -> dict[str, float]:
         loss, accuracy = (totals[name][0] / totals[name][1] for name in ("span_loss", "span_accuracy"))

@@ -1,4 +1,4 @@
-"""Short trainings of a tiny model on generated batches, by one process or by the stages of a plan."""
+"""Short trainings of a tiny model on generated batches, by one process or by pipeline stages."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -35,7 +35,12 @@ BATCH_SIZE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A training: division of the model, updates of so many micro-batches over all copies, settings."""
+    """Settings of a short training.
+
+    stages, copies: division of the model.
+    micro_batches: per update, over all copies.
+    model, settings: changes of the model's shape and of the configuration.
+    """
 
     stages: int = 1
     copies: int = 1
@@ -67,7 +72,7 @@ class Trial:
 
 
 def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool = False, **keys: Any) -> Plan:
-    """A plan whose stages have the same number of layers, with forecasts of no meaning."""
+    """Return a plan whose stages have equally many layers. Its time and memory forecasts are meaningless."""
     edges = [shape.num_hidden_layers * number // stages for number in range(stages + 1)]
     nothing = Memory(weights=0, gradients=0, moments=0, activations=0)
     none = {"forward": 1.0, "backward": 2.0, "transfer": 0.0, "all_reduce": 0.0, "memory": nothing}
@@ -87,9 +92,9 @@ def even_plan(shape: ModelConfig, stages: int, copies: int, *, recomputes: bool 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Weights at the start and at the end, gradients of the first update, and losses, of this worker.
+    """A worker's weights at the start and at the end, gradients of its first update, and losses.
 
-    applied, skipped: numbers of updates.
+    applied, skipped: numbers of updates that changed the weights, and that were skipped.
     """
 
     first: dict[str, Tensor]
@@ -102,9 +107,10 @@ class Result:
 
 
 def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Result:
-    """Train this worker's part.
+    """Train this worker's part of the model.
 
-    in_order: it is the whole model, whose gradients are added up as stages and copies of the trial would.
+    in_order: train the whole model in one process, and add gradients up in the order of the trial's stages
+        and copies.
     """
     config, shape = trial.config(), trial.shape()
     device = Cpu(config)
@@ -165,7 +171,7 @@ def data_of(trial: Trial) -> OpenedDataset:
 
 
 def training_batches(trial: Trial, config: Config, division: Division) -> Sequence[Sequence[Batch]]:
-    """The micro-batches of this worker's copy, update by update."""
+    """Return the micro-batches of this worker's copy for each update."""
     data = data_of(trial)
     form = make_form(
         Rows(data), batch_size=BATCH_SIZE, padded=config.loading.rows, micro_batches=trial.micro_batches

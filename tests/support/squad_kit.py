@@ -1,4 +1,4 @@
-"""The SQuAD oracles of the reference kit: their settings, made-up logits and digests."""
+"""Test cases from the SQuAD part of the reference kit: settings, made-up logits and digests."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from trainer.tasks.squad.reading import Question, read_squad
 
 
 class Case(NamedTuple):
-    """Input, settings and training flag that an oracle's name tells."""
+    """The input, settings and training flag that are encoded in an oracle's file name."""
 
     input: str
     settings: SquadSettings
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 def parse_case(name: str, dialect: str, *, training: bool = False) -> Case:
-    """The case of ``INPUT__s96__d32__q24[__words]``."""
+    """Return the case for a name such as ``INPUT__s96__d32__q24[__words]``."""
     source, length, stride, query, *words = name.split("__")
     settings = SquadSettings(
         dialect=dialect,
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 @lru_cache(maxsize=4)
 def make_case(kit: Path, case: Case) -> Made:
-    """The questions of the case's input and their features, in the order of the file."""
+    """Return the questions of the case's input, and their features in the file's order."""
     tokenizer = tokenizer_of(kit, case.settings)
     questions = read_questions(kit, case).questions
     return Made(questions, make_features(questions, tokenizer, case.settings), tokenizer, case.settings)
@@ -68,7 +68,10 @@ def tokenizer_of(kit: Path, settings: SquadSettings) -> Any:
 
 
 def flat_entries(nested: Any) -> list[dict[str, Any]]:
-    """The questions of SQuAD's nested form in the flat one of run_qa.py, each with its context."""
+    """Convert SQuAD's nested JSON to the flat list that run_qa.py reads.
+
+    Each question has a copy of its context.
+    """
     found = []
     for article in nested["data"]:
         for paragraph in article["paragraphs"]:
@@ -81,7 +84,7 @@ def flat_entries(nested: Any) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def made_up_logits(features: int, length: int, seed: int, ties: bool) -> Any:
-    """Start and end logits of so many features as ORACLES.md defines them: (features, length), float32."""
+    """Return start and end logits of shape (features, length), in float32, by the formula in ORACLES.md."""
     rows = []
     for number in range(features):
         normal = np.random.RandomState(number + seed).standard_normal((2, length))
@@ -91,7 +94,7 @@ def made_up_logits(features: int, length: int, seed: int, ties: bool) -> Any:
 
 
 def line(value: Any) -> str:
-    """A value in the kit's JSON form, with a line end."""
+    """Return the value in the kit's JSON format, with a newline."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n"
 
 

@@ -1,6 +1,9 @@
-"""A launcher that starts workers as Slurm's srun does: srun_stand_in.py COUNT PROGRAM ARGUMENTS...
+"""A launcher that starts workers as Slurm's srun does.
 
-It sets srun's variables, passes on the signals that srun's manual names, and ends with the greatest status.
+Usage: ``srun_stand_in.py COUNT PROGRAM ARGUMENTS...``.
+
+It sets srun's environment variables, forwards the signals that srun's manual lists, and exits with the
+highest status of its workers.
 """
 
 import os

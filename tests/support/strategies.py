@@ -1,4 +1,4 @@
-"""Generated text, vocabularies, settings, documents and examples: what both engines must agree on."""
+"""Hypothesis strategies for the texts, settings and examples on which both engines must agree."""
 
 from array import array
 from itertools import accumulate, pairwise
@@ -17,7 +17,7 @@ from bertdata.unicode.tables import load_unicode11
 
 
 def tries(factor: float) -> hypothesis_settings:
-    """The profile's number of examples times a factor, for tests much cheaper or dearer than others."""
+    """Return settings with the profile's number of examples times a factor, for costly or cheap tests."""
     return hypothesis_settings(max_examples=max(1, int(hypothesis_settings().max_examples * factor)))
 
 
@@ -120,7 +120,7 @@ special_words = st.tuples(
 
 @st.composite
 def long_words(draw: st.DrawFn) -> str:
-    """A word of a length where a limit lies, with or without a character that is not ASCII."""
+    """Draw a word whose length is near a limit, with or without a non-ASCII character."""
     length = draw(st.sampled_from(LENGTHS))
     unit = draw(st.sampled_from(["a", "Ab", "x1", "abcXYZ", "é", "Ωα", "a\u0301", "각", "aé"]))
     word = (unit * length)[:length]
@@ -145,7 +145,7 @@ separators = st.sampled_from([" ", " ", " ", " ", "", "  ", *SPACES, *ALMOST_SPA
 
 @st.composite
 def lines(draw: st.DrawFn) -> str:
-    """A line without line ends: words of all kinds between blanks of all kinds."""
+    """Draw a line without its newline: words of all types, separated by white space of all types."""
     pieces = draw(st.lists(st.tuples(words, separators), max_size=8))
     return "".join(word + separator for word, separator in pieces)
 
@@ -156,7 +156,10 @@ line_ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r", "\n\r", "\r\r\n"])
 
 @st.composite
 def texts(draw: st.DrawFn) -> bytes:
-    """Documents as a file holds them: some empty, some of one sentence; the last line may lack its end."""
+    """Draw a file of documents.
+
+    Some are empty or have one sentence, and the last line may lack its newline.
+    """
     end = draw(line_ends)
     documents = draw(st.lists(st.lists(lines(), max_size=3), max_size=3))
     rows = []
@@ -190,7 +193,7 @@ bad_bytes = st.sampled_from(
 
 @st.composite
 def broken_texts(draw: st.DrawFn) -> bytes:
-    """Bytes that are mostly not UTF-8: text with bad bytes put in, or cut, or any bytes at all."""
+    """Draw mostly invalid UTF-8: text with bad bytes inserted, truncated text, or arbitrary bytes."""
     if draw(st.integers(0, 3)) == 0:
         return draw(st.binary(max_size=60))
     text = draw(texts())
@@ -210,7 +213,10 @@ def vocabulary_lines(tokens: list[str], end: str = "\n") -> bytes:
 
 
 def large_vocabulary() -> bytes:
-    """Over 65,536 lines: ids of 32 bits; every number up to 69,999, letters and pieces of letters."""
+    """Return a vocabulary of more than 65,536 lines, so that ids need 32 bits.
+
+    It has all numbers up to 69,999, single letters, and letters as continuations.
+    """
     letters = [chr(point) for point in range(ord("a"), ord("z") + 1)]
     pieces = [f"##{character}" for character in (*letters, *"0123456789")]
     return vocabulary_lines([*map(str, range(LARGE_VOCABULARY)), *SPECIAL_TOKENS, *letters, *pieces])
@@ -218,7 +224,10 @@ def large_vocabulary() -> bytes:
 
 @st.composite
 def vocabularies(draw: st.DrawFn, text: bytes = b"") -> bytes:
-    """Tiny or cut from the words of the text; lines may be doubled, blank, or end as on Windows."""
+    """Draw a tiny vocabulary, or one made of the text's words.
+
+    Lines may be repeated, blank, or end with CR LF.
+    """
     tokens = list(SPECIAL_TOKENS)
     found = _words_of(text)
     if found:
@@ -242,7 +251,7 @@ def _words_of(text: bytes) -> list[str]:
 
 @st.composite
 def cuts(draw: st.DrawFn, word: str) -> list[str]:
-    """Pieces that a word can be put together from."""
+    """Draw word pieces that together spell the word."""
     places = sorted(draw(st.sets(st.integers(1, len(word) - 1), max_size=4))) if len(word) > 1 else []
     bounds = [0, *places, len(word)]
     pieces = [word[start:stop] for start, stop in pairwise(bounds)]
@@ -261,7 +270,7 @@ probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.15, 0.5,
 
 @st.composite
 def share_settings(draw: st.DrawFn) -> dict[str, float]:
-    """Shares of masked ids, those of the originals as often as all others."""
+    """Draw the shares of masked ids. Half of the time they are the shares of an original program."""
     if draw(st.booleans()):
         return {}
     first, second = sorted((draw(probabilities), draw(probabilities)))
@@ -270,7 +279,7 @@ def share_settings(draw: st.DrawFn) -> dict[str, float]:
 
 @st.composite
 def example_settings(draw: st.DrawFn, *, dialect: str | None = None) -> BertSettings:
-    """Any settings of the example maker; mostly short examples."""
+    """Draw any settings for making examples. Examples are mostly short."""
     length = draw(st.one_of(st.integers(8, 24), st.integers(8, 64), st.integers(8, 1024)))
     predictions = draw(st.one_of(st.integers(1, max(1, length // 4)), st.integers(1, length)))
     dialect = dialect or draw(dialects)
@@ -297,16 +306,20 @@ WORDS_OF_SMALL_VOCABULARY = [f"w{i}" for i in range(20)] + [f"##p{i}" for i in r
 
 
 def small_vocabulary(dialect: Dialect, doubled: bool = False) -> Vocabulary:
-    """37 tokens, 12 of them continuations; ``doubled``: some lines twice, so that some dialects skip ids."""
+    """Return a vocabulary of 37 tokens, 12 of which are continuations.
+
+    doubled: repeat some lines, so that some dialects (originals' reading of a vocabulary) skip ids.
+    """
     tokens = ["[PAD]", "w3", *WORDS_OF_SMALL_VOCABULARY] if doubled else ["[PAD]", *WORDS_OF_SMALL_VOCABULARY]
     tokens += ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     return parse_vocabulary(vocabulary_lines(tokens + ["##p0"] * doubled), "generated", dialect)
 
 
 def make_documents(shape: list[list[int]], vocabulary: Vocabulary, dialect: Dialect, seed: int) -> Documents:
-    """Documents of random ids; ``shape`` holds the lengths of each document's sentences.
+    """Return documents of random ids. shape: the lengths of each document's sentences.
 
-    A WordPiece text yields [CLS] and [SEP] only where the dialect keeps them whole, any other's anywhere.
+    [CLS] and [SEP] appear among the ids only if the dialect keeps them as whole tokens in WordPiece text, or
+    if the vocabulary is not WordPiece.
     """
     may_hold_special = dialect.keeps_special_tokens or vocabulary.continues_word is None
     made_only_by_us = () if may_hold_special else (vocabulary.cls, vocabulary.sep)
@@ -337,7 +350,7 @@ def layouts(remask: st.SearchStrategy[bool]) -> st.SearchStrategy[ShardLayout]:
 
 @st.composite
 def examples(draw: st.DrawFn, layout: ShardLayout, smallest_id: int, largest_id: int) -> BertExample:
-    """Any example that fits the layout, whatever ids it holds."""
+    """Draw an example that fits the layout, with any ids."""
     length = draw(st.integers(1, layout.max_seq_length))
     fewest = max(0, length - (layout.max_seq_length - layout.max_predictions_per_seq)) if layout.remask else 0
     most = min(length, layout.max_predictions_per_seq)

@@ -1,10 +1,12 @@
-"""Mosaic's Streaming as the judge of MDS directories. Runs in its own environment, without our packages.
+"""Mosaic's Streaming library as a check of MDS directories.
+
+It runs in a separate environment without our packages.
 
 ::
 
-    python streaming_judge.py read DIR OUT         the ids of LocalDataset and StreamingDataset, as JSON
-    python streaming_judge.py write SAMPLES DIR    MDSWriter; SAMPLES: JSON of columns, settings, samples
-    python streaming_judge.py train DIR            transformers' collator and Trainer; prints the losses
+    python streaming_judge.py read DIR OUT         write the ids of LocalDataset and StreamingDataset as JSON
+    python streaming_judge.py write SAMPLES DIR    write MDS. SAMPLES: JSON of columns, settings, samples
+    python streaming_judge.py train DIR            train with transformers' Trainer and print the losses
 """
 
 import json
@@ -58,7 +60,7 @@ def write(samples: str, directory: str) -> None:
 
 
 def value_of(kind: str, value, sample):
-    """A value of types.json as MDSWriter takes it."""
+    """Return a value of types.json in the form that MDSWriter takes."""
     if kind == "bytes":
         return bytes.fromhex(value)
     if kind == "str_decimal":
@@ -70,7 +72,7 @@ def value_of(kind: str, value, sample):
 
 def train(directory: str) -> None:
     class Rows(torch.utils.data.Dataset):
-        """ModernBERT's columns as a model's inputs."""
+        """ModernBERT's columns as a dataset of model inputs."""
 
         def __init__(self):
             self.samples = LocalDataset(local=directory)

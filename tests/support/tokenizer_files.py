@@ -1,4 +1,4 @@
-"""Tokenisers' files for tests: vocabularies as a run's settings read them, small ones trained on the spot."""
+"""Tokeniser files for tests: vocabularies read with a run's settings, and small trained models."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,13 +20,16 @@ from bertdata.tokens.files import VocabularyFile
 
 
 def vocabulary_file(path: str, settings: Mapping[str, ExampleSettings]) -> VocabularyFile:
-    """The vocabulary at the path, as the settings by output directory read it."""
+    """Read the vocabulary at the path.
+
+    settings: the run's settings by output directory, which say how to read it.
+    """
     first = next(iter(settings.values()))
     return VocabularyFile(path=path, dialect=first.dialect, lower_case=first.lower_case)
 
 
 def train_bpe(path: Path, lines: list[str], size: int = 400) -> Path:
-    """A byte-level BPE in RoBERTa's layout, trained on the lines."""
+    """Train a byte-level BPE model in RoBERTa's layout on the lines."""
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trained.decoder = decoders.ByteLevel()
@@ -44,7 +47,7 @@ def train_bpe(path: Path, lines: list[str], size: int = 400) -> Path:
 
 
 def train_unigram(path: Path, lines: list[str], size: int = 200) -> Path:
-    """A Unigram model as ALBERT's, trained on the lines; it lower-cases and joins runs of blanks."""
+    """Train a Unigram model like ALBERT's on the lines. It lower-cases text and joins repeated blanks."""
     trained = Tokenizer(models.Unigram())
     blanks = normalizers.Replace(Regex(" {2,}"), " ")
     trained.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase(), blanks])
@@ -64,7 +67,7 @@ def train_unigram(path: Path, lines: list[str], size: int = 200) -> Path:
 
 
 def train_wordpiece(path: Path, lines: list[str], size: int = 300) -> Path:
-    """A lower-casing WordPiece model in BERT's layout, trained on the lines."""
+    """Train a lower-casing WordPiece model in BERT's layout on the lines."""
     trained = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     trained.normalizer = normalizers.BertNormalizer(lowercase=True)
     trained.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

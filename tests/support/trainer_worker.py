@@ -1,10 +1,12 @@
-"""The trainer as test_pretrain.py starts it, with accidents: trainer_worker.py ARGUMENTS.
+"""The trainer with planned accidents, for test_pretrain.py. Usage: ``trainer_worker.py ARGUMENTS``.
 
 TRAINER_ACCIDENT is JSON: {"what": "kill", "term", "nan", "other weights" or "full", "rank": R, "update": N}.
 - With "micro_batch": M too, all workers wait in the update's forward pass number M (from 1) until they have
   agreed to stop.
-- "full": the disk is full from the update on; in the next one, all workers wait until they have agreed.
-TRAINER_SEEN names a directory where each worker notes, by update, which examples it was given.
+- With "full", the disk is full from this update on. In the next update, all workers wait until they have
+  agreed to stop.
+
+TRAINER_SEEN is a directory where each worker writes, for each update, which examples it received.
 """
 
 import json
@@ -70,7 +72,7 @@ def wait_for_agreement(workers: Collective) -> None:
 
 
 def wait_for_checkpoint(training: Training) -> None:
-    """Wait until the last checkpoint is on disk, so that a kill does not race with its thread."""
+    """Wait until the last checkpoint is on disk, so that a kill cannot interrupt its writing."""
     config, deadline = training.runtime.config, time.monotonic() + WAIT_SECONDS
     number = training.state.step // config.run.checkpoint_every * config.run.checkpoint_every
     while number and number not in find_checkpoints(config.run.output_dir):
@@ -79,7 +81,7 @@ def wait_for_checkpoint(training: Training) -> None:
 
 
 class TermInMicroBatch:
-    """A hook that sends SIGTERM to one worker in a micro-batch, and waits there until all have agreed."""
+    """A hook that sends SIGTERM to a worker in a micro-batch, then waits until all agree to stop."""
 
     def __init__(self, training: Training, accident: dict[str, Any]) -> None:
         self._workers, self._accident = training.runtime.workers, accident
@@ -96,7 +98,7 @@ class TermInMicroBatch:
 
 
 def note(path: Path, number: int, batches: Sequence[Batch]) -> None:
-    """Append a line for each example: update and a digest of its ids, masked places and labels."""
+    """Append a line for each example: the update, and a digest of ids, masked positions and labels."""
     with path.open("a", encoding="utf-8") as file:
         for batch in batches:
             for example in examples_of(batch):
@@ -104,6 +106,6 @@ def note(path: Path, number: int, batches: Sequence[Batch]) -> None:
 
 
 if __name__ == "__main__":
-    Cpu.bucket_mb = 1  # what bandwidth is measured with
+    Cpu.bucket_mb = 1  # as in the bandwidth measurement
     Training.update = update_with_accidents  # type: ignore[method-assign]
     sys.exit(main())

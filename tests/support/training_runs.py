@@ -1,4 +1,4 @@
-"""Run the trainer on a tiny model, and read the files that a run leaves."""
+"""Runs of the trainer on a tiny model, and readers of the files that a run writes."""
 
 import csv
 import os
@@ -18,13 +18,13 @@ RUN = ("--batch-size=4", "--steps=10", "--warmup=2", "--log-every=1", "--no-prog
 
 
 def words(dataset: Path | None, place: Path, *more: object) -> list[str]:
-    """The arguments of a short run; later ones win."""
+    """Return the arguments of a short run. Later arguments override earlier ones."""
     data = [] if dataset is None else [f"--train-data={dataset}"]
     return ["pretrain", *MODEL, *RUN, *data, f"--output-dir={place}", *map(str, more)]
 
 
 class Trainer:
-    """The trainer within this process."""
+    """A callable that runs the trainer in this process."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -40,17 +40,17 @@ class Trainer:
 
 
 def start_workers(launcher: str, count: int, *arguments: object) -> Outcome:
-    """Start workers as a user would, with the accidents that the environment asks for."""
+    """Start workers as a user would, with the accidents that the environment variables ask for."""
     return launch(launcher, count, WORKER, *arguments, seconds=120)
 
 
 def errors(outcome: Outcome) -> list[str]:
-    """The workers' error lines."""
+    """Return the error lines of all workers."""
     return [line for line in outcome.err.splitlines() if "trainer: error: " in line]
 
 
 def refuse(outcome: Outcome, status: int, *said: str) -> None:
-    """Assert one error line that holds these words, and the exit status."""
+    """Assert this exit status, and a single error line that contains these words."""
     assert outcome.status == status, outcome.err
     (line,) = errors(outcome)
     for word in said:
@@ -58,7 +58,7 @@ def refuse(outcome: Outcome, status: int, *said: str) -> None:
 
 
 def losses(run: Path) -> list[dict[str, float]]:
-    """The rows of training.csv, without times."""
+    """Return the rows of training.csv, without the time columns."""
     with (run / "training.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = ("step", "epoch", "lr", "mlm_loss", "nsp_loss", "mlm_acc", "nsp_acc")
@@ -66,13 +66,13 @@ def losses(run: Path) -> list[dict[str, float]]:
 
 
 def tensors(run: Path, number: int) -> dict[str, bytes]:
-    """The bytes of a checkpoint's weights and moments."""
+    """Return the bytes of the weights and moments in a checkpoint."""
     folder = run / "checkpoints" / f"step-{number:08d}"
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
 
 
 def run_without_torch(*words: str) -> subprocess.CompletedProcess[str]:
-    """The trainer's command in a Python that has no torch."""
+    """Run the trainer's command in a Python that has no torch."""
     code = f"""
 import sys
 sys.modules["torch"] = None
@@ -85,7 +85,7 @@ sys.exit(main({list(words)!r}))
 
 
 def assert_torch_is_missing(done: subprocess.CompletedProcess[str]) -> None:
-    """Assert one error line with the remedy."""
+    """Assert a single error line that says how to install torch."""
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "trainer: error: torch is not installed" in line

@@ -1,6 +1,6 @@
-"""What a release of transformers makes of exported models: the installed one, or an older one in its process.
+"""What transformers makes of exported models, in this process or, for older releases, in another.
 
-python -m tests.support.transformers_reading TEXTS_AS_JSON DIRECTORY ...
+Usage: ``python -m tests.support.transformers_reading TEXTS_AS_JSON DIRECTORY ...``
 """
 
 import json
@@ -21,9 +21,9 @@ _POOLER = "bert.pooler.dense."
 
 
 def read_exports(texts: Sequence[Sequence[str]], places: Iterable[str]) -> dict[str, Any]:
-    """Return of each directory what tokeniser and model make of the texts and pairs.
+    """Return what the tokeniser and the model in each directory make of the texts and pairs.
 
-    A directory whose class of model this release does not have is left out.
+    Directories whose model class is missing in this release are left out.
     """
     found = {}
     for place in places:

@@ -1,7 +1,7 @@
-"""Trials by several processes that are connected: trials.py TRIALS DIRECTORY, started by ``run_trials``.
+"""Trials that several connected processes run. Usage, by ``run_trials``: ``trials.py TRIALS DIRECTORY``.
 
-A trial is any object that can be pickled and has a method ``train(workers)``. TRIALS is a file of pickled
-trials, by name; each process writes its results as NAME-RANK.
+A trial is any picklable object with a method ``train(workers)``. TRIALS is a file of pickled trials by name.
+Each process writes its result of a trial to NAME-RANK.
 """
 
 import pickle
@@ -19,7 +19,7 @@ from trainer.workers.torch_distributed import TorchDistributed
 
 
 def run_trials(trials: Mapping[str, Any], processes: int, place: Path) -> dict[str, list[Any]]:
-    """The results of each process by rank, of each trial."""
+    """Run the trials in this many processes. Returns the results of each trial by rank."""
     (place / "trials").write_bytes(pickle.dumps(trials))
     outcome = launch("torchrun", processes, Path(__file__), place / "trials", place, seconds=240)
     assert outcome.status == 0, outcome.err
@@ -28,9 +28,9 @@ def run_trials(trials: Mapping[str, Any], processes: int, place: Path) -> dict[s
 
 
 def _work(trials: Path, place: Path) -> None:
-    """One process's part of all trials."""
+    """Run one process's part of all trials."""
     torch.set_num_threads(1)
-    Cpu.bucket_mb = 1  # what bandwidth is measured with; more than all weights
+    Cpu.bucket_mb = 1  # as in the bandwidth measurement; larger than all weights
     workers = TorchDistributed(Cpu(Config.of()))
     for name, trial in pickle.loads(trials.read_bytes()).items():
         (place / f"{name}-{workers.rank}").write_bytes(pickle.dumps(trial.train(workers)))

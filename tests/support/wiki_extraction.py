@@ -1,4 +1,4 @@
-"""Whole dumps through an extractor, in one process: head, definitions, then the pages in blocks."""
+"""Extraction of whole dumps in one process: head, then definitions, then pages in blocks."""
 
 import io
 import re
@@ -15,14 +15,17 @@ LIMITS = {"max_page_bytes": 1 << 24, "max_work": 1 << 30}
 
 
 def split_head(dump: bytes, extractor: str = "mlperf") -> tuple[dict[str, Any], bytes]:
-    """What an extractor's constructor takes of the head, and all that follows the head."""
+    """Return what an extractor's constructor needs from the dump's head, and the bytes after the head."""
     head, _, rest = dump.partition(b"</siteinfo>\n")
     site = parse_head(head + b"</siteinfo>\n", "dump", extractor)
     return {**site._asdict(), "namespaces": list(site.namespaces)}, rest
 
 
 def blocks(pages: bytes, size: int) -> Iterator[bytes]:
-    """Blocks of at least that size, each but the last up to a line that begins with the closing tag."""
+    """Yield blocks of at least ``size`` bytes.
+
+    Each block except the last ends with a line that begins with ``</page>``.
+    """
     begin = 0
     for end in _BLOCK_END.finditer(pages):
         if end.end() - begin >= size:
@@ -33,7 +36,7 @@ def blocks(pages: bytes, size: int) -> Iterator[bytes]:
 
 
 def template_file(definitions: list[tuple[str, bytes, bytes]]) -> bytes:
-    """Definitions as extractors read them."""
+    """Return the definitions as a template file, in the format that extractors read."""
     file = io.BytesIO()
     with TemplateFileWriter() as writer:
         for definition in definitions:
@@ -43,7 +46,7 @@ def template_file(definitions: list[tuple[str, bytes, bytes]]) -> bytes:
 
 
 class Extraction:
-    """A dump's articles, the outcomes of its pages and its definitions, by one kind of extractor."""
+    """A dump's articles, the outcome of each page, and the template definitions, from one extractor."""
 
     def __init__(
         self,

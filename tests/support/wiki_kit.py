@@ -1,4 +1,4 @@
-"""Dumps of the reference kit, and what the pinned WikiExtractor writes for them."""
+"""The dumps in the reference kit, and the output of the pinned WikiExtractor for them."""
 
 import bz2
 import json
@@ -6,17 +6,17 @@ import lzma
 from pathlib import Path
 
 FOLDERS = {False: "pinned", True: "pinned-with-templates"}
-"""By whether definitions of templates are read."""
+"""Folders of the original output, by whether templates were expanded."""
 
 PINNED = [
     *[(name, templates) for name in ("smallwiki", "torture-11", "torture-12") for templates in (False, True)],
     ("enwiki-p10-p30302-shortened", False),
 ]
-"""Dumps of the kit with the pinned program's output, and whether with templates."""
+"""Dumps with output of the pinned program, and whether templates were expanded."""
 
 
 def read_dump(kit: Path, name: str) -> bytes:
-    """The XML of one of the dumps, with universal newlines."""
+    r"""Return the XML of a dump, with all line ends as \n."""
     if name.startswith("torture"):
         return lzma.decompress((kit / "wiki" / "dumps" / f"{name}.xml.xz").read_bytes())
     packed = {"smallwiki": "ltgwiki-smallwiki"}.get(name, name)
@@ -24,13 +24,13 @@ def read_dump(kit: Path, name: str) -> bytes:
 
 
 def read_pinned(kit: Path, name: str, *, templates: bool) -> bytes:
-    """All articles that the pinned program writes for the dump, one after another."""
+    """Return all articles that the pinned WikiExtractor writes for the dump, one after another."""
     files = sorted((kit / "wiki" / FOLDERS[templates] / name).rglob("wiki_*.xz"))
     return b"".join(lzma.decompress(file.read_bytes()) for file in files)
 
 
 def read_snippets(kit: Path, *, templates: bool) -> tuple[bytes, bytes]:
-    """The dump of short pages that cover every construct, and what the pinned program writes for it."""
+    """Return a dump that covers every construct, and the pinned WikiExtractor's output for it."""
     dump = (kit / "wiki" / "snippets.xml").read_bytes()
     snippets = json.loads((kit / "wiki" / "snippets.json").read_text(encoding="utf-8"))["snippets"]
     key = FOLDERS[templates].replace("-", "_")

@@ -1,4 +1,4 @@
-"""Shards with word starts, of a tokeniser whose ids do not tell them."""
+"""Shards with word starts, for a tokeniser whose ids do not show where words begin."""
 
 from array import array
 from dataclasses import replace
@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 def documents() -> Documents:
-    """Random ordinary ids, of which every third one starts a word."""
+    """Return documents of random ordinary ids. Every third id starts a word."""
     found = make_documents(
         [[9, 14, 30], [20, 8], [41, 17, 5, 26], [6, 4], [11]] * 4, VOCABULARY, DIALECTS["mlperf"], 5
     )
@@ -36,7 +36,7 @@ def documents() -> Documents:
 
 
 def write(path: Path, name: str, engine: Any = None) -> list[Any]:
-    """A shard of the objective, or of mlm; its examples."""
+    """Write a shard of this objective or of mlm. Returns its examples."""
     settings = SETTINGS.get(name, MlmSettings(**_SIZES)).with_changes(format=path.suffix[1:])
     made = OBJECTIVES[name].make(documents(), VOCABULARY, settings, engine)
     with path.open("wb") as file:
@@ -45,7 +45,7 @@ def write(path: Path, name: str, engine: Any = None) -> list[Any]:
 
 
 def words_of_example(example: Any) -> list[set[int]]:
-    """The positions of each word, by the example's own word starts."""
+    """Return the positions of each word, derived from the example's word starts."""
     words: list[set[int]] = []
     for position, bit in enumerate(example.word_starts):
         if bit:

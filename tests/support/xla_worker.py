@@ -1,8 +1,8 @@
-"""A whole short run on torch_xla or its stand-in: xla_worker.py DATASET PLACE [ARGUMENTS].
+"""A short run on torch_xla or its stand-in. Usage: ``xla_worker.py DATASET PLACE [ARGUMENTS]``.
 
-Start, two updates, evaluation and checkpoint; then another start that goes on for two more. What PyTorch
-is asked to do is recorded among torch_xla's calls. XLA_BREAK names a method of the device that is left out.
-Where nothing is recorded, the last line printed is JSON: how many graphs torch_xla had compiled after each
+The run makes two updates, an evaluation and a checkpoint. A second start continues for two updates. The
+stand-in's record also contains what PyTorch is asked to do. XLA_BREAK is the name of a device method to leave
+out. With the real torch_xla, the last printed line is JSON: the number of graphs compiled so far, after each
 update.
 """
 
@@ -34,7 +34,7 @@ compiled: list[int] = []
 
 
 def before(kind: type, name: str, note: Callable[..., None]) -> None:
-    """Call note before each call of the method."""
+    """Replace the method by one that first calls ``note``."""
     method = getattr(kind, name)
 
     def noted(self: Any, *values: Any, **options: Any) -> Any:
@@ -45,7 +45,7 @@ def before(kind: type, name: str, note: Callable[..., None]) -> None:
 
 
 def count_graphs(update: Callable[..., Any]) -> Callable[..., Any]:
-    """The update, after which is noted how many graphs were compiled so far."""
+    """Wrap the update function to note the number of compiled graphs after each update."""
 
     def counted(self: Training, *values: Any) -> Any:
         losses = update(self, *values)
@@ -57,7 +57,7 @@ def count_graphs(update: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def record_torch() -> None:
-    """Record PyTorch's work between the device's calls."""
+    """Record PyTorch's operations among the device's calls."""
     before(Training, "update", lambda self, _: mark(f"update {self.state.step + 1}"))
     before(Evaluation, "measure", lambda self, _: mark("evaluation"))
     before(Training, "save", lambda self: mark("checkpoint"))

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from bertdata import __version__
 from bertdata.errors import StorageError
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
@@ -181,7 +181,7 @@ def write_checkpoint(
                 if tensors:
                     with (growing / name).open("wb") as file:
                         write_safetensors(file, tensors)
-                    files[name] = file_md5(str(growing / name))
+                    files[name] = compute_file_md5(str(growing / name))
             for name, data in (others or {}).items():
                 (growing / name).write_bytes(data)
             write_state(growing, replace(state, files=files))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertdata.config.value_check import check_values, list_types
 from bertdata.errors import MissingInputError, SettingsError
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.io.json_text import parse_json_text
 from schemas import load_schema
 from trainer.checkpoints.checkpoint import (
@@ -111,7 +111,7 @@ def check_file(path: Path, state: State, name: str) -> str:
         raise CheckpointError(f"{path}: holds weights only, expected {name}; --start-from-ckpt takes it")
     if not file.is_file():
         raise CheckpointError(f"{file}: is missing, expected md5 {expected}")
-    if (found := file_md5(str(file))) != expected:
+    if (found := compute_file_md5(str(file))) != expected:
         size = file.stat().st_size
         raise CheckpointError(
             f"{file}: is damaged: found {size} bytes of md5 {found}, expected md5 {expected}"

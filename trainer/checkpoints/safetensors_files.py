@@ -132,7 +132,7 @@ def read_indexed(path: str) -> dict[str, StoredTensor]:
             raise ValueError("a file elsewhere, or no name of a file")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path}: no index of tensors: expected weight_map, file by name") from None
-    opened = {name: read_safetensors(storage.join(storage.parent(path), name)) for name in names}
+    opened = {name: read_safetensors(storage.join(storage.get_parent(path), name)) for name in names}
     for tensor, name in files.items():
         if tensor not in opened[name]:
             raise DataError(f"{path}: names {tensor} in {name}, which lacks it")

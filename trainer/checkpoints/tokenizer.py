@@ -130,7 +130,9 @@ def _find_in_data(
     recorded = _read_settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
     if dataset is None and recorded:
-        features = storage.join(_find_run_folder(checkpoint.path), f"features/{storage.base_name(recorded)}")
+        features = storage.join(
+            _find_run_folder(checkpoint.path), f"features/{storage.get_base_name(recorded)}"
+        )
         dataset = find_training_data(features, given=False)
     if dataset is None:
         return None, None
@@ -168,7 +170,7 @@ def find_beside(checkpoint: Checkpoint, name: str) -> str | None:
 def _find_folder(checkpoint: Checkpoint) -> str:
     """Return the directory of the run, or of another program's weights."""
     folder = _find_run_folder(checkpoint.path) if checkpoint.kind == OURS else checkpoint.path
-    return folder if storage.is_directory(folder) else storage.parent(folder)
+    return folder if storage.is_directory(folder) else storage.get_parent(folder)
 
 
 def _find_run_folder(checkpoint: str) -> str:

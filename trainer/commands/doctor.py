@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from bertdata._native import available, why_missing
 from bertdata.cli.common.parser import Parser
 from bertdata.errors import MissingExtraError, SettingsError, install_extra
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 from bertdata.io.terminal import say, say_text
 from trainer.config.settings import Config
 from trainer.devices.availability import Availability
@@ -106,7 +106,7 @@ def _check_loggers() -> list[Availability]:
 
 def _check_machine() -> list[Availability]:
     """Return the number of cores, the memory, and whether bertdata's native kernels are built."""
-    threads = f"{available_cores()} for this process"
+    threads = f"{count_available_cores()} for this process"
     if find_spec("torch") is not None:
         import torch
 

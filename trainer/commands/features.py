@@ -6,8 +6,8 @@ from bertdata.cli.common.parser import Parser, add_overwrite, parse_not_negative
 from bertdata.config.settings import FORMATS
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from bertdata.io.assets import name_warnings
-from bertdata.io.outputs import JSON_LINES, check_output, refuse_inputs
+from bertdata.io.assets import warn_about_local_name
+from bertdata.io.outputs import JSON_LINES, check_output, refuse_input_as_output
 from bertdata.io.terminal import say, say_error
 from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.fit import warn_of_casing
@@ -42,7 +42,7 @@ def run(arguments: list[str]) -> None:
         refuse_flags(given, ("shuffled",))
     inputs = [given.file, given.vocab]
     if given.dataset is not None:
-        refuse_inputs(given.dataset, inputs)
+        refuse_input_as_output(given.dataset, inputs)
     else:
         check_output(given.output, inputs, JSON_LINES, overwrite=given.overwrite)
     source = read_file(given.file)
@@ -162,7 +162,7 @@ def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]
     words = tokenizer.vocabulary
     warnings = [
         *warnings_of_given(given.vocab),
-        *name_warnings(file.path, words.md5),
+        *warn_about_local_name(file.path, words.md5),
         *warn_of_casing(words, file.lower_case),
     ]
     return tokenizer, file.lower_case, warnings

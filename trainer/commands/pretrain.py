@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from bertdata.cli.common.door_words import take_print_config
-from bertdata.io.signals import ctrl_c_at_once
+from bertdata.io.signals import end_at_ctrl_c
 from bertdata.io.terminal import say_error
 from trainer.config.flags import make_layered
 from trainer.config.value_sources import LayeredConfig
@@ -52,5 +52,5 @@ def import_torch() -> None:
         return
     if find_rank()[0] == 0:
         say_error("trainer: importing torch")
-    with ctrl_c_at_once():
+    with end_at_ctrl_c():
         import_module("torch")

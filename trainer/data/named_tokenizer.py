@@ -25,7 +25,7 @@ def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
         found = find_model_tokenizer(path_or_name)
         return replace(found, dialect=dialect) if isinstance(found, VocabularyFile) else found
     path = find_vocabulary(path_or_name)
-    if storage.base_name(path) == TOKENIZER_NAME:
+    if storage.get_base_name(path) == TOKENIZER_NAME:
         return find_json_with_roles(path)
     return (
         find_tokenizer_json(path, {})

@@ -155,7 +155,7 @@ def read_run(path: str) -> RecordedRun:
 
 def _read_log_run(log: str, path: str) -> RecordedRun:
     """Return the run that another program's log describes."""
-    found = FOREIGN_LOGS.get(storage.base_name(log), read_dllogger)(log)
+    found = FOREIGN_LOGS.get(storage.get_base_name(log), read_dllogger)(log)
     if not found.training and not found.evaluations:
         raise InputError(f"{log}: tells of no update")
     phase = RecordedPhase(training=found.training, evaluations=found.evaluations)

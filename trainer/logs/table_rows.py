@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.table_text import decode_table, named_rows, table_rows
+from bertdata.io.table_text import decode_table, name_row_fields, parse_table
 
 
 def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
@@ -14,9 +14,9 @@ def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
     Raises InputError with the line that no run writes, because it was damaged or edited.
     """
     where = str(path)
-    rows = table_rows(decode_table(storage.read_bytes(where), where), where)
+    rows = parse_table(decode_table(storage.read_bytes(where), where), where)
     try:
-        return list(named_rows(rows, where, skips_short=True))
+        return list(name_row_fields(rows, where, skips_short=True))
     except InputError as error:
         raise InputError(f"{error}; correct the line, or remove it") from None
 

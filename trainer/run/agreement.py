@@ -20,7 +20,7 @@ from bertdata import __version__
 from bertdata.dataset.reader import OpenedDataset, Shard
 from bertdata.errors import BertDataError, DatasetError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from trainer.config.settings import DEVICE_OPTIONS, Config, format_flag, list_section_keys
 from trainer.devices.device import Device
 from trainer.errors import TrainerError
@@ -77,7 +77,7 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
         lines[f"{name}: form of the examples"] = ", ".join(f"{key} {value}" for key, value in shape.items())
     if vocab := runtime.config.masking.vocab:
         is_file = not storage.is_remote(vocab) and os.path.isfile(vocab.removeprefix("file://"))
-        lines[format_flag("vocab")] = f"md5 {file_md5(vocab)}" if is_file else vocab
+        lines[format_flag("vocab")] = f"md5 {compute_file_md5(vocab)}" if is_file else vocab
     _compare(runtime, lines, DatasetError, "give every worker the same data, copied whole")
 
 
@@ -163,7 +163,7 @@ def _digest(data: OpenedDataset) -> str:
 
 def _size(shard: Shard) -> int:
     """Return the file's size in bytes, or 0 if the file does not exist."""
-    return storage.size(shard.path) if shard.path and storage.exists(shard.path) else 0
+    return storage.read_size(shard.path) if shard.path and storage.exists(shard.path) else 0
 
 
 def _compare(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from bertdata.dataset.mixture.weights import split_paths
 from bertdata.dataset.reader import open_dataset
 from bertdata.errors import BertDataError
-from bertdata.io.made_directories import made_directory
+from bertdata.io.made_directories import make_directory_for_block
 from trainer.checkpoints.checkpoint import STATE, find_checkpoints
 from trainer.checkpoints.reading import choose_checkpoint, read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
@@ -68,7 +68,7 @@ def evaluate_checkpoints(
     directory: AbstractContextManager[None] = nullcontext()
     if runtime.workers.rank == 0:
         folder = str(config.run.output_dir).removeprefix("file://")
-        directory = made_directory(folder)
+        directory = make_directory_for_block(folder)
         loggers = [
             Terminal(runtime.task.columns, config.schedule.steps),
             EvaluationResults(Path(folder)),

@@ -19,7 +19,7 @@ def find_near_run(output_dir: str) -> str | None:
     if not os.path.isdir(parent):
         return None
     near = [one for one in sorted(os.listdir(parent)) if one != name and is_near(one, name)]
-    where = storage.parent(output_dir.rstrip("/"))
+    where = storage.get_parent(output_dir.rstrip("/"))
     paths = [one if where == "." else storage.join(where, one) for one in near]
     return next((path for path in paths if find_used(path)), None)
 

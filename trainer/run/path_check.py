@@ -11,14 +11,14 @@ from bertdata.errors import DatasetError, StorageError
 from bertdata.io import storage
 from bertdata.io.directory_lock import LOCK_NAME, lock_directory
 from bertdata.io.directory_protocol import UNFINISHED
-from bertdata.io.outputs import OutputForm, check_output, refuse_inputs
-from bertdata.io.patterns import expand
+from bertdata.io.outputs import OutputFormat, check_output, refuse_input_as_output
+from bertdata.io.patterns import expand_patterns
 from trainer.config.sections.split import PLAN_FORM
 from trainer.config.settings import Config
 from trainer.workers.launchers import find_launcher
 
-_DLLOGGER = OutputForm(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
-_MLLOG = OutputForm(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
+_DLLOGGER = OutputFormat(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
+_MLLOG = OutputFormat(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
 _OTHER_NAME = "give another name"
 _RUN = ("checkpoints", "training.csv")
 """Names in the output directory that show that a run wrote to it."""
@@ -41,7 +41,7 @@ def check_paths(phases: Sequence[Config]) -> None:
         for paths in filter(None, (train_data, config.data.eval_data)):
             for path in split_paths(paths):
                 if not storage.is_remote(path) and not storage.is_directory(path):
-                    expand([path])
+                    expand_patterns([path])
     first, output_dir = phases[0], phases[0].run.output_dir
     if output_dir is not None and not first.run.compile_only and not storage.is_remote(output_dir):
         _check_output(output_dir, first)
@@ -61,7 +61,7 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
         continues = config.start.continues_here
         output_dir = config.run.output_dir
         if output_dir is not None and not config.run.compile_only:
-            refuse_inputs(output_dir, inputs, goes_on=evaluates or continues)
+            refuse_input_as_output(output_dir, inputs, goes_on=evaluates or continues)
         files = [config.model.model_config, *inputs]
         if (log := config.reports.json_summary) is not None and not evaluates:
             check_output(log, files, _DLLOGGER, remedy=_OTHER_NAME)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from bertdata.dataset.shared_shards import make_shared_warnings
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.io.directory_lock import lock_directory, this_process
+from bertdata.io.directory_lock import lock_directory, name_this_process
 from bertdata.io.directory_protocol import UNFINISHED
 from trainer.config.settings import Config, format_flag
 from trainer.data.opening import (
@@ -61,7 +61,7 @@ def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -
 
     Raises DatasetError if another run writes to one of the directories.
     """
-    owners = runtime.workers.gather(this_process())
+    owners = runtime.workers.gather(name_this_process())
     wanted = sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only})
 
     def lock() -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 from torch import Tensor
 
 from bertdata.errors import BertDataError, SettingsError, StorageError
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from trainer.checkpoints.any_checkpoint import Checkpoint, Stored
 from trainer.checkpoints.checkpoint import (
     MOMENTS,
@@ -130,7 +130,7 @@ class SplitTensors:
             # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
             folder = Path(every_worker(lambda: self._create_files(stack, path, every))[0])
             every_worker(lambda: self._write(folder, every, parts.values()))
-            sums = every_worker(lambda: {file: file_md5(str(folder / file)) for file in mine})
+            sums = every_worker(lambda: {file: compute_file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
             every_worker(lambda: self._finish_checkpoint(stack, folder, replace(state, files=md5s), files))
         if runtime.workers.rank == 0:
@@ -159,7 +159,7 @@ class SplitTensors:
             if one:
                 index = folder / f"{name}{INDEX}"
                 index.write_text(format_index(one), encoding="utf-8")
-                md5s[index.name] = file_md5(str(index))
+                md5s[index.name] = compute_file_md5(str(index))
         write_state(folder, replace(state, files=md5s))
         stack.close()
 

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_check import md5_of
-from bertdata.io.file_kind import HEAD_BYTES, find_kind, utf8_remedy
+from bertdata.io.file_check import compute_md5
+from bertdata.io.file_kind import HEAD_BYTES, find_kind, suggest_utf8_remedy
 from bertdata.io.json_text import parse_json_text
 
 
@@ -17,11 +17,11 @@ class DataFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        return storage.base_name(self.path)
+        return storage.get_base_name(self.path)
 
     @property
     def md5(self) -> str:
-        return md5_of(self.data)
+        return compute_md5(self.data)
 
     def text(self, expected: str) -> str:
         """Return the file as text, without a byte-order mark.
@@ -41,7 +41,7 @@ class DataFile(NamedTuple):
                 raise InputError(
                     f"{path}: is no text: byte 0x00 at offset {zero}, expected {expected}"
                 ) from None
-            raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
+            raise InputError.not_utf8(path, data, error.start, suggest_utf8_remedy(data, path)) from None
 
 
 def read_file(path: str) -> DataFile:

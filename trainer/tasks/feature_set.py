@@ -11,7 +11,7 @@ from bertdata.config.settings import ExampleSettings
 from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, ShardEntry
 from bertdata.dataset.shard_group import write_shard_group
 from bertdata.dataset.writer import Dataset
-from bertdata.io.file_check import HashingSink, md5_of
+from bertdata.io.file_check import HashingSink, compute_md5
 from bertdata.records import ROLES, ExampleBatch, Vocabulary
 from bertdata.shards.containers import make_writer
 from bertdata.shards.protocol import ShardWriter
@@ -72,7 +72,7 @@ def make_feature_set_name(source: DataFile, vocabulary: Vocabulary, settings: Ex
     value: list[Any] = [source.name, source.md5, vocabulary.md5, settings.as_json()]
     if separators := _record_separators(vocabulary):
         value.append(separators)
-    return f"{settings.objective}-{md5_of(json.dumps(value, sort_keys=True).encode())[:16]}"
+    return f"{settings.objective}-{compute_md5(json.dumps(value, sort_keys=True).encode())[:16]}"
 
 
 def make_feature_set(

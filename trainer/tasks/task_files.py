@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bertdata.dataset.shared_shards import format_shared_warning
 from bertdata.errors import BertDataError, InputError, MissingInputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from trainer.config.sections.finetuning import FinetuningSection
 from trainer.config.settings import Config
 from trainer.tasks.data_file import read_file
@@ -71,7 +71,9 @@ def warn_of_same_file(files: TaskFiles) -> list[str]:
     train, evaluation = files.train, files.evaluation
     if train is None or evaluation is None or not storage.exists(train):
         return []
-    if storage.size(train) != storage.size(evaluation) or file_md5(train) != file_md5(evaluation):
+    if storage.read_size(train) != storage.read_size(evaluation) or compute_file_md5(
+        train
+    ) != compute_file_md5(evaluation):
         return []
     return [format_shared_warning(evaluation, train, "it is the")]
 

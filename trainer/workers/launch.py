@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any
 
 from bertdata.errors import BertDataError, SettingsError
-from bertdata.io.process_pool import available_cores
+from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, naming_extra
 from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
@@ -53,7 +53,7 @@ def launch_workers(config: Config, *words: str) -> bool:
         signal.signal(number, lambda received, _: signals.append(received))
     with TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, available_cores() // size)))
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, count_available_cores() // size)))
         os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
         os.environ[PATHS] = "\n".join(_module_paths())
         try:

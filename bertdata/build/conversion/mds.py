@@ -79,7 +79,7 @@ def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: Proce
 
 def find_stem(shard: str) -> str:
     """Return the shard's name without endings, which the names of its examples begin with."""
-    return _ENDING.sub("", strip_ending(storage.base_name(shard)))
+    return _ENDING.sub("", strip_ending(storage.get_base_name(shard)))
 
 
 def name_examples(source: OpenedDataset, first: int) -> Iterator[str]:

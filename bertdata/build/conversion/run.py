@@ -26,9 +26,9 @@ from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
 from bertdata.examples.objectives import find_objective, without_word_starts
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.io.process_pool import ProcessPool
-from bertdata.io.scratch_files import forget_scratch, scratch_folder
+from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
 from bertdata.packing.input_dataset import (
     CountTask,
     InputDataset,
@@ -78,7 +78,7 @@ def plan_conversion(
         phase=source.phase,
         settings=settings.of_dataset(source.settings, shards),
         inputs=tuple(sorted(names)),
-        packed_from=None if manifest is None else md5_of(manifest),
+        packed_from=None if manifest is None else compute_md5(manifest),
     )
     return Job(
         source=source.opened,
@@ -148,7 +148,7 @@ def convert_dataset(
             except (DataError, UsageError):
                 # Running again would fail again, so the scratch files are useless. After a kill or a full
                 # disk they stay and save work.
-                forget_scratch(job.dataset.commit)
+                delete_scratch_files(job.dataset.commit)
                 raise
             return _finish_conversion(job, source, inputs, found)
 
@@ -201,7 +201,7 @@ def _make_shards(
         return found
     with ExitStack() as stack:
         if settings.shuffled:
-            folder = stack.enter_context(scratch_folder(job.dataset.directory))
+            folder = stack.enter_context(choose_scratch_folder(job.dataset.directory))
             files: list[str] = []
             for run in pool.as_done(sort_examples, make_sort_tasks(job, folder)):
                 told(done, total, run.line)

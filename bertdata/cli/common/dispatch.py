@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from bertdata.errors import BertDataError, SettingsError, SettingsFileError, UsageError
-from bertdata.io.lasting_output import lasting_output
+from bertdata.io.lasting_output import protect_output
 from bertdata.io.terminal import say_error, say_text
 
 
@@ -41,7 +41,7 @@ def run_to_exit_status(
     uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
     """
 
-    with lasting_output("stderr"):
+    with protect_output("stderr"):
         return _run_to_exit_status(program, work, interrupted, place, has_parser)
 
 

@@ -17,12 +17,12 @@ from bertdata.examples.bert.objective import BERT
 from bertdata.examples.bert.settings import BertSettings
 from bertdata.examples.fields import VALUE_LIMIT
 from bertdata.io import storage
-from bertdata.io.assets import find_vocabulary, name_warnings
+from bertdata.io.assets import find_vocabulary, warn_about_local_name
 from bertdata.io.file_check import HashingSink
 from bertdata.io.file_kind import refuse_other_kinds
 from bertdata.io.name_lists import split_names
 from bertdata.io.outputs import TFRECORD, check_output
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.io.real_paths import find_repeated
 from bertdata.io.terminal import say, say_error
 from bertdata.records import Documents, MadeExamples, ShardLayout
@@ -139,7 +139,7 @@ def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     found: list[str] = []
     for pattern in _split_names(flag, names):
         try:
-            found += expand([pattern])
+            found += expand_patterns([pattern])
         except MissingInputError as error:
             print_warnings([f"{error}; it is left out, as by the script"])
     if not found:
@@ -157,7 +157,7 @@ def _make_examples(
     """Read all inputs as one text and return its documents and their examples."""
     vocabulary = _load_vocabulary(vocabulary_path, settings.rules)
     tokenizer = WordPieceTokenizer(vocabulary, settings.rules, lower_case=settings.lower_case, engine=engine)
-    print_warnings(name_warnings(vocabulary_path, vocabulary.md5))
+    print_warnings(warn_about_local_name(vocabulary_path, vocabulary.md5))
     print_warnings(warn_of_casing(vocabulary, settings.lower_case, remedies=remedies))
     texts = [storage.read_bytes(path) for path in inputs]
     for text, path in zip(texts, inputs, strict=True):

@@ -7,7 +7,7 @@ from itertools import chain
 from bertdata.dataset.mixture.weights import find_weights, split_paths
 from bertdata.dataset.reader import OpenedDataset, SourceShare, Split, check_same_layout, open_dataset
 from bertdata.errors import DatasetError, SettingsError
-from bertdata.io.real_paths import real_path
+from bertdata.io.real_paths import resolve_path
 
 
 def open_weighted(
@@ -47,7 +47,7 @@ def open_sources(
     seen: dict[str, str] = {}
     for path, source in zip(paths, found, strict=True):
         for shard in source.shards:
-            if (other := seen.setdefault(real_path(shard.path), path)) != path:
+            if (other := seen.setdefault(resolve_path(shard.path), path)) != path:
                 raise DatasetError(f"{shard.path}: belongs to both {other} and {path}; mix different files")
     return found
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from bertdata.errors import MissingInputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.name_lists import path_exists, split_names
-from bertdata.io.patterns import expand
+from bertdata.io.patterns import expand_patterns
 from bertdata.io.real_paths import find_repeated
 
 MAX_WEIGHT_SUM = 1_000_000
@@ -54,7 +54,7 @@ def _split_weight(path: str) -> tuple[str, str | None]:
 
 def _matches_files(pattern: str) -> bool:
     try:
-        return bool(expand([pattern]))
+        return bool(expand_patterns([pattern]))
     except MissingInputError:
         return False
 

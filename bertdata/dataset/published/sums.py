@@ -8,7 +8,7 @@ from importlib import resources
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.table_text import table_rows
+from bertdata.io.table_text import parse_table
 
 _ENDING = ".tsv.xz"
 _COLUMNS = ["name", "sum"]
@@ -39,7 +39,7 @@ def find_sums(table: str) -> dict[str, str] | None:
 
 def _parse_sums(text: str, table: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for number, row in table_rows(text, table, delimiter="\t", quoted=False)[1:]:
+    for number, row in parse_table(text, table, delimiter="\t", quoted=False)[1:]:
         if len(row) != len(_COLUMNS) or len(row[1]) != 32 or row[0] in found:
             raise InputError(
                 f"{table}: line {number}: expected another shard's name and its sum between tabs"

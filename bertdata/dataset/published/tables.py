@@ -12,7 +12,7 @@ from importlib import resources
 from bertdata.dataset.published.sums import list_sum_tables
 from bertdata.errors import InputError, UsageError
 from bertdata.io import storage
-from bertdata.io.table_text import decode_table, named_rows, table_rows
+from bertdata.io.table_text import decode_table, name_row_fields, parse_table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,10 +49,10 @@ def load_table(name: str) -> list[PublishedFile]:
 
 
 def _parse_table(text: str, table: str) -> list[PublishedFile]:
-    rows = table_rows(text, table, delimiter="\t", quoted=False)
+    rows = parse_table(text, table, delimiter="\t", quoted=False)
     if not rows or not {"label", "bytes", "md5", "paths"} <= set(rows[0][1]):
         raise InputError(f"{table}: is no table, expected columns label, bytes, md5 and paths between tabs")
-    return [_parse_row(row, f"{table}: line {number}") for number, row in named_rows(rows, table)]
+    return [_parse_row(row, f"{table}: line {number}") for number, row in name_row_fields(rows, table)]
 
 
 def _parse_row(row: Mapping[str, str], where: str) -> PublishedFile:

@@ -40,7 +40,7 @@ def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:
     import datasets
 
     # A tuple, because ``datasets`` splits lists in gen_kwargs among its workers.
-    versions = tuple(storage.version(shard.path) for shard in data.shards)
+    versions = tuple(storage.read_version(shard.path) for shard in data.shards)
     given = {"data": data, "objective": objective, "versions": versions}
     return datasets.Dataset.from_generator(
         iterate_all_rows, features=_make_features(data.layout), gen_kwargs=given

@@ -21,6 +21,8 @@ It names a file in ``templates/`` that reads the object as ``block``.
 
 Every text is escaped, and control characters are shown as escapes
 (``bertdata.io.terminal.escape_unprintable``). The page loads nothing: its content security policy allows
-only its own style and script. Colours are CSS variables from ``bertdata.report.charts.colours``. The same
-input gives the same bytes. Jinja2 is imported when a page is made, and matplotlib when a chart is drawn.
+only
+its own style and script. Colours are CSS variables from ``bertdata.report.charts.colours``. The same
+input
+gives the same bytes. Jinja2 is imported when a page is made, and matplotlib when a chart is drawn.
 """

@@ -56,7 +56,7 @@ class MdsWriter:
     ) -> None:
         check_has_only_ids(find_objective(layout.objective).batch_type, layout.objective, name)
         self._sink, self._layout, self._name, self._form = sink, layout, name, form
-        stem = strip_ending(storage.base_name(name))
+        stem = strip_ending(storage.get_base_name(name))
         self._names = names or (f"{stem}-{number}" for number in count())
         self._data: list[bytes] = []
         self._sizes: list[int] = []
@@ -215,7 +215,7 @@ class MdsDirectoryReader(ShardReader):
         entries = parse_index(data, index)
         if not entries:
             raise ShardError(f"{index}: lists no shards")
-        self._paths = [find_file(storage.parent(index), entry) for entry in entries]
+        self._paths = [find_file(storage.get_parent(index), entry) for entry in entries]
         self._objective, self._known, self._ids_type = objective, layout, ids_type
         self._length = sum(entry.samples for entry in entries)
         self.is_measured = layout is None

@@ -70,7 +70,7 @@ def pack_shard(name: str, data: bytes, samples: int, form: ShardForm) -> tuple[I
 
 def describe_shard(path: str, form: ShardForm, samples: int) -> IndexEntry:
     """Return the index entry of an existing shard, computed from its file."""
-    data, name = storage.read_bytes(path), storage.base_name(path)
+    data, name = storage.read_bytes(path), storage.get_base_name(path)
     ending = find_compression_ending(name)
     if ending is None:
         return IndexEntry(form=form, samples=samples, raw=_describe_file(name, data, form))
@@ -123,10 +123,10 @@ def find_listed_entry(path: str) -> IndexEntry | None:
 
     None if there is no index, or it does not list the shard.
     """
-    where = storage.join(storage.parent(path), INDEX_NAME)
+    where = storage.join(storage.get_parent(path), INDEX_NAME)
     if not storage.exists(where):
         return None
-    return find_entry(parse_index(storage.read_bytes(where), where), storage.base_name(path))
+    return find_entry(parse_index(storage.read_bytes(where), where), storage.get_base_name(path))
 
 
 def read_checked(data: bytes, path: str, entry: IndexEntry | None, most: int = MAX_UNLISTED_BYTES) -> bytes:

@@ -14,7 +14,7 @@ def list_mds_shards(directory: str, names: Sequence[str]) -> list[str]:
     names: all files below the directory. An ``index.json`` next to shards of another format is ignored.
     ShardError for a damaged index or a missing shard.
     """
-    indexes = [name for name in names if storage.base_name(name) == INDEX_NAME]
+    indexes = [name for name in names if storage.get_base_name(name) == INDEX_NAME]
     shards = [name for name in names if is_shard_name(name)]
     if not indexes or (shards and not any(map(is_mds_name, shards))):
         return []

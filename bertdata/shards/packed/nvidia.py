@@ -15,7 +15,7 @@ from bertdata.errors import SettingsError, ShardError
 from bertdata.examples.columns import Array, compute_lengths, convert_to_item_types
 from bertdata.examples.groups import Masks, get_masks, get_pair_labels, get_segment_lengths, make_pair_batch
 from bertdata.examples.objective import Objective
-from bertdata.io.signals import signals_held
+from bertdata.io.signals import delay_signals
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.hdf5_datasets import open_datasets, read_dataset_types, write_objective
 from bertdata.shards.hdf5_file import H5PY_ERRORS, ScratchHdf5, format_on_one_line
@@ -74,7 +74,7 @@ class NvidiaWriter:
         self._received = 0
         self._blocks = PackRegrouping(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
-        with signals_held():
+        with delay_signals():
             write_objective(self._scratch.file, layout.objective)
             for name, field in _FIELDS.items():
                 create_varlength(self._scratch.file, name, field.type)

@@ -17,8 +17,8 @@ from bertdata.errors import ManifestError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
-from bertdata.io.file_check import FileEntry, HashingSink, fits
-from bertdata.io.file_identity import FileIdentity, check_all
+from bertdata.io.file_check import FileEntry, HashingSink, matches_entry
+from bertdata.io.file_identity import FileIdentity, check_all_unchanged
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.sorted_entries import SortedEntries
 from bertdata.sources.records import BadRecord
@@ -145,7 +145,7 @@ def find_duplicates(
     with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
         taken = _hash_records(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.
-        check_all(identities)
+        check_all_unchanged(identities)
         for file, piece, one in match_duplicates(hashed, lambda file, piece: taken[file][piece]):
             found.add(_FOUND.pack(file, piece, one.number, *one.of))
         with commit.open(name) as output:
@@ -164,7 +164,7 @@ def _is_reusable(commit: Commit, sources: str) -> bool:
         entries = parse_entry_list(FileEntry, note.get("files"))
     except ManifestError:
         return False
-    return all(fits(commit.directory, entry) for entry in entries)
+    return all(matches_entry(commit.directory, entry) for entry in entries)
 
 
 def _hash_records(

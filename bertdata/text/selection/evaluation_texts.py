@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from bertdata._native import Engine
 from bertdata.errors import InputError
-from bertdata.io.file_identity import changed, identify
-from bertdata.io.file_kind import utf8_remedy
+from bertdata.io.file_identity import identify_file, make_changed_error
+from bertdata.io.file_kind import suggest_utf8_remedy
 from bertdata.io.json_text import parse_json_text
 from bertdata.sources.arrow_records import read_arrow_texts
 from bertdata.sources.delimited import DEFAULT_DELIMITING, RowReader, find_delimiting
@@ -55,11 +55,11 @@ def load_ngrams(
     """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
-        identity = identify(file.path)
+        identity = identify_file(file.path)
         texts = read_evaluation_texts(file.path, tables)
         longest = max((ngrams.add(text, source) for text in texts), default=0)
         if identity.hashed().md5 != file.md5:
-            raise changed(file.path, f"its md5 was {file.md5} when the run began")
+            raise make_changed_error(file.path, f"its md5 was {file.md5} when the run began")
         if longest < words:
             raise InputError(
                 f"{file.path}: its longest text has {longest} words, expected {words} or more, those of an "
@@ -121,7 +121,7 @@ def _read_json_file(path: str) -> Iterator[str]:
     try:
         value = parse_json_text(data.decode().removeprefix("\ufeff"), any_number=True)
     except UnicodeDecodeError as error:
-        raise InputError.not_utf8(path, data, error.start, utf8_remedy(data, path)) from None
+        raise InputError.not_utf8(path, data, error.start, suggest_utf8_remedy(data, path)) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON, nor JSON lines: {error}") from None
     yield from find_texts(value)

@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.config.declared import setting
 from bertdata.errors import SettingsError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from bertdata.sources.find import find_files
 
 DEDUP = ("exact",)
@@ -95,9 +95,9 @@ def _parse_share(given: str) -> str:
 def find_evaluation_files(paths: Sequence[str]) -> tuple[EvaluationFile, ...]:
     """Return the evaluation files that paths and patterns name, ordered by name."""
     files = sorted({file for path in paths for file in find_files([path], None).files})
-    md5s = storage.each(files, file_md5)
+    md5s = storage.map_paths(files, compute_file_md5)
     found = [
-        EvaluationFile(path=path, name=storage.base_name(path), md5=md5)
+        EvaluationFile(path=path, name=storage.get_base_name(path), md5=md5)
         for path, md5 in zip(files, md5s, strict=True)
     ]
     return tuple(sorted(found, key=lambda one: (one.name, one.md5, one.path)))

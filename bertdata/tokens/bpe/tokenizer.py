@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.errors import SettingsError
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.records import Documents, Vocabulary
 from bertdata.tokens.bpe.kernel import make_kernel
 from bertdata.tokens.bpe.recognition import recognise_byte_bpe
@@ -54,7 +54,7 @@ class ByteBpeTokenizer:
 
         InputError names file and line of a byte that is not UTF-8.
         """
-        texts = [universal_newlines(text) for text in texts]
+        texts = [replace_line_ends(text) for text in texts]
         if self._kernel is not None:
             try:
                 found = self._kernel.tokenize(join_inputs(texts), self._between.encode())

@@ -90,7 +90,7 @@ class ModelFiles:
 
 def read_bounded_file(path: str) -> bytes:
     """Return the content of a file. VocabularyError if it is too large for a tokeniser's file."""
-    size = storage.size(path)
+    size = storage.read_size(path)
     if size > LARGEST_BYTES:
         raise VocabularyError(
             f"{path}: has {size} bytes, at most {LARGEST_BYTES} are read; expected a tokeniser's file as "
@@ -107,5 +107,5 @@ def read_directory_version(directory: str) -> tuple[int, ...]:
     for number, name in enumerate(NAMES):
         path = storage.join(directory, name)
         if storage.exists(path):
-            found += [number, *storage.version(path)]
+            found += [number, *storage.read_version(path)]
     return tuple(found)

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_identity import identify, unchanged
-from bertdata.io.file_kind import refuse_other_kinds, utf8_remedy
+from bertdata.io.file_identity import identify_file, require_unchanged
+from bertdata.io.file_kind import refuse_other_kinds, suggest_utf8_remedy
 from bertdata.sources.kinds import SOURCE_KINDS
 from bertdata.text.record_plan import RecordPlan
 from bertdata.text.record_text import make_bad_record_error, normalise_texts
@@ -102,7 +102,7 @@ class RecordFiles:
 
 def _sum_sizes(paths: Sequence[str]) -> int:
     """Return the total size of the files in bytes."""
-    return sum(storage.each(paths, storage.size))
+    return sum(storage.map_paths(paths, storage.read_size))
 
 
 def _make_no_words_error(paths: Sequence[str]) -> InputError:
@@ -116,7 +116,7 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
     ChangedInputError, raised at the end, if the file was changed in the meantime.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
-    with unchanged([identify(path)]), storage.open_input(path) as file:
+    with require_unchanged([identify_file(path)]), storage.open_input(path) as file:
         block = file.read(_BLOCK_BYTES)
         refuse_other_kinds(block, path)
         while block:
@@ -138,7 +138,7 @@ def _decode_block(
         try:
             data.decode()
         except UnicodeDecodeError as whole:
-            raise InputError.not_utf8(path, data, whole.start, utf8_remedy(data, path)) from None
+            raise InputError.not_utf8(path, data, whole.start, suggest_utf8_remedy(data, path)) from None
         raise InputError(f"{path}: was changed while it was read ({error.reason})") from None
 
 
@@ -210,7 +210,7 @@ def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: 
     on_read: called with the number of a file's bytes in each piece, after the piece's records.
     ChangedInputError, raised at the end, if a file was changed in the meantime.
     """
-    with unchanged(plan.identities):
+    with require_unchanged(plan.identities):
         yield from _read_bodies(plan, on_read)
 
 

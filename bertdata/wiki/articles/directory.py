@@ -29,7 +29,7 @@ class ArticlesDirectory:
         self.dump = dump
         self.dump_bytes = dump_bytes
         self.settings = settings
-        name = storage.base_name(dump)
+        name = storage.get_base_name(dump)
         self.day = settings.find_day(name)
         terms = make_plan_terms(name, dump_bytes, settings.as_json(self.day), settings.program)
         self.commit = Commit(directory, ARTICLES_KIND, terms, read_manifest_terms, may_grow=(SKIPPED_PAGES,))
@@ -45,7 +45,7 @@ class ArticlesDirectory:
             return None
         manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
         paths = [self.commit.path(entry.name) for entry in manifest.files]
-        sizes = storage.each(paths, _measure_if_present)
+        sizes = storage.map_paths(paths, _measure_if_present)
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
@@ -79,7 +79,7 @@ class ArticlesDirectory:
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]
         report.faults += [f"page id {number}: not in the dump, nothing to leave out" for number in missing]
-        source = FileEntry(name=storage.base_name(self.dump), bytes=self.dump_bytes, md5=dump_md5)
+        source = FileEntry(name=storage.get_base_name(self.dump), bytes=self.dump_bytes, md5=dump_md5)
         manifest = ArticlesManifest(
             source=source,
             settings=self.settings.as_json(self.day),
@@ -91,4 +91,4 @@ class ArticlesDirectory:
 
 
 def _measure_if_present(path: str) -> int | None:
-    return storage.size(path) if storage.exists(path) else None
+    return storage.read_size(path) if storage.exists(path) else None

@@ -60,7 +60,7 @@ class ArticleFiles:
 
     def _open(self) -> HashingSink:
         path = self._commit.path(make_file_name(len(self.files)))
-        storage.make_directory(storage.parent(path))
+        storage.make_directory(storage.get_parent(path))
         self._growing = ExitStack()
         return HashingSink(self._growing.enter_context(self._commit.open_path(path)).write)
 
@@ -73,7 +73,7 @@ class ArticleFiles:
             self._remove_empty_directory()
 
     def _remove_empty_directory(self) -> None:
-        directory = storage.parent(self._commit.path(make_file_name(len(self.files))))
+        directory = storage.get_parent(self._commit.path(make_file_name(len(self.files))))
         if not storage.is_remote(directory):
             with suppress(OSError):
                 os.rmdir(directory.removeprefix("file://"))

@@ -6,7 +6,7 @@ The manifest is deterministic: it has no time, host or path. Its schema is ``sch
 from typing import Any, NamedTuple
 
 from bertdata.io.file_check import FileEntry, dump_entries, parse_entries
-from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, md5sums, parse_checked
+from bertdata.io.manifest_file import FORMAT_VERSION, dump_json, format_md5sums, parse_checked
 from bertdata.wiki.articles.report import ExtractReport
 
 ARTICLES_KIND = "articles"
@@ -60,7 +60,7 @@ class ArticlesManifest(NamedTuple):
 
     def md5sums(self) -> bytes:
         """Return the content of the file MD5SUMS, which the program md5sum can check."""
-        return md5sums(self.files, self.dump())
+        return format_md5sums(self.files, self.dump())
 
 
 def make_plan_terms(

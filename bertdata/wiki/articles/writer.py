@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bertdata.errors import InputError, ManifestError
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry
-from bertdata.io.file_check import FileEntry, fits
+from bertdata.io.file_check import FileEntry, matches_entry
 from bertdata.io.file_identity import FileIdentity
 from bertdata.wiki.articles.files import ArticleFiles, make_file_name
 from bertdata.wiki.articles.report import ExtractReport
@@ -109,7 +109,7 @@ class ArticleWriter:
         if new_ids & self.left_out:
             return  # a template is left out now that any of the kept articles may have used
         for number, entry in enumerate(entries):
-            if entry.name != make_file_name(number) or not fits(self._commit.directory, entry):
+            if entry.name != make_file_name(number) or not matches_entry(self._commit.directory, entry):
                 return
         self.report, self._resumed, self._files, self._new_ids = report, progress, entries, new_ids
         self.left_out |= set(progress.left_out)

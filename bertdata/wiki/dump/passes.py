@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from bertdata._native import Engine
 from bertdata.io import storage
 from bertdata.io.directory_protocol import FOR_ONE_RUN
-from bertdata.io.file_identity import identify
+from bertdata.io.file_identity import identify_file
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import find_definitions
 from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
@@ -57,10 +57,10 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._settings = settings
         self._engine: Engine = engine
         self._progress = progress or (lambda stage, done, total: None)
-        self.identity = identify(self.path)
+        self.identity = identify_file(self.path)
         self._opened = OpenedOnce(self._open)
         self.bytes = self.identity.state.bytes
-        self.day = settings.find_day(storage.base_name(self.path))
+        self.day = settings.find_day(storage.get_base_name(self.path))
 
     def _open(self) -> AbstractContextManager[Dump]:
         limit, extractor = self._settings.max_page_bytes, self._settings.extractor

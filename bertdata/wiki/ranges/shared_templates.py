@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.file_check import HashingSink, file_md5
+from bertdata.io.file_check import HashingSink, compute_file_md5
 from bertdata.wiki.template_file import TemplateFileWriter, read_definitions
 
 _COPY_BYTES = 8 << 20
@@ -69,11 +69,11 @@ class _LocalFile:
         self.path = shared.path
         if storage.is_remote(shared.path):
             self._directory = tempfile.TemporaryDirectory(prefix="bertdata-")
-            self.path = str(Path(self._directory.name, storage.base_name(shared.path)))
+            self.path = str(Path(self._directory.name, storage.get_base_name(shared.path)))
             with storage.open_input(shared.path) as remote, storage.open_output(self.path) as copy:
                 while data := remote.read(_COPY_BYTES):
                     copy.write(data)
-        if (found := file_md5(self.path)) != shared.md5:
+        if (found := compute_file_md5(self.path)) != shared.md5:
             raise InputError(
                 f"{shared.path}: the templates were changed since the first pass: md5 {found}, expected "
                 f"{shared.md5}; run the same command again"

@@ -7,7 +7,7 @@ import pytest
 
 from beam_pipelines.prepare import main as prepare
 from bertdata.config.dialects import find_dialect
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.io.manifest_file import dump_json
 from bertdata.tokens.vocabulary import parse_vocabulary
 from bertdata.tokens.wordpiece import WordPieceTokenizer
@@ -187,7 +187,7 @@ def test_a_manifest_of_an_older_version_without_the_count_is_sound_and_goes_on(
     for entry in older["inputs"]:
         del entry["unknown_tokens"]
     path, sums = output / "manifest.json", output / "MD5SUMS"
-    lines = sums.read_text().replace(md5_of(path.read_bytes()), md5_of(dump_json(older)))
+    lines = sums.read_text().replace(compute_md5(path.read_bytes()), compute_md5(dump_json(older)))
     path.write_bytes(dump_json(older))
     sums.write_text(lines)
     assert bertdata("verify-md5", output).status == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bertdata.io.directory_protocol import Commit
-from bertdata.io.manifest_file import dump_json, seal, unseal
+from bertdata.io.manifest_file import dump_json, seal_json, unseal_json
 from bertdata.wiki.articles import files as article_files
 from tests.support.commands import SMALL, Program, contents
 from tests.support.dumps import page, write_dump
@@ -50,7 +50,7 @@ def commands(
 
 def damaged(data: bytes) -> Iterator[tuple[str, bytes]]:
     """The note with each kind of damage, told in words; the last ones are sealed as ours are."""
-    value = unseal(data, "here")
+    value = unseal_json(data, "here")
     yield "cut", data[: len(data) // 2]
     yield "empty", b""
     yield "no text", b"\xff\xfe"
@@ -58,15 +58,15 @@ def damaged(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "deep", b"[" * 100_000
     yield "edited", data.replace(b"2", b"3")
     yield "not sealed", dump_json(value)
-    yield "another version", seal({**value, "format_version": 3})
-    yield "empty object", seal({})
+    yield "another version", seal_json({**value, "format_version": 3})
+    yield "empty object", seal_json({})
     for place in places(value):
-        yield f"without {place}", seal(changed(value, place, None, remove=True))
+        yield f"without {place}", seal_json(changed(value, place, None, remove=True))
         for odd in ODD:
             if odd is None and place[-1] in MAY_BE_NULL:
                 continue
             if type(odd) is not type(found(value, place)) or odd == 1 << 70:
-                yield f"{place} {odd!r}", seal(changed(value, place, odd))
+                yield f"{place} {odd!r}", seal_json(changed(value, place, odd))
 
 
 def places(value: Any) -> Iterator[tuple[Any, ...]]:

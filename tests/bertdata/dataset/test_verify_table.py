@@ -7,7 +7,7 @@ import pytest
 
 from bertdata.dataset.published.tables import load_table
 from bertdata.dataset.verify_table import verify_table
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from bertdata.shards.crc32c import compute_masked_checksum
 
 TABLE = "mlperf-v1.0"
@@ -115,7 +115,7 @@ def found_of(place, rows) -> list:
 
 def test_a_tree_of_one_half_is_no_fault_of_the_other_with_the_same_paths(tmp_path):
     files = {"tf1": b"one", "tf2": b"other"}
-    lines = [f"model ({name})\t{len(data)}\t{md5_of(data)}\tmodel" for name, data in files.items()]
+    lines = [f"model ({name})\t{len(data)}\t{compute_md5(data)}\tmodel" for name, data in files.items()]
     table = tmp_path / "table.tsv"
     table.write_text("\n".join(["label\tbytes\tmd5\tpaths", *lines, ""]))
     tree = tmp_path / "tree"
@@ -132,7 +132,7 @@ def test_a_tree_of_one_half_is_no_fault_of_the_other_with_the_same_paths(tmp_pat
 
 
 def test_rows_of_one_path_and_one_size_are_told_apart_by_their_md5s(tmp_path):
-    lines = [f"{data}\t1\t{md5_of(data.encode())}\tmodel" for data in "ab"]
+    lines = [f"{data}\t1\t{compute_md5(data.encode())}\tmodel" for data in "ab"]
     table = tmp_path / "table.tsv"
     table.write_text("\n".join(["label\tbytes\tmd5\tpaths", *lines, ""]))
     (tmp_path / "model").write_text("b")

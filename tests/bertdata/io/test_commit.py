@@ -14,8 +14,8 @@ import pytest
 
 from bertdata.errors import DatasetError, ManifestError, StorageError
 from bertdata.io import storage
-from bertdata.io.directory_protocol import Commit, differences
-from bertdata.io.manifest_file import dump_json, parse_json, seal, unseal
+from bertdata.io.directory_protocol import Commit, list_differences
+from bertdata.io.manifest_file import dump_json, parse_json, seal_json, unseal_json
 from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
 from tests.support.commands import contents, files_below
 from tests.support.lock_holder import holder
@@ -260,7 +260,7 @@ def test_a_damaged_note_is_none_and_a_damaged_plan_an_error(tmp_path: Path, dama
     note.write_bytes(damage(note.read_bytes()))
     assert commit.read_note("piece") is None
     plan = tmp_path / "out" / "unfinished" / "plan.json"
-    plan.write_bytes(damage(seal({"number": 5})))
+    plan.write_bytes(damage(seal_json({"number": 5})))
     with pytest.raises(ManifestError, match=rf"plan.json: .*; remove {tmp_path}/out, then run again"):
         commit.claim()
 
@@ -287,14 +287,14 @@ def test_attempts_after_the_release_write_the_same_and_leave_no_file(tmp_path: P
 
 def test_what_is_sealed_is_unsealed() -> None:
     value = {"text": "ü", "number": 1.5, "list": [1, None]}
-    assert unseal(seal(value), "here") == value
-    assert json.loads(seal(value))["text"] == "ü"
+    assert unseal_json(seal_json(value), "here") == value
+    assert json.loads(seal_json(value))["text"] == "ü"
 
 
 def test_differences_name_values_and_at_most_three_of_a_list() -> None:
     ours, theirs = {"a": 1, "names": list("abcdef")}, {"a": 1, "names": []}
-    assert differences(ours, theirs) == ["other names (a, b, c ...)"]
-    assert differences({"new": 1}, {}) == ["new None, now 1"]
+    assert list_differences(ours, theirs) == ["other names (a, b, c ...)"]
+    assert list_differences({"new": 1}, {}) == ["new None, now 1"]
 
 
 def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from bertdata._native import kernels
 from bertdata.errors import MissingInputError
-from bertdata.io.digests import Md5Streams, md5_streams
-from bertdata.io.file_check import file_md5s
+from bertdata.io.digests import Md5Streams, make_md5_streams
+from bertdata.io.file_check import compute_file_md5s
 
 RFC_1321 = {
     b"": "d41d8cd98f00b204e9800998ecf8427e",
@@ -33,7 +33,7 @@ def test_the_digests_are_those_of_the_standard(kind):
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 20])
 def test_streams_that_grow_unevenly_have_the_digests_of_hashlib(count):
     drawn = random.Random(count)
-    whole, streams = [bytearray() for _ in range(count)], md5_streams(count, "native")
+    whole, streams = [bytearray() for _ in range(count)], make_md5_streams(count, "native")
     for _ in range(40):
         longest = drawn.choice((0, 1, 63, 64, 65, 130, 5000))
         pieces = [drawn.randbytes(drawn.randint(0, longest)) for _ in range(count)]
@@ -45,7 +45,7 @@ def test_streams_that_grow_unevenly_have_the_digests_of_hashlib(count):
 
 def test_lengths_around_a_block_have_the_digests_of_hashlib():
     texts = [b"\xa5" * length for length in range(200)]
-    streams = md5_streams(len(texts), "native")
+    streams = make_md5_streams(len(texts), "native")
     streams.update(texts)
     assert streams.digests() == [hashlib.md5(text).digest() for text in texts]
 
@@ -63,7 +63,7 @@ def test_files_of_different_sizes_are_read_side_by_side(tmp_path: Path):
     paths = [tmp_path / str(number) for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(text)
-    assert file_md5s(list(map(str, paths))) == [hashlib.md5(text).hexdigest() for text in texts]
-    assert file_md5s([]) == []
+    assert compute_file_md5s(list(map(str, paths))) == [hashlib.md5(text).hexdigest() for text in texts]
+    assert compute_file_md5s([]) == []
     with pytest.raises(MissingInputError, match="absent: no such file"):
-        file_md5s([str(paths[0]), str(tmp_path / "absent")])
+        compute_file_md5s([str(paths[0]), str(tmp_path / "absent")])

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bertdata.errors import AssetError, StorageError
-from bertdata.io.download import Download, fetch
+from bertdata.io.download import Download, download_file
 from tests.support import file_server
 from tests.support.file_server import FileServer, serving
 
@@ -31,7 +31,7 @@ def wanted(server, tmp_path) -> Download:
 def run(wanted: Download) -> tuple[bool, list[tuple[int, int]], list[float]]:
     """Whether it was made, what progress was told, and the pauses."""
     told, pauses = list[tuple[int, int]](), list[float]()
-    made = fetch(wanted, lambda here, total: told.append((here, total)), pauses.append)
+    made = download_file(wanted, lambda here, total: told.append((here, total)), pauses.append)
     return made, told, pauses
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from bertdata.errors import ChangedInputError
 from bertdata.io import storage
-from bertdata.io.file_check import file_md5, md5_of
-from bertdata.io.file_identity import FileIdentity, identify, read_identified
+from bertdata.io.file_check import compute_file_md5, compute_md5
+from bertdata.io.file_identity import FileIdentity, identify_file, read_identified
 
 
 @pytest.fixture
 def hashed(tmp_path: Path) -> FileIdentity:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "alpha"}\n')
-    return identify(str(path)).hashed()
+    return identify_file(str(path)).hashed()
 
 
 def replaced_in_same_time(path: Path, data: bytes) -> None:
@@ -31,7 +31,7 @@ def replaced_in_same_time(path: Path, data: bytes) -> None:
 
 def test_a_file_that_nobody_touched_is_the_same(hashed: FileIdentity) -> None:
     hashed.check()
-    assert hashed.md5 == md5_of(b'{"text": "alpha"}\n')
+    assert hashed.md5 == compute_md5(b'{"text": "alpha"}\n')
 
 
 def test_a_file_that_grew_is_another(hashed: FileIdentity) -> None:
@@ -63,7 +63,7 @@ def test_a_file_with_a_new_link_or_other_rights_is_the_same(hashed: FileIdentity
 def test_a_remote_file_that_was_written_anew_is_another() -> None:
     path = "memory://identities/a.txt"
     fsspec.filesystem("memory").pipe("/identities/a.txt", b"alpha")
-    found = identify(path).hashed()
+    found = identify_file(path).hashed()
     found.check()
     fsspec.filesystem("memory").pipe("/identities/a.txt", b"gamma")
     with pytest.raises(ChangedInputError, match="written anew"):
@@ -76,9 +76,9 @@ def test_a_file_that_changes_while_it_is_hashed_has_no_md5(
     def slow(path: str) -> str:
         with open(path, "ab") as file:
             file.write(b"more")
-        return file_md5(path)
+        return compute_file_md5(path)
 
-    monkeypatch.setattr("bertdata.io.file_identity.file_md5", slow)
+    monkeypatch.setattr("bertdata.io.file_identity.compute_file_md5", slow)
     with pytest.raises(ChangedInputError):
         hashed.hashed()
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bertdata.io.lasting_output import LastingFile, lasting_output
+from bertdata.io.lasting_output import LastingFile, protect_output
 from bertdata.io.terminal import say_error
 from tests.support.commands import ROOT
 
@@ -55,7 +55,7 @@ def test_a_full_disk_loses_lines_but_not_the_file():
 
 
 def test_a_stream_that_a_caller_put_there_stays(capsys):
-    with lasting_output("stdout", "stderr"):
+    with protect_output("stdout", "stderr"):
         say_error("heard")
     assert capsys.readouterr().err == "heard\n"
 
@@ -65,8 +65,8 @@ def test_closed_standard_files_are_the_null_device(closed, tmp_path):
     told = tmp_path / "told"
     code = f"""
 import os, sys
-from bertdata.io.lasting_output import lasting_output
-with lasting_output("stderr"):
+from bertdata.io.lasting_output import protect_output
+with protect_output("stderr"):
     print("out"), print("err", file=sys.stderr)
     with open({str(told)!r}, "w") as file:
         file.write(str(file.fileno() > 2))

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from bertdata.errors import MissingInputError
-from bertdata.io.patterns import expand, find_matches
+from bertdata.io.patterns import expand_patterns, find_matches
 
 FILES = ("a.txt", "x/b.txt", "x/y/c.txt", ".hidden.txt", ".git/d.txt", "x/.e.txt")
 
@@ -63,7 +63,7 @@ def test_local_files_are_those_of_recursive_glob(
         (tmp_path / "in" / name).write_text("x")
     monkeypatch.chdir(tmp_path)
     files = [path for path in glob(pattern, recursive=True) if Path(path).is_file()]
-    assert [path for path in expand([pattern]) if Path(path).is_file()] == sorted(files)
+    assert [path for path in expand_patterns([pattern]) if Path(path).is_file()] == sorted(files)
 
 
 def test_stars_go_through_a_link_once_and_never_in_a_circle(
@@ -77,12 +77,14 @@ def test_stars_go_through_a_link_once_and_never_in_a_circle(
     (tmp_path / "in" / "linked").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in" / "again").symlink_to(tmp_path / "in" / "x")
     (tmp_path / "in" / "x" / "up").symlink_to("..")
-    assert expand(["in/**/*.txt"]) == expand(["in/**/*"]) == ["in/linked/b.txt", "in/x/a.txt"]
+    assert (
+        expand_patterns(["in/**/*.txt"]) == expand_patterns(["in/**/*"]) == ["in/linked/b.txt", "in/x/a.txt"]
+    )
 
 
 def test_a_path_that_exists_is_no_pattern_and_one_that_names_nothing_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a[1]*.txt").write_text("x")
     (tmp_path / "a1.txt").write_text("x")
-    assert expand([f"{tmp_path}/a[1]*.txt"]) == [f"{tmp_path}/a[1]*.txt"]
+    assert expand_patterns([f"{tmp_path}/a[1]*.txt"]) == [f"{tmp_path}/a[1]*.txt"]
     with pytest.raises(MissingInputError, match=r"/\*\*/\*.json: no such file or directory"):
-        expand([f"{tmp_path}/**/*.json"])
+        expand_patterns([f"{tmp_path}/**/*.json"])

@@ -180,7 +180,7 @@ def test_a_reader_that_leaves_early_leaves_no_worker_and_other_processes_alone()
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("run", [run_all, run_in_order])
 def test_a_killed_worker_ends_the_pass_in_one_line(run, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_pool, "start_method", lambda: method)
+    monkeypatch.setattr(process_pool, "choose_start_method", lambda: method)
     with pytest.raises(
         WorkerDied,
         match=r"^a worker process died before its work was done \(process \d+, SIGKILL: killed.*kept$",
@@ -214,7 +214,7 @@ def test_workers_that_cannot_be_started_are_one_line_and_leave_nothing(
 ) -> None:
     module, _, name = target.rpartition(".")
     method = "fork" if "Fork" in target else "spawn"
-    monkeypatch.setattr(process_pool, "start_method", lambda: method)
+    monkeypatch.setattr(process_pool, "choose_start_method", lambda: method)
     started = []
     sound = pkgutil.resolve_name(target)
 
@@ -325,14 +325,14 @@ def test_an_item_that_tells_often_is_heard_now_and_then(monkeypatch: pytest.Monk
 
 
 def work_for_ever_at_three(item: int) -> int:
-    with work_limits.limited(f"item {item}", 0.5):
+    with work_limits.limit_cpu_time(f"item {item}", 0.5):
         if item == 3:
             9**9**9
     return item
 
 
 def fill_memory_at_three(item: int) -> int:
-    with work_limits.limited(f"item {item}", 600):
+    with work_limits.limit_cpu_time(f"item {item}", 600):
         if item == 3:
             data = b"x" * (1 << 29)
             time.sleep(600)
@@ -341,7 +341,7 @@ def fill_memory_at_three(item: int) -> int:
 
 
 def die_at_three(item: int) -> int:
-    with work_limits.limited(f"item {item}", 600):
+    with work_limits.limit_cpu_time(f"item {item}", 600):
         return kill_itself_at_three(item)
 
 
@@ -371,7 +371,7 @@ def test_limits_of_one_piece_of_work_do_not_add_up_with_the_next() -> None:
 
 
 def work_a_little(item: int) -> int:
-    with work_limits.limited(f"item {item}", 0.5):
+    with work_limits.limit_cpu_time(f"item {item}", 0.5):
         end = time.process_time() + 0.1
         while time.process_time() < end:
             pass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bertdata.io.real_paths import file_system_of, find_repeated, real_path, real_paths
+from bertdata.io.real_paths import find_file_system, find_repeated, resolve_path, resolve_paths
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,8 @@ SPELLINGS = ["r/x", "./r/x", "r/../r/x", "{here}/r/x", "file://{here}/r/x", "to-
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_spelling_of_a_file_has_its_real_path(folder: Path, spelling: str) -> None:
     path = spelling.format(here=folder)
-    assert real_path(path) == os.path.realpath("r/x")
-    assert real_paths([path, "r/other", "to-folder/.."]) == [
+    assert resolve_path(path) == os.path.realpath("r/x")
+    assert resolve_paths([path, "r/other", "to-folder/.."]) == [
         os.path.realpath("r/x"),
         os.path.realpath("r/other"),
         os.path.realpath("."),
@@ -38,16 +38,16 @@ def test_every_spelling_of_a_file_has_its_real_path(folder: Path, spelling: str)
     [("gs://b/x", "gcs://b/x"), ("s3://b/x", "s3a://b/x"), ("memory://h/x", "memory:///h/x")],
 )
 def test_urls_of_one_object_are_one(one: str, other: str) -> None:
-    assert real_path(one) == real_path(other)
+    assert resolve_path(one) == resolve_path(other)
 
 
 def test_paths_of_one_file_system_are_told_without_asking_it() -> None:
-    assert file_system_of("gcs://b/x") == file_system_of("gs://b/*") == "gs"
-    assert file_system_of("file:///x") == file_system_of("x/*") == ""
+    assert find_file_system("gcs://b/x") == find_file_system("gs://b/*") == "gs"
+    assert find_file_system("file:///x") == find_file_system("x/*") == ""
 
 
 def test_keys_of_a_bucket_are_taken_as_they_are() -> None:
-    assert real_path("gs://b/x") != real_path("gs://b/./x")
+    assert resolve_path("gs://b/x") != resolve_path("gs://b/./x")
     assert find_repeated(["gs://b/x", "s3://b/x", "memory://b/x", "b/x"]) is None
 
 

@@ -26,7 +26,7 @@ def special(request, tmp_path) -> tuple[str, str]:
 
 def test_it_is_refused_instead_of_waited_for(special):
     path, kind = special
-    for read in (storage.read_bytes, storage.size, lambda path: storage.open_input(path).__enter__()):
+    for read in (storage.read_bytes, storage.read_size, lambda path: storage.open_input(path).__enter__()):
         with pytest.raises(MissingInputError, match=f"^{path}: is a {kind}, expected a file$"):
             read(path)
 

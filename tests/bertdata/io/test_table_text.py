@@ -5,11 +5,11 @@ import csv
 import pytest
 
 from bertdata.errors import InputError
-from bertdata.io.table_text import check_heading, decode_table, named_rows, table_rows
+from bertdata.io.table_text import check_heading, decode_table, name_row_fields, parse_table
 
 
 def rows_of(text: str, **settings: bool) -> list[tuple[int, dict[str, str]]]:
-    return list(named_rows(table_rows(text, "t.csv"), "t.csv", **settings))
+    return list(name_row_fields(parse_table(text, "t.csv"), "t.csv", **settings))
 
 
 def test_rows_have_the_lines_where_they_end():
@@ -17,13 +17,13 @@ def test_rows_have_the_lines_where_they_end():
 
 
 def test_without_quoting_a_quote_is_a_character():
-    found = table_rows('a\tb\r\n"\t5" nails\n', "t.tsv", delimiter="\t", quoted=False)
+    found = parse_table('a\tb\r\n"\t5" nails\n', "t.tsv", delimiter="\t", quoted=False)
     assert found == [(1, ["a", "b"]), (2, ['"', '5" nails'])]
 
 
 def test_a_field_may_be_longer_than_pythons_limit_which_stays():
     limit = csv.field_size_limit()
-    assert table_rows("a\n" + "x" * 200_000, "t.csv")[1] == (2, ["x" * 200_000])
+    assert parse_table("a\n" + "x" * 200_000, "t.csv")[1] == (2, ["x" * 200_000])
     assert csv.field_size_limit() == limit
 
 

@@ -361,9 +361,9 @@ def change_lengths(dataset: Path, change: Callable[[np.ndarray], None]) -> None:
     change(lengths)
     lengths.tofile(path)
     manifest = json.loads((dataset / "manifest.json").read_text())
-    from bertdata.io.file_check import file_md5
+    from bertdata.io.file_check import compute_file_md5
 
-    manifest["shards"][0]["lengths_md5"] = file_md5(str(path))
+    manifest["shards"][0]["lengths_md5"] = compute_file_md5(str(path))
     data = parse_manifest(json.dumps(manifest).encode(), "manifest")
     (dataset / "manifest.json").write_bytes(data.dump())
     (dataset / "MD5SUMS").write_bytes(data.md5sums())

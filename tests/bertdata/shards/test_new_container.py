@@ -14,7 +14,7 @@ from bertdata.config.settings import FORMATS
 from bertdata.errors import SettingsError
 from bertdata.examples.bert.objective import BERT
 from bertdata.io import manifest_file
-from bertdata.io.outputs import OutputForm
+from bertdata.io.outputs import OutputFormat
 from bertdata.shards import containers
 from bertdata.shards.container import Container, ReadRequest
 from bertdata.shards.containers import CONTAINERS, make_writer
@@ -31,7 +31,7 @@ class Marked(Container):
     """The records of a TFRecord behind four bytes of its own."""
 
     name = "marked"
-    form = OutputForm(words="a marked file", begins=lambda head: head.startswith(MARK))
+    form = OutputFormat(words="a marked file", begins=lambda head: head.startswith(MARK))
     first_bytes = (MARK,)
 
     def make_writer(self, sink, layout, engine, name):
@@ -69,7 +69,7 @@ def test_names_are_those_of_the_rows():
     assert set(FORMATS) <= set(CONTAINERS)
     for name in FORMATS:
         assert CONTAINERS[name].is_name(f"part.{name}")
-        assert isinstance(CONTAINERS[name].form, OutputForm)
+        assert isinstance(CONTAINERS[name].form, OutputFormat)
 
 
 def test_a_name_without_a_row_is_refused_and_no_tfrecord_is_written():

@@ -7,7 +7,7 @@ import pytest
 
 from bertdata.errors import DatasetError, InputError
 from bertdata.io.directory_protocol import Commit
-from bertdata.io.manifest_file import seal, unseal
+from bertdata.io.manifest_file import seal_json, unseal_json
 from bertdata.text import nvidia_writing
 from bertdata.text.directory import TextDirectory
 from bertdata.text.reading import find_extracted_files
@@ -217,9 +217,9 @@ def test_a_begun_directory_that_says_current_is_taken_up(
     run(articles, tmp_path / "whole", current())
     run(articles, tmp_path / "out", current(), 5)
     plan = tmp_path / "out" / "unfinished" / "plan.json"
-    terms = unseal(plan.read_bytes(), str(plan))
+    terms = unseal_json(plan.read_bytes(), str(plan))
     assert terms["punkt"] == "3.10.0"
-    plan.write_bytes(seal({**terms, "punkt": "current"}))  # an earlier version's
+    plan.write_bytes(seal_json({**terms, "punkt": "current"}))  # an earlier version's
     with pytest.raises(DatasetError, match=r"punkt '3.10.0', now '3.10.4'"):
         run(articles, tmp_path / "out", current(punkt="3.10.4"))
     assert len(run(articles, tmp_path / "out", current(punkt=punkt))) < FILES
@@ -274,7 +274,7 @@ def test_articles_that_are_not_what_their_manifest_lists_are_an_error(
 
 def write_manifest(directory: Path, files: list[str]) -> None:
     """A manifest as extraction writes it."""
-    from bertdata.io.file_check import FileEntry, md5_of
+    from bertdata.io.file_check import FileEntry, compute_md5
     from bertdata.wiki.articles.manifest import ArticlesManifest
     from bertdata.wiki.articles.report import ExtractReport
 
@@ -282,7 +282,7 @@ def write_manifest(directory: Path, files: list[str]) -> None:
     for file in files:
         data = Path(file).read_bytes()
         name = Path(file).relative_to(directory).as_posix()
-        entries.append(FileEntry(name=name, bytes=len(data), md5=md5_of(data)))
+        entries.append(FileEntry(name=name, bytes=len(data), md5=compute_md5(data)))
     manifest = ArticlesManifest(
         source=FileEntry(name="dump.xml", bytes=1, md5="0" * 32),
         settings={"date": None, "templates": True, "max_page_bytes": 1},

@@ -620,7 +620,7 @@ def test_workers_started_in_any_way_give_the_same_bytes(
 ) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{method} does not exist here")
-    monkeypatch.setattr(process_pool, "start_method", lambda: method)
+    monkeypatch.setattr(process_pool, "choose_start_method", lambda: method)
     assert extracted(sample, tmp_path / "ours", workers=2) == extracted(sample, tmp_path / "one")
 
 
@@ -634,7 +634,7 @@ def test_workers_started_in_any_way_give_the_same_bytes(
 def test_nesting_deeper_than_python_recurses_does_not_depend_on_the_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, arguments: int, others: int, engine: Engine
 ) -> None:
-    monkeypatch.setattr(process_pool, "start_method", lambda: "fork")
+    monkeypatch.setattr(process_pool, "choose_start_method", lambda: "fork")
     text = "{{t|" * calls + "{{{a|" * arguments + "deep" + "}}}" * arguments + "}}" * calls
     source = write_dump(
         tmp_path / "dump.xml",

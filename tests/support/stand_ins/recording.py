@@ -1,7 +1,7 @@
-"""Record of the calls to the stand-ins of vendors' packages: a line each, in order, a file per worker.
+"""A record of the calls to the stand-ins of vendors' packages: one line per call, one file per worker.
 
-The file is that of the environment variable BERTDATA_STAND_IN_RECORD, with the worker's rank appended
-(``.0`` for the first); without the variable nothing is written.
+The environment variable BERTDATA_STAND_IN_RECORD is the file's path, to which the worker's rank is appended
+(``.0`` for the first worker). Without the variable nothing is recorded.
 """
 
 import os
@@ -12,7 +12,7 @@ import torch
 
 
 def record(line: str) -> None:
-    """Append the line; it is in the file when this returns."""
+    """Append a line to the record. It is in the file when this function returns."""
     if place := os.environ.get("BERTDATA_STAND_IN_RECORD"):
         rank = os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK", "0")
         with Path(f"{place}.{rank}").open("a", encoding="utf-8") as file:
@@ -20,20 +20,20 @@ def record(line: str) -> None:
 
 
 def mark(heading: str) -> None:
-    """Begin a part of the run: an empty line and ``# heading``."""
+    """Begin a new part of the record with an empty line and ``# heading``."""
     record("")
     record(f"# {heading}")
 
 
 def call(name: str, *values: Any, **options: Any) -> None:
-    """Record a call as it could be written: ``name(1, "text", key=torch.bfloat16)``."""
+    """Record a call in the form of Python code, such as ``name(1, "text", key=torch.bfloat16)``."""
     parts = [spelt(value) for value in values]
     parts += [f"{key}={spelt(value)}" for key, value in options.items()]
     record(f"{name}({', '.join(parts)})")
 
 
 def spelt(value: Any) -> str:
-    """The value as a reader would write it: tensors by type and shape, modules and functions by name."""
+    """Return a text for a value: a tensor's type and shape, a function's or module's name, else its repr."""
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if isinstance(value, str):

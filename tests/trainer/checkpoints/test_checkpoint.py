@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from bertdata.errors import MissingInputError, StorageError
-from bertdata.io.file_check import file_md5
+from bertdata.io.file_check import compute_file_md5
 from schemas import load_schema
 from tests.soak.retyped_states import retyped
 from trainer.checkpoints import checkpoint as checkpoints
@@ -283,7 +283,7 @@ def test_nothing_is_unpickled(tmp_path):
     content = pickle.dumps(Bomb())
     (path / MOMENTS).write_bytes(content)
     values = json.loads((path / STATE).read_text(encoding="utf-8"))
-    values["files"][MOMENTS] = file_md5(str(path / MOMENTS))
+    values["files"][MOMENTS] = compute_file_md5(str(path / MOMENTS))
     del values["md5"]
     text = json.dumps({**values, "md5": compute_state_md5(values)})
     (path / STATE).write_text(text, encoding="utf-8")

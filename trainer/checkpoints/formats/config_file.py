@@ -71,7 +71,7 @@ def read_exported_length(path: str) -> int | None:
 
     transformers writes 10**30 for an unknown length.
     """
-    folder = path if storage.is_directory(path) else storage.parent(path)
+    folder = path if storage.is_directory(path) else storage.get_parent(path)
     file = storage.join(folder, CONFIGURATION_NAME)
     if not storage.exists(file):
         return None

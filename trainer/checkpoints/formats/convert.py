@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertdata.errors import BertDataError, DatasetError, MissingInputError, SettingsError, StorageError
 from bertdata.io import storage
-from bertdata.io.outputs import refuse_inputs
+from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.terminal import say_error
 from bertdata.io.whole_directory import open_directory
 from bertdata.tokens.files import TokenizerFile, TokenizerJson
@@ -73,7 +73,7 @@ def convert(
     choose code to import.
     """
     # 1. Refuse a target that is an input or in use, and a source that is not a checkpoint.
-    refuse_inputs(target, [source, model_config, vocab, train_data])
+    refuse_input_as_output(target, [source, model_config, vocab, train_data])
     if Path(target).exists() and any(Path(target).iterdir()):
         raise DatasetError(f"{target}: is in use; name a directory that does not exist yet")
     if not Path(source).exists() and not is_recognised(source):
@@ -173,7 +173,7 @@ def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str
     """
     if storage.exists(f"{prefix}.index"):
         raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
-    refuse_inputs(prefix, [source, model_config])
+    refuse_input_as_output(prefix, [source, model_config])
     checkpoint = replace(open_checkpoint(source, None, model_config, with_moments=False), moments={})
     write_objects(_keep_model_tensors(checkpoint, checkpoint.expect_config()), prefix)
     return f"{prefix}: weights in TensorFlow 2's form; it is read with --model-config"

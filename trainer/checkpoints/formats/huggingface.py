@@ -73,7 +73,7 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
     model_config: model file in place of the config.json next to the weights.
     kind: "huggingface" or "graphcore".
     """
-    directory, file = storage.parent(path), path
+    directory, file = storage.get_parent(path), path
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
         _refuse_other_files(directory, file)

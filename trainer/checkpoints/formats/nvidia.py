@@ -45,7 +45,7 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     values = read_torch(path)
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
     weights = from_pytorch_names(collect_tensors(values["model"] if is_whole else values, path), path)
-    found = read_description(storage.parent(path), model_config, tanh=kind == "nvidia")
+    found = read_description(storage.get_parent(path), model_config, tanh=kind == "nvidia")
     checkpoint = settle_output_layer(
         Checkpoint(
             kind=kind,

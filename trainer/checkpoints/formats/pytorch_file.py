@@ -97,7 +97,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
     """
     found = _find_oddity(tensor)
     if found is None:
-        wanted, there = tensor.numel() * tensor.element_size(), storage.size(path)
+        wanted, there = tensor.numel() * tensor.element_size(), storage.read_size(path)
         found = f"of {wanted} bytes, more than the file's {there}" if wanted > there else None
     if found is not None:
         raise DataError(f"{path}: {name} is {found}, expected a dense tensor of numbers")

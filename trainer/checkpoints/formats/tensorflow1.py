@@ -53,7 +53,7 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
     if not weights:
         some = f"{len(bundle.entries)} variables, the first {next(iter(bundle.entries), 'none')}"
         raise CheckpointError(f"{bundle.index}: no BERT: found {some}")
-    found = read_description(storage.parent(bundle.prefix), model_config, tanh=True)
+    found = read_description(storage.get_parent(bundle.prefix), model_config, tanh=True)
     return Checkpoint(
         kind="tf1",
         path=bundle.prefix,
@@ -129,7 +129,7 @@ def add_accumulators(source: str, target: str) -> str:
     bundle = Bundle(prefix)
     if GRAPH_KEY in bundle.entries:
         raise CheckpointError(f"{prefix}: is a checkpoint of TensorFlow 2, expected one of TensorFlow 1")
-    folder = storage.parent(target)
+    folder = storage.get_parent(target)
     storage.make_directory(folder)
     with write_bundle(target) as written:
         for name in sorted(bundle.entries):
@@ -138,5 +138,5 @@ def add_accumulators(source: str, target: str) -> str:
                 raise CheckpointError(f"{bundle.index}: {name} is of {tensor.dtype}, expected fp32 or int64")
             written.add(name, tensor)
             written.add(f"{name}{_ACCUMULATOR}", torch.zeros_like(tensor))
-    write_state_file(folder, storage.base_name(target))
+    write_state_file(folder, storage.get_base_name(target))
     return f"{target}: {len(bundle.entries)} variables, each with a zero {_ACCUMULATOR.lstrip('/')}"

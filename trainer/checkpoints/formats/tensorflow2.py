@@ -52,7 +52,7 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
         for slot in node.slots
         if slot.weight in names and slot.name in _SLOTS
     }
-    found = read_description(storage.parent(bundle.prefix), model_config, tanh=True)
+    found = read_description(storage.get_parent(bundle.prefix), model_config, tanh=True)
     return Checkpoint(
         kind="tf2",
         path=bundle.prefix,
@@ -110,7 +110,7 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
     prefix = storage.join(directory, f"bert_model.ckpt-{checkpoint.updates or 0}")
     write_objects(checkpoint, prefix)
     write_bert_config(checkpoint.expect_config(), directory)
-    write_state_file(directory, storage.base_name(prefix))
+    write_state_file(directory, storage.get_base_name(prefix))
     return prefix
 
 
@@ -126,7 +126,7 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
     objects = GraphBuilder()
     variables = place_variables(objects, list(weights), config.num_hidden_layers)
     paths = _find_paths(objects.nodes)
-    storage.make_directory(storage.parent(prefix))
+    storage.make_directory(storage.get_parent(prefix))
     with write_bundle(prefix) as bundle:
 
         def write(number: int, key: str, tensor: Tensor) -> None:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from bertdata.config.declared import setting
 from bertdata.config.settings import require
-from bertdata.io.outputs import OutputForm
+from bertdata.io.outputs import OutputFormat
 from trainer.config.sections.section import Section
 
-PLAN_FORM = OutputForm(words="a plan", begins=lambda head: b'"bertdata plan' in head)
+PLAN_FORM = OutputFormat(words="a plan", begins=lambda head: b'"bertdata plan' in head)
 """How to recognise a plan file, as ``trainer/splitting`` writes it, before overwriting it."""
 
 

@@ -44,8 +44,8 @@ def merge_values(given: Given, source: str, used: Collection[str] = (), idle: Co
     path = given["config"]
     found: dict[str, Any] = {}
     if path is not None:
-        is_published = storage.base_name(storage.parent(path)) == _OWN_COPIES.name
-        copy = _OWN_COPIES / storage.base_name(path)
+        is_published = storage.get_base_name(storage.get_parent(path)) == _OWN_COPIES.name
+        copy = _OWN_COPIES / storage.get_base_name(path)
         if is_published and copy.is_file() and not storage.exists(path):
             given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
             found = read_object(str(copy))

@@ -98,7 +98,7 @@ def _make_shape_keys(path: str, given: Given) -> dict[str, Any]:
     """Return the model's keys. If the file is missing, they are those of the published file."""
     if storage.exists(path):
         given.warn(_RESIDUALS[read_object(path).get("megatron_residual_connection") is True])
-    elif storage.base_name(path) == "my_bert_config.json":
+    elif storage.get_base_name(path) == "my_bert_config.json":
         missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
         given.warn(missing, _RESIDUALS[True])
         return _PUBLISHED_SHAPE

@@ -14,7 +14,7 @@ from bertdata.config.dialects import find_dialect
 from bertdata.examples.electra.batch import ElectraExample
 from bertdata.examples.electra.reference import ReferenceElectra, ReferenceStream
 from bertdata.examples.electra.settings import ElectraSettings
-from bertdata.io.open_files import many_open_files
+from bertdata.io.open_files import allow_open_files
 from bertdata.records import Vocabulary
 from bertdata.shards.containers import open_reader
 from bertdata.tokens.vocabulary import parse_vocabulary
@@ -213,7 +213,7 @@ def test_the_limit_of_open_files_is_raised_for_the_run_alone():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, soft), hard))
     try:
-        with many_open_files(1000):
+        with allow_open_files(1000):
             assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 1256
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(512, soft)
     finally:

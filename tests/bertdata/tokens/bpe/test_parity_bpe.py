@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bertdata import _native
 from bertdata.errors import InputError
-from bertdata.io.foreign_text import universal_newlines
+from bertdata.io.foreign_text import replace_line_ends
 from bertdata.records import Documents
 from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
 from bertdata.tokens.document_text import DocumentsBuilder, compute_word_starts, read_documents
@@ -69,7 +69,7 @@ class Trio:
 
     def library_documents(self, text: str, between: str) -> object:
         found = DocumentsBuilder(vocabulary_of(self.parsed))
-        for document in read_documents(universal_newlines(text.encode()), between):
+        for document in read_documents(replace_line_ends(text.encode()), between):
             encoding = self.library.encode(document.text, add_special_tokens=False)
             starts = [start for start, _ in encoding.offsets]
             found.add(document, encoding.ids, starts, compute_word_starts(encoding.word_ids))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertdata.io.file_check import md5_of
+from bertdata.io.file_check import compute_md5
 from tests.support.commands import Program, finish, start
 from tests.support.paths import ROOT
 
@@ -75,7 +75,7 @@ def train_with(packages: Path, corpus: list[Path], kind: str, path: Path) -> dic
 def pieces_md5(path: Path) -> str:
     """The md5 of the pieces of a unigram, one a line."""
     vocabulary = json.loads(path.read_bytes())["model"]["vocab"]
-    return md5_of("\n".join(piece for piece, _ in vocabulary).encode())
+    return compute_md5("\n".join(piece for piece, _ in vocabulary).encode())
 
 
 @pytest.mark.parametrize(("kind", "name"), MD5S)
@@ -85,7 +85,7 @@ def test_the_installed_tokenizers_gives_the_bytes_of_the_oldest(
     pytest.importorskip("tokenizers")
     flags = ("--output", tmp_path / name, "--size", SIZE, "--kind", kind)
     assert bertdata("train-vocab", *corpus, *flags).status == 0
-    assert md5_of((tmp_path / name).read_bytes()) == MD5S[kind, name]
+    assert compute_md5((tmp_path / name).read_bytes()) == MD5S[kind, name]
 
 
 def test_the_installed_sentencepiece_gives_the_pieces_of_its_release(
@@ -109,7 +109,7 @@ def test_wordpiece_and_bpe_have_the_same_bytes_with_the_oldest_tokenizers(
     for (kind, name), md5 in MD5S.items():
         versions = train_with(oldest, corpus, kind, tmp_path / name)
         assert versions == {"tokenizers": OLDEST["tokenizers"]}
-        assert md5_of((tmp_path / name).read_bytes()) == md5
+        assert compute_md5((tmp_path / name).read_bytes()) == md5
 
 
 @pytest.mark.thorough

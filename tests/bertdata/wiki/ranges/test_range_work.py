@@ -113,17 +113,17 @@ def check_against_step(
     left_out: set[str],
 ) -> dict[str, bytes]:
     """The files of the local step, which are these."""
-    from bertdata.io.file_check import FileEntry, md5_of
+    from bertdata.io.file_check import FileEntry, compute_md5
     from bertdata.wiki.articles.files import make_file_name
 
     local = place.with_name(f"{place.name}.local")
     extract_dump(dump, local, settings)
     entries = [
-        FileEntry(name=make_file_name(number), bytes=len(data), md5=md5_of(data))
+        FileEntry(name=make_file_name(number), bytes=len(data), md5=compute_md5(data))
         for number, data in enumerate(files)
     ]
     report.files, report.bytes = len(files), sum(map(len, files))
-    directory.finish(report, entries, md5_of(dump.read_bytes()), left_out)
+    directory.finish(report, entries, compute_md5(dump.read_bytes()), left_out)
     expected = contents(local)
     made = contents(place) | {entry.name: data for entry, data in zip(entries, files, strict=True)}
     assert made == expected

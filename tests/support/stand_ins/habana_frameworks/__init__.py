@@ -1,10 +1,10 @@
-"""A stand-in for Habana's package of that name: the processor plays the card.
+"""A stand-in for Habana's package of the same name, which computes on the CPU instead of a Gaudi card.
 
-Follows the public interface of HabanaAI/gaudi-pytorch-bridge as of 2025, when PT_HPU_LAZY_MODE came to be 0
-unless set, as far as a BERT trainer can need it: names, signatures, defaults, and what is refused. All
-arithmetic is done, by the processor. Each call is recorded (recording.py); what the real package calls
-within itself (the mark_step of its fused optimisers, say) is not.
+It follows the public interface of HabanaAI/gaudi-pytorch-bridge as of 2025 (when PT_HPU_LAZY_MODE became 0 by
+default), as far as a BERT trainer needs it: names, signatures, defaults, and what is refused. All arithmetic
+is really done. Each call is recorded (see recording.py). Calls that the real package makes internally, such
+as mark_step in its fused optimisers, are not recorded.
 
-Environment: BERTDATA_STAND_IN_CARDS is the number of cards (8 unless set); BERTDATA_STAND_IN_LACKS names,
-with commas between, what the package is to lack (FusedLamb, FusedAdamW, FusedClipNorm).
+Environment variables: BERTDATA_STAND_IN_CARDS is the number of cards (default 8). BERTDATA_STAND_IN_LACKS is
+a comma-separated list of names that the package shall lack (FusedLamb, FusedAdamW, FusedClipNorm).
 """

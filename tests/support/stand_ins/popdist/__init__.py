@@ -1,6 +1,6 @@
-"""A stand-in for popdist, the library that tells a process what poprun started (Poplar SDK 3.4).
+"""A stand-in for popdist, the library that tells a process what poprun has started (Poplar SDK 3.4).
 
-poprun starts processes by Open MPI, with these variables; here the test sets them.
+The real poprun starts processes through Open MPI and sets these variables. Here the test sets them.
 """
 
 import os

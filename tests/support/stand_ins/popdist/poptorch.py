@@ -1,4 +1,7 @@
-"""Options that know the replicas of this process and the other processes; some calls are not theirs."""
+"""PopTorch options that know the replicas of this and the other processes.
+
+Setters that popdist forbids raise errors.
+"""
 
 from typing import NoReturn
 

@@ -1,11 +1,11 @@
-"""A stand-in for PopTorch 3 (Poplar SDK 3.4), on the processor: Graphcore's names, signatures and rules.
+"""A CPU stand-in for PopTorch 3 (Poplar SDK 3.4), with Graphcore's names, signatures and rules.
 
-After the PopTorch user guide and reference and its public source. What the trainer has no use for is left
-out, so that using it is an error that names it. The arithmetic is real: micro-batches are differentiated
-one after another, reduced as the options say, and the optimiser's formula is applied to weights that live
-"on the device", apart from the module's own until they are copied back. Two rules of the hardware are
-kept too: one set of IPUs, so that only one executor is attached at a time, and a pipeline that must be
-filled. BERTDATA_STAND_IN_IPUS says how many IPUs there are (16).
+It follows the PopTorch user guide, reference and public source. Whatever the trainer does not need is
+missing, so that its use is an error with its name. The arithmetic is real: micro-batches are differentiated
+one after another, gradients are reduced as the options say, and the optimiser changes weights that live "on
+the device", separate from the module's weights until they are copied back. Two rules of the hardware are
+enforced too. There is a single set of IPUs, so only one executor can be attached at a time. And a pipeline
+must have enough micro-batches to be filled. BERTDATA_STAND_IN_IPUS is the number of IPUs (default 16).
 """
 
 import os

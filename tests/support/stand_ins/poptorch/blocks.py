@@ -1,4 +1,7 @@
-"""Blocks: from the module that one begins with to the module that the next one begins with."""
+"""Blocks of a model.
+
+A block reaches from the module where it begins to the module where the next block begins.
+"""
 
 from typing import Any
 
@@ -7,7 +10,7 @@ from recording import call, record
 
 
 class _BlockHook:
-    """Notes, while a model is traced, that what follows belongs to the block."""
+    """A hook that records, while a model is traced, that the following modules belong to the block."""
 
     trace: list[tuple[str, int, list[str]]] | None = None  # blocks so far: name, IPU, modules that ran
 
@@ -32,13 +35,16 @@ def BeginBlock(
 
 
 def traced(name: str, *values: Any, **options: Any) -> None:
-    """Record what a model calls, once: while it is traced, not in each run of what was compiled."""
+    """Record a call that a model makes, only while the model is traced, not when the compiled model runs."""
     if _BlockHook.trace is not None:
         call(f"  {name}", *values, **options)
 
 
 def trace(model: torch.nn.Module, *inputs: torch.Tensor) -> list[int]:
-    """The IPU of each stage, those that follow one another on one IPU merged; each block is recorded."""
+    """Trace the model and record its blocks. Returns the IPU of each stage.
+
+    Consecutive blocks on the same IPU form one stage.
+    """
     _BlockHook.trace = [("none", 0, [])]
     hooks = [
         module.register_forward_pre_hook(lambda *_, name=name: _BlockHook.trace[-1][2].append(name))

@@ -1,6 +1,7 @@
-"""The executor of a module on "the device": its own copy of weights and optimiser state.
+"""The executor of a module, with copies of weights and optimiser state as the device's memory.
 
-16 bits are kept where tensors are stored; products are made in fp32, for which processors are built.
+Stored tensors have 16 bits where the device stores 16 bits. Products are computed in fp32, which CPUs are
+built for.
 """
 
 from pathlib import Path
@@ -19,7 +20,10 @@ NO_EXECUTABLE = "Model has not been compiled or has been destroyed."
 
 
 class PoplarExecutor:
-    """kind: "training" or "inference", for the record."""
+    """A callable that trains or runs a module on the emulated device.
+
+    kind: ``training`` or ``inference``, for the record.
+    """
 
     attached: "PoplarExecutor | None" = None  # there is one set of IPUs
 
@@ -68,7 +72,7 @@ class PoplarExecutor:
             self._attach()
 
     def _count(self, tensor: Tensor) -> int:
-        """Micro-batches of a call."""
+        """Return the number of micro-batches in a call."""
         options = self._options
         count = options.iterations * options.replicas * options.Training.gradient_accumulation
         assert len(tensor) % count == 0, (
@@ -109,7 +113,10 @@ class PoplarExecutor:
         self._device = {}
 
     def destroy(self) -> None:
-        """Weights come back; the optimiser's state is lost unless it was read before."""
+        """Release the device.
+
+        The weights are copied back. The optimiser's state is lost unless it was read before.
+        """
         call(f"{self.kind}.destroy")
         if not self._compiled:
             return
@@ -146,7 +153,7 @@ class PoplarExecutor:
             self._write_state()
 
     def read_state(self) -> dict[str, Tensor]:
-        """PopART's name of a tensor: its kind, three underscores, the weight's name in PopTorch's wrapper."""
+        """Return the optimiser's tensors by PopART's names, such as ``Accl1___model.weight``."""
         return {
             f"{kind}___model.{name}": value.clone()
             for name, state in self._state.items()
@@ -195,7 +202,7 @@ class PoplarExecutor:
         return [output if isinstance(output, tuple) else (output,) for output in outputs]
 
     def _train(self, batches: list[Any]) -> list[tuple[Tensor, ...]]:
-        """Inputs lie as [iterations, accumulation, replicas], outputs too."""
+        """Run training steps. Inputs and outputs are ordered as [iterations, accumulation, replicas]."""
         self._write_state()
         per_update, outputs = len(batches) // self._options.iterations, []
         for first in range(0, len(batches), per_update):
@@ -231,5 +238,5 @@ class PoplarExecutor:
 
     def _over_processes(self, total: Tensor) -> Tensor:
         if self._options.processes > 1:
-            torch.distributed.all_reduce(total)  # what the links between IPUs do
+            torch.distributed.all_reduce(total)  # on the real device, the links between IPUs add up
         return total

@@ -1,4 +1,4 @@
-"""PopTorch's optimisers: constructors as documented, and their formulas on tensors of the device."""
+"""PopTorch's optimisers: the documented constructors, and their formulas on the device's tensors."""
 
 import math
 from abc import ABC, abstractmethod
@@ -21,7 +21,10 @@ class VariableAttributes:
 
 
 class Optimizer(torch.optim.Optimizer, ABC):
-    """Base class of the optimisers. executor: holds the state, once there is one."""
+    """Base class of the optimisers.
+
+    executor: the executor that holds the optimiser's state, once there is one.
+    """
 
     names: tuple[str, ...]  # of what is kept for each weight, as PopART calls it
     group_keys: tuple[str, ...]
@@ -78,7 +81,10 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
 
 def _moments(group: dict[str, Any], gradient: Tensor, state: State, corrected: bool) -> Tensor:
-    """The averages' quotient, the averages corrected for their start or not."""
+    """Return the first moment divided by the root of the second.
+
+    corrected: correct both for their start at zero.
+    """
     beta1, beta2 = group["betas"]
     state["Accl1"] = (beta1 * state["Accl1"].float() + (1 - beta1) * gradient).to(state["Accl1"].dtype)
     state["Accl2"] = (beta2 * state["Accl2"].float() + (1 - beta2) * gradient**2).to(state["Accl2"].dtype)
@@ -92,6 +98,7 @@ def _moments(group: dict[str, Any], gradient: Tensor, state: State, corrected: b
 
 class _Adaptive(Optimizer):
     def fresh(self, weight: Tensor) -> State:
+        """Return the state of a weight before its first update."""
         state = {
             "Accl1": torch.zeros_like(weight, dtype=self.settings["first_order_momentum_accum_type"]),
             "Accl2": torch.zeros_like(weight, dtype=self.settings["second_order_momentum_accum_type"]),
@@ -183,7 +190,7 @@ class AdamW(_Adaptive):
 
 
 class SGD(Optimizer):
-    """The variant with tensors of their own for velocities, which is the default."""
+    """SGD with separate tensors for velocities, which is PopTorch's default."""
 
     group_keys = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
 

@@ -1,4 +1,7 @@
-"""PopTorch's options: each call is recorded as it was made; a frozen one refuses to change."""
+"""PopTorch's options.
+
+Each setter call is recorded as it was written, and raises an error once the options are frozen.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,7 +16,7 @@ _POPART = {"enableOutlining": bool, "autoRecomputation": int}
 
 
 def option(method: Callable[..., None]) -> Callable[..., Any]:
-    """A setter that is recorded, refused once the options are frozen, and gives itself back."""
+    """Turn a method into a recorded setter that returns the options and fails once they are frozen."""
 
     @wraps(method)
     def set_option(self: Any, *values: Any, **more: Any) -> Any:
@@ -63,7 +66,7 @@ class _Precision(_Part):
 
 
 class TensorLocationSettings:
-    """Says itself as it was made."""
+    """Settings of where tensors are stored. ``repr`` is the expression that made them."""
 
     def __init__(self) -> None:
         self.__qualname__ = "TensorLocationSettings()"

@@ -1,7 +1,7 @@
-"""A stand-in for torch_xla 2.9.0 (its public functions as its API guide lists them), on the processor.
+"""A CPU stand-in for torch_xla 2.9.0, with the public functions in its API guide that the trainer needs.
 
-What the trainer does not need is refused by name. PyTorch is taught the device "xla" as far as needed: a
-tensor or module moved there stays where it is, and autocast computes as it does on the processor.
+The use of any other function is an error with its name. The device "xla" is registered with PyTorch as far as
+needed: tensors and modules moved there stay on the CPU, and autocast works as on the CPU.
 """
 
 from typing import Any, NoReturn
@@ -32,7 +32,7 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
 
 
 def manual_seed(seed: int, device: torch.device | None = None) -> None:
-    """The processor's own generator is the one that is drawn from here."""
+    """Seed the CPU's generator, from which this stand-in draws."""
     call("torch_xla.manual_seed", seed, *([] if device is None else [device]))
     runtime.open_hardware()
     torch.manual_seed(seed)

@@ -26,7 +26,7 @@ def initialize_cache(path: str, readonly: bool = False) -> None:
 
 
 def open_hardware() -> None:
-    """Open the device before the first computation; not in the interface."""
+    """Open the device, as the first computation does. Not part of torch_xla's interface."""
     if os.environ["PJRT_DEVICE"] == "TPU":
         raise OSError("libtpu not found")
     if os.environ["PJRT_DEVICE"] != "CPU":

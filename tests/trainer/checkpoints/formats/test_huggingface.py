@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertdata.errors import AssetError, DataError, MissingInputError, SettingsError
-from bertdata.io.assets import Asset, AssetSource, obtain
+from bertdata.io.assets import Asset, AssetSource, obtain_asset
 from tests.support.flat import flatten
 from tests.support.made_checkpoints import checkpoint_of
 from tests.support.small_models import (
@@ -230,7 +230,7 @@ MINILM = Asset(
 @pytest.mark.thorough
 def test_a_real_encoder_says_what_it_says_in_transformers():
     try:
-        folder = obtain(MINILM)
+        folder = obtain_asset(MINILM)
     except AssetError as error:
         pytest.skip(f"the real model cannot be had: {error}")
     model = BertForPreTraining(read_description(str(folder)).config).eval()

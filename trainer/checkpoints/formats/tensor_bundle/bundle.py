@@ -76,7 +76,7 @@ def find_prefix(path: str) -> str | None:
     state = storage.join(path, "checkpoint")
     is_file = storage.exists(state) and not storage.is_directory(state)
     if is_file and (named := _STATE.search(storage.read_bytes(state).decode(errors="replace"))):
-        prefix = storage.join(path, storage.base_name(named[1]))
+        prefix = storage.join(path, storage.get_base_name(named[1]))
         if storage.exists(f"{prefix}.index"):
             return prefix
     names = [name for name in storage.list_files(path) if name.endswith(".index") and "/" not in name]

@@ -1,4 +1,4 @@
-"""Importing this makes the device "hpu" known to torch, in the mode that PT_HPU_LAZY_MODE says."""
+"""Importing this module registers the device "hpu" with torch, in the mode that PT_HPU_LAZY_MODE selects."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The device "hpu", emulated by the processor and recorded. No part of the interface."""
+"""The device "hpu", emulated on the CPU with every call recorded. Not part of the vendor's interface."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,7 +15,7 @@ _within = 0  # calls under way whose inner calls are their own affair
 
 
 class Processor(TorchFunctionMode):
-    """Whatever is asked for on "hpu" lies on the processor."""
+    """A function mode that places everything requested on "hpu" on the CPU."""
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
@@ -41,7 +41,7 @@ def asks_for_card(*values: Any, device: Any = None, **_: Any) -> bool:
 
 
 def on_processor(args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """The call's arguments with the processor in the card's place."""
+    """Return the call's arguments with the card replaced by the CPU."""
     args = [torch.device("cpu") if asks_for_card(value) else value for value in args]
     return args, {key: "cpu" if key == "device" else value for key, value in kwargs.items()}
 
@@ -57,7 +57,7 @@ def _spelt_options(args: Any, kwargs: Any) -> str:
 
 
 class Autocast(torch.autocast):
-    """torch.autocast, which for "hpu" knows two types."""
+    """``torch.autocast``, which supports two types for "hpu"."""
 
     def __init__(
         self,
@@ -96,7 +96,10 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """torch.compile with the bridge's backend: says what it compiles when a new signature is called."""
+    """``torch.compile`` with the bridge's backend.
+
+    It records each new signature for which a graph is compiled.
+    """
     if backend not in BACKENDS:
         raise RuntimeError(f"torch.compile: backend is {backend!r}, Gaudi has {', '.join(sorted(BACKENDS))}")
     if is_lazy():
@@ -122,7 +125,7 @@ def compile(
 
 
 def _shapes(values: Any) -> str:
-    """The tensors among the values and their attributes."""
+    """Return the shapes of the tensors among the values and the values' attributes, as text."""
     found = []
     for value in values:
         parts = [value] if isinstance(value, torch.Tensor) else _attributes(value)
@@ -151,7 +154,10 @@ def module_to(to_as_it_is: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def take_the_place_of_the_card() -> None:
-    """From now on, in this thread; parameters are made anew by Module.to, as on the card, ties or not."""
+    """Emulate the card in this thread from now on.
+
+    As on the card, Module.to creates new parameters, even for tied weights.
+    """
     Processor().__enter__()
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     torch.autocast = torch.amp.autocast = torch.amp.autocast_mode.autocast = Autocast

@@ -11,7 +11,10 @@ def __getattr__(name: str) -> NoReturn:
 
 
 class ProfilerServer:
-    """Ends when it is forgotten. torch_xla would start a second at the same port: refused here."""
+    """A server that ends when it is garbage-collected.
+
+    A second server at the same port is an error here. torch_xla would start it.
+    """
 
     def __init__(self) -> None:
         if _LIVING:

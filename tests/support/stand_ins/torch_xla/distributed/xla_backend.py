@@ -1,4 +1,4 @@
-"""A stand-in for torch_xla.distributed.xla_backend 2.9.0: imported for what it registers."""
+"""A stand-in for torch_xla.distributed.xla_backend 2.9.0, which is imported to register the backend."""
 
 from recording import record
 

@@ -1,4 +1,4 @@
-"""The bridge itself; in lazy mode with mark_step, otherwise with the compiler's backend."""
+"""Stand-in for Habana's bridge. It offers mark_step in lazy mode, and a compiler backend otherwise."""
 
 from habana_frameworks.torch import processor
 from habana_frameworks.torch.core.step_closure import mark_step

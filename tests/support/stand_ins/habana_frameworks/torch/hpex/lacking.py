@@ -1,4 +1,4 @@
-"""Names that this release of the package lacks. No part of the vendor's interface."""
+"""Names that the stand-in lacks on request of the test. This module is not part of the vendor's interface."""
 
 import os
 

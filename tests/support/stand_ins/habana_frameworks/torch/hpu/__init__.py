@@ -1,4 +1,4 @@
-"""The interface of torch.hpu."""
+"""Stand-in for the interface of torch.hpu."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The card's random generator: the processor's, as it draws in its place."""
+"""Stand-in for the card's random generator. It uses the CPU's generator."""
 
 import torch
 from recording import record

@@ -1,4 +1,4 @@
-"""The bridge's mode, read from the environment once."""
+"""The bridge's mode, read once from the environment."""
 
 import os
 from functools import cache

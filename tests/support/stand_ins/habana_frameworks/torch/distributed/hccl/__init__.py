@@ -1,4 +1,4 @@
-"""The process group "hccl", carried by gloo."""
+"""Stand-in for the process group "hccl", which communicates through gloo."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _MPI["RANK"] = "OMPI_COMM_WORLD_RANK"
 def initialize_distributed_hpu(
     world_size: int | None = None, rank: int | None = None, local_rank: int | None = None
 ) -> tuple[int, int, int]:
-    """World size, rank and local rank, from torchrun's variables or mpirun's."""
+    """Return world size, rank and local rank, read from the variables of torchrun or mpirun."""
     found = _initialize(world_size, rank, local_rank)
     record(f"initialize_distributed_hpu() of {found[0]} workers")
     return found
@@ -38,9 +38,10 @@ def _make_group(store: Any, rank: int, size: int, timeout: Any) -> Any:
 
 
 def _recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of torch.distributed with its first argument and its options recorded.
+    """Wrap a function of torch.distributed so that its first argument and its options are recorded.
 
-    Of the store where workers meet, and of each one's rank, the names alone.
+    For the rendezvous store and the rank, only the names are recorded, since their values differ between
+    workers.
     """
 
     @wraps(function)

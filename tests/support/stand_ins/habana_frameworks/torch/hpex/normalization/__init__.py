@@ -1,4 +1,4 @@
-"""Clipping in one kernel."""
+"""Stand-in for gradient clipping in one kernel."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from habana_frameworks.torch.hpex.lacking import lacks
 if not lacks("FusedClipNorm"):
 
     class FusedClipNorm:
-        """torch.nn.utils.clip_grad_norm_ of the parameters' grad."""
+        """``torch.nn.utils.clip_grad_norm_`` in the form of Habana's class."""
 
         def __init__(self, parameters: Iterable[torch.nn.Parameter], max_norm: float) -> None:
             record(f"FusedClipNorm({len(list(parameters))} parameters, {max_norm:.6g})")

@@ -1,4 +1,4 @@
-"""Optimisers whose step is one kernel on the card."""
+"""Stand-ins for the optimisers whose step is a single kernel on the card."""
 
 from habana_frameworks.torch.hpex.lacking import lacks
 

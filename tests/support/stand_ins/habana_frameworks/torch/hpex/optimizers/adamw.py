@@ -1,4 +1,4 @@
-"""AdamW after Hugging Face's habit: epsilon is added before the bias is corrected."""
+"""AdamW as in Hugging Face's old version: epsilon is added before the bias correction."""
 
 import math
 from typing import Any

@@ -1,4 +1,7 @@
-"""Parameter groups of both optimisers. No part of the vendor's interface."""
+"""Functions for the parameter groups of both optimisers.
+
+This module is not part of the vendor's interface.
+"""
 
 from typing import Any
 
@@ -6,7 +9,7 @@ from recording import record
 
 
 def spelt_groups(groups: list[dict[str, Any]]) -> str:
-    """The number of parameters in each group, and its settings."""
+    """Return a text with the number of parameters in each group, and the group's settings."""
     parts = [
         f"{len(group['params'])} with " + ", ".join(f"{key}={group[key]}" for key in ("weight_decay", "step"))
         for group in groups
@@ -15,7 +18,10 @@ def spelt_groups(groups: list[dict[str, Any]]) -> str:
 
 
 def refuse_empty(name: str, groups: list[dict[str, Any]]) -> None:
-    """The original crashes: it looks at a group's first parameter, and its kernels want one at least."""
+    """Raise an error for an empty group.
+
+    The original crashes, since it looks at each group's first parameter.
+    """
     for number, group in enumerate(groups):
         if not group["params"]:
             raise RuntimeError(f"{name}: parameter group {number} is empty")
@@ -28,7 +34,7 @@ def record_step(name: str, groups: list[dict[str, Any]]) -> None:
 
 
 def average(state: dict[str, Any], weight: Any, beta1: float, beta2: float, gradient: Any) -> None:
-    """Move the running averages of the gradient and its square on."""
+    """Update the running averages of the gradient and of its square."""
     for kind in ("exp_avg", "exp_avg_sq"):
         if kind not in state:
             state[kind] = weight.detach().new_zeros(weight.shape)

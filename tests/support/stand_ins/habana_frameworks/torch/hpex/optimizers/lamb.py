@@ -1,4 +1,4 @@
-"""LAMB as NVIDIA has it: gradients over max(1, norm / max_grad_norm), ratios where weights decay."""
+"""LAMB as NVIDIA has it: gradients over max(1, norm / max_grad_norm), trust ratios with weight decay only."""
 
 from typing import Any
 
@@ -9,7 +9,12 @@ from habana_frameworks.torch.hpex.optimizers.groups import average, record_step,
 
 
 class FusedLamb(torch.optim.Optimizer):
-    """use_lamb: a trust ratio also where nothing decays. A weight of norm 0 has the ratio 0, as there."""
+    """Stand-in for Habana's LAMB.
+
+    A weight of norm 0 has the trust ratio 0, as in the original.
+
+    use_lamb: apply the trust ratio also to parameters without weight decay.
+    """
 
     def __init__(
         self,
