@@ -52,10 +52,10 @@ def list_data_files(state: bytes, where: str) -> list[str]:
 def refuse_splits(directory: str, names: Sequence[str]) -> None:
     """Raise DatasetError if a directory holds several splits of a dataset, since the user must choose."""
     for mark in (name for name in names if storage.get_base_name(name) == SPLITS):
-        folder = _folder(mark)
+        folder = _get_folder(mark)
         states = [name for name in names if storage.get_base_name(name) == STATE]
         splits = sorted(
-            _folder(name) for name in states if storage.get_parent(_folder(name)) == (folder or ".")
+            _get_folder(name) for name in states if storage.get_parent(_get_folder(name)) == (folder or ".")
         )
         if len(splits) > 1:
             told = ", ".join(storage.join(directory, name) for name in splits)

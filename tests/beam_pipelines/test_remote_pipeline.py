@@ -210,7 +210,7 @@ def test_a_runner_elsewhere_gets_the_vocabulary_and_a_local_one_its_path(
     words = ["--input", *map(str, corpus), "--vocab", str(small_vocabulary_file), *SMALL]
     assert main([*words, "--output", str(tmp_path / "local")]) == 0
     assert carried == []
-    monkeypatch.setattr("beam_pipelines.prepare.runs_here", lambda pipeline: False)
+    monkeypatch.setattr("beam_pipelines.prepare.has_local_workers", lambda pipeline: False)
     assert main([*words, "--output", str(tmp_path / "elsewhere")]) == 0
     assert carried == [str(small_vocabulary_file)]
     assert contents(tmp_path / "elsewhere") == contents(tmp_path / "local")
