@@ -197,7 +197,7 @@ def unpad_rows(
     that are not zeros then ones, or values other than the padding after the last item.
     """
     columns = map_columns_by_name(batch_type)
-    # ids [5 6 7 0], input_mask [1 1 1 0], segment_ids [0 1 1 0] become the ids 5 6 7 and the segment length
+    # ids [5 6 7 0], input_mask [1 1 1 0], segments [0 1 1 0] become the ids 5 6 7 and the segment length
     # 1. A container has no place for lengths, so they are recovered from the mask or from the padding.
     used = _find_used_cells(rows, fields, columns, record)
     found: dict[str, Array] = {ends: np.cumsum(cells.sum(axis=1)) for ends, cells in used.items()}

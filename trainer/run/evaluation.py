@@ -163,7 +163,7 @@ class Evaluation:
             return False
         folder = str(self._runtime.config.run.output_dir)
         found: float | None = self._runtime.on_rank_0(
-            lambda: evaluated_value(folder, state.step, columns.target)
+            lambda: evaluated_value(folder, state.logged_step, columns.target)
         )
         return found is not None and found >= target * columns.whole
 

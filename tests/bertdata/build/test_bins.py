@@ -67,7 +67,7 @@ def test_a_size_of_0_is_no_bins(bertdata, corpus, small_vocabulary_file, plain, 
     out = tmp_path / "out"
     assert bertdata(*words(corpus, small_vocabulary_file, out, "--bin-size=0")).status == 0
     assert contents(out) == contents(plain)
-    assert "0 (default): do not cut" in " ".join(bertdata("create", "--help").out.split())
+    assert "0 (default): do not split" in " ".join(bertdata("create", "--help").out.split())
 
 
 def test_bytes_are_the_same_for_any_number_of_workers(bertdata, corpus, small_vocabulary_file, tmp_path):

@@ -198,7 +198,7 @@ def test_a_beam_worker_killed_before_it_begins_ends_the_run(
 ) -> None:
     words = [*corpus, "--output", tmp_path / "out", "--vocab", small_vocabulary_file, *SMALL[:-1]]
     process = start("--input", *words, *kills.BEAM.words[1:], module="beam_pipelines.prepare")
-    while len(workers := list(kills.descendants(process.pid))) < 2:
+    while len(workers := list(kills.list_descendants(process.pid))) < 2:
         assert process.poll() is None
     os.kill(workers[which], signal.SIGKILL)
     outcome = finish(process)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.kills import descendants, ends_soon
+from tests.soak.kills import ends_soon, list_descendants
 from tests.support.commands import files_below, finish, start
 from tests.support.dumps import HOSTILE_PAGES, page, write_dump
 
@@ -31,7 +31,7 @@ def at_the_page(process: "subprocess.Popen[str]") -> int:
     while True:
         assert process.poll() is None
         assert time.monotonic() < deadline
-        for worker in descendants(process.pid):
+        for worker in list_descendants(process.pid):
             if _cpu_seconds(worker) > 2:
                 return worker
         time.sleep(0.02)
@@ -53,7 +53,7 @@ def test_a_signal_ends_everything_in_the_middle_of_a_page(
 ) -> None:
     process = start("extract", dump, "--output", tmp_path / "out", "--workers", workers)
     at_the_page(process)
-    all_workers = list(descendants(process.pid))
+    all_workers = list(list_descendants(process.pid))
     process.send_signal(how)
     assert finish(process).status == 128 + how
     assert all(map(ends_soon, all_workers))

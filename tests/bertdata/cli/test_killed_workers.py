@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak import killed_steps
-from tests.soak.kills import descendants, ends_soon
+from tests.soak.kills import ends_soon, list_descendants
 from tests.support.commands import Outcome, contents, files_below, finish, start
 from tests.support.dumps import page, write_dump
 
@@ -49,7 +49,7 @@ KILLED = [("extraction", signal.SIGKILL), ("segmentation", signal.SIGTERM)]
 def workers_of(process: "subprocess.Popen[str]", out: Path, moment: float) -> list[int]:
     """The workers, when work has begun and the moment has passed."""
     deadline = time.monotonic() + 30
-    while len(found := list(descendants(process.pid))) < 2 or not (out / "unfinished").is_dir():
+    while len(found := list(list_descendants(process.pid))) < 2 or not (out / "unfinished").is_dir():
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bertdata.io.directory_lock import LOCK_NAME
-from tests.soak.kills import descendants
+from tests.soak.kills import list_descendants
 from tests.support.commands import SMALL, contents, finish, start
 from tests.support.dumps import page, write_dump
 from tests.support.paths import EXTRACTED
@@ -47,12 +47,12 @@ def stop_when_it_writes(process: "subprocess.Popen[str]", out: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.001)
     process.send_signal(signal.SIGSTOP)
-    for worker in descendants(process.pid):
+    for worker in list_descendants(process.pid):
         os.kill(worker, signal.SIGSTOP)
 
 
 def go_on(process: "subprocess.Popen[str]") -> None:
-    for worker in descendants(process.pid):
+    for worker in list_descendants(process.pid):
         os.kill(worker, signal.SIGCONT)
     process.send_signal(signal.SIGCONT)
 
@@ -105,7 +105,7 @@ def test_a_lock_that_a_killed_run_left_stops_nobody(create: Start, tmp_path: Pat
     out = tmp_path / "out"
     first = create(out)
     stop_when_it_writes(first, out)
-    workers = list(descendants(first.pid))
+    workers = list(list_descendants(first.pid))
     first.kill()
     for worker in workers:
         os.kill(worker, signal.SIGCONT)

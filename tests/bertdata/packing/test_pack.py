@@ -237,7 +237,7 @@ def stop_as_killed(function, task):
 
 
 def test_a_damaged_sorted_file_is_made_again(pack, made, tmp_path, monkeypatch):
-    stopped = broken_after(packing_run.gather_together, 0)
+    stopped = broken_after(packing_run.gather_rows_together, 0)
     with monkeypatch.context() as patch:
         patch.setattr(packing_run, "gather_rows_together", lambda tasks: stop_as_killed(stopped, tasks))
         assert pack().status == 130

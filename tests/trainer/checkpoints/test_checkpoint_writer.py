@@ -80,7 +80,7 @@ def test_training_continues_while_a_checkpoint_is_written(trainer, training_set,
 def test_the_next_save_waits_for_the_one_before(trainer, training_set, tmp_path, monkeypatch):
     disk = HeldDisk(monkeypatch, 1)
     disk.release_when_waited_for()
-    found, copied = [], WholeTensors._copied
+    found, copied = [], WholeTensors._copy_to_host
 
     def look_and_copy(self, tensors):
         found.append(list(find_checkpoints(str(tmp_path))))
