@@ -34,15 +34,15 @@ class OrderedSums:
         worker = self._worker
         seed_micro_batch(worker, at, number)
         outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
-        self._strategy.step.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
+        self._strategy.optimiser_step.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
         return loss_and_sums(outcome)
 
     def _step(self, gradients: dict[str, Tensor], rate: float, at: UpdateNumber) -> None:
         """Change the weights."""
         for name, weight in self._weights.items():
             weight.grad = gradients[name]
-        self._strategy.step.take(list(gradients.values()), rate, at.step + 1)
-        self._strategy.step.optimiser.zero_grad()
+        self._strategy.optimiser_step.take(list(gradients.values()), rate, at.update + 1)
+        self._strategy.optimiser_step.optimiser.zero_grad()
 
 
 class PipelinedSums(OrderedSums):
@@ -84,7 +84,7 @@ class ShardedSums(OrderedSums):
         for layer in worker.model.bert.encoder.layer:
             layer.attention.self.joins = False  # type: ignore[union-attr]
             layer.register_forward_pre_hook(lambda module, given: tuple(map(own_view, given)))
-        strategy.step.optimiser.norms = PartNorms(copies)  # type: ignore[attr-defined]
+        strategy.optimiser_step.optimiser.norms = PartNorms(copies)  # type: ignore[attr-defined]
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> list[Tensor]:
         """Change the weights; returns the sums of Strategy.update on each copy."""

@@ -122,7 +122,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     own = dict(model.named_parameters())
     first = {name: weight.detach().clone() for name, weight in own.items()}
     gradients: dict[str, Tensor] = {}
-    take = strategy.step.take
+    take = strategy.optimiser_step.take
 
     def note(found: list[Tensor], rate: float, number: int) -> None:
         if not gradients:
@@ -131,7 +131,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
             )
         take(found, rate, number)
 
-    strategy.step.take = note  # type: ignore[method-assign]
+    strategy.optimiser_step.take = note  # type: ignore[method-assign]
     if in_order:
         assert isinstance(strategy, Strategy)
         ordered = PipelinedSums(worker, strategy, trial.copies)
@@ -146,7 +146,10 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     if trial.evaluates:
         with find_inference(worker, strategy).evaluating() as measure:
             evaluated = torch.stack([measure(batch).sums for batch in held_out(trial, division)]).sum(0)
-    applied, skipped = strategy.step.applied, getattr(strategy.step, "read_skipped", int)()
+    applied, skipped = (
+        strategy.optimiser_step.applied,
+        getattr(strategy.optimiser_step, "read_skipped", int)(),
+    )
     strategy.release()
     return Result(
         first=first,

@@ -160,7 +160,7 @@ class PendingUpdates:
     def _read(self) -> tuple[list[list[float]], float | None]:
         """Copy the sums of each update, and the gradient norm of the last, to the host in one transfer."""
         values = torch.stack([one.values for one in self._waiting])
-        norm = self._training.strategy.step.gradient_norm
+        norm = self._training.strategy.optimiser_step.gradient_norm
         if norm is None:
             return self._runtime.device.to_host(values).tolist(), None
         both = torch.cat([values.flatten(), norm.reshape(1).to(values)])
@@ -172,7 +172,7 @@ class PendingUpdates:
         """Log how many updates were skipped since the last flush, if any."""
         updates = len(self._waiting)
         try:
-            found = self._training.strategy.step.describe_skipped(updates)
+            found = self._training.strategy.optimiser_step.describe_skipped(updates)
         except NotFiniteError as error:
             self._runtime.stop_all(error)
         if found:

@@ -139,7 +139,7 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
     # Everything continues: counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
     state = replace(saved, task=fresh.task, position=position, config=config.as_json())
-    training.strategy.step.scale.load_state_dict(saved.loss_scale)
+    training.strategy.optimiser_step.scale.load_state_dict(saved.loss_scale)
     for difference in changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")
     reader.read(Path(path), saved, state.applied)

@@ -68,7 +68,7 @@ class Pipelined(SplitStrategy):
         super().__init__(worker)
         self.groups = StageGroups(worker)
         self.optimiser.norms = StageNorms(worker, self.groups.pipeline, self.held.norms)
-        self._stage = WorkerStage(worker, self.step.scale)
+        self._stage = WorkerStage(worker, self.optimiser_step.scale)
         make = partial(make_schedule, worker, self._stage, self.groups.pipeline)
         self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
 
@@ -81,7 +81,7 @@ class Pipelined(SplitStrategy):
             self._stage.divisors = loss_divisors(worker, batches, worker.division.copies)
             values = self._run_stages(pad_to_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
-            self.step.take(self._average(), learning_rate, first.step + 1)
+            self.optimiser_step.take(self._average(), learning_rate, first.update + 1)
         self.held.drop_gradients()
         none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
         return [torch.stack(values).sum(0) if values else none]

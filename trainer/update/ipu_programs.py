@@ -102,17 +102,17 @@ class IpuPrograms(Strategy, Inference):
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
-        config, optimiser = self.worker.config, self.step.optimiser
+        config, optimiser = self.worker.config, self.optimiser_step.optimiser
         for group in optimiser.param_groups:
             group["lr"] = learning_rate
         if self._training is None:
             self.compile(updates, first)
-        optimiser.loss_scaling = loss_scale(config, first.step)
+        optimiser.loss_scaling = loss_scale(config, first.update)
         self._training.setOptimizer(optimiser)
         _, values = self._training(*self._join(updates))
         if config.ipu.synthetic_data:
             values = torch.zeros_like(values)  # With synthetic data the IPU returns no results.
-        self.step.applied += len(updates)
+        self.optimiser_step.applied += len(updates)
         return [self._add_up(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
@@ -122,7 +122,9 @@ class IpuPrograms(Strategy, Inference):
         options = training_options(
             self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
         )
-        executor = self._poptorch.trainingModel(self._module, options, optimizer=self.step.optimiser)
+        executor = self._poptorch.trainingModel(
+            self._module, options, optimizer=self.optimiser_step.optimiser
+        )
         executor.compile(*self._join(updates))
         self._training = executor
         if self._moments:
@@ -140,7 +142,7 @@ class IpuPrograms(Strategy, Inference):
 
     def _restore(self) -> None:
         """Copy the checkpoint's moments into PopTorch's state, which has names only after compiling."""
-        optimiser, moments = self.step.optimiser, self._moments
+        optimiser, moments = self.optimiser_step.optimiser, self._moments
         state = optimiser.state_dict()
         targets = self._select_moments(state)
         if foreign := sorted(moments.keys() ^ targets.keys()):
@@ -152,7 +154,7 @@ class IpuPrograms(Strategy, Inference):
             target.copy_(moments[key])
         for key, target in state["ipu_state"].items():
             if key.partition("___")[0] == _STEP:
-                target.fill_(self.step.applied)
+                target.fill_(self.optimiser_step.applied)
         optimiser.load_state_dict(state)
 
     def _select_moments(self, state: dict[str, Any]) -> dict[str, Tensor]:
@@ -161,7 +163,7 @@ class IpuPrograms(Strategy, Inference):
         PopTorch's names consist of "Accl1___" or "Accl2___", the names of wrapping modules, and the weight's
         name.
         """
-        is_adaptive = "betas" in self.step.optimiser.defaults
+        is_adaptive = "betas" in self.optimiser_step.optimiser.defaults
         kinds = {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"} if is_adaptive else {"Accl1": "momentum_buffer"}
         found = {}
         for key, value in state["ipu_state"].items():
@@ -179,10 +181,10 @@ class IpuPrograms(Strategy, Inference):
     def moments(self) -> dict[str, Tensor]:
         if self._training is None:
             return self._moments
-        return self._select_moments(self.step.optimiser.state_dict())
+        return self._select_moments(self.optimiser_step.optimiser.state_dict())
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        self._moments, self.step.applied = moments, applied
+        self._moments, self.optimiser_step.applied = moments, applied
 
     def check_accumulation(self, accumulation: int) -> None:
         check_training(self._device, accumulation)
@@ -254,4 +256,6 @@ class IpuTraining(IpuPrograms):
         self._device.check_workers(worker.workers.size)
         preset = configured_preset(worker.config)
         groups = group_parameters(preset, worker.model.named_parameters())
-        self.step = IpuStep(worker.config, make_optimiser(self._poptorch, worker.config, preset, groups))
+        self.optimiser_step = IpuStep(
+            worker.config, make_optimiser(self._poptorch, worker.config, preset, groups)
+        )

@@ -32,11 +32,11 @@ from trainer.workers.collective import Collective
 class UpdateNumber(NamedTuple):
     """Number of an update, counted from 0.
 
-    phase: 1 or 2. step: the update's number in its phase. total: its number over both phases.
+    phase: 1 or 2. update: the update's number in its phase. total: its number over both phases.
     """
 
     phase: int
-    step: int
+    update: int
     total: int
 
 
@@ -62,7 +62,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
 
 def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
     """Return the seed of each part's dropout in a micro-batch."""
-    found = random_numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
+    found = random_numbers(parts, seed, "dropout", at.phase, at.update, micro_batch)
     return [int(number) >> 1 for number in found]
 
 
@@ -91,7 +91,7 @@ class Strategy:
 
     Weights and moments have the same bits on all workers. Subclasses divide the model, or use devices that
     make whole updates.
-    step: optimiser step that ends each update, with the loss scale and the counts of updates.
+    optimiser_step: ends each update, with the loss scale and the counts of updates.
     inference: class to evaluate with. None: ``trainer.update.inference.Inference``.
     exchanges_each: workers exchange gradients after each micro-batch instead of once per update.
     """
@@ -108,7 +108,7 @@ class Strategy:
         set_softmax(worker)
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
-        self.step: OptimiserStep = make_optimiser_step(
+        self.optimiser_step: OptimiserStep = make_optimiser_step(
             worker.config, worker.device, worker.model.named_parameters()
         )
         model, device, keys = worker.model, worker.device, worker.config.update
@@ -124,7 +124,7 @@ class Strategy:
         self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
         if has_row_norms(worker.config, device, worker.workers.size):
             self._row_norms = RowNorms(find_row_tables(model, worker.config))
-            self.step.optimiser.norms = self._row_norms
+            self.optimiser_step.optimiser.norms = self._row_norms
         # If each micro-batch is clipped or averaged separately, its gradients are added up in MicroBatchSums.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
@@ -156,14 +156,14 @@ class Strategy:
             # workers.
             values = self._accumulate(batches, first)
         except StopRequested:
-            self.step.optimiser.zero_grad()
+            self.optimiser_step.optimiser.zero_grad()
             raise
         finally:
             self.worker.model.bert.seeds = None
         # Clip by the global norm, then change the weights by the optimiser at the schedule's rate. All
         # workers have the same averaged gradients, so their weights stay equal bit for bit.
-        self.step.take(self._gradients(), learning_rate, first.step + 1)
-        self.step.optimiser.zero_grad()
+        self.optimiser_step.take(self._gradients(), learning_rate, first.update + 1)
+        self.optimiser_step.optimiser.zero_grad()
         return [values]
 
     def _gradients(self) -> list[Tensor]:
@@ -182,7 +182,7 @@ class Strategy:
             self._half_weights.refresh()
         sums = None
         if self._sums_apart:
-            sums = MicroBatchSums(worker, self._weights, self.step, self._row_norms)
+            sums = MicroBatchSums(worker, self._weights, self.optimiser_step, self._row_norms)
         if self._averages:
             self._averages.begin()
         values = list[Tensor]()
@@ -218,7 +218,7 @@ class Strategy:
 
     def _backward(self, loss: Tensor, divisor: float | Tensor) -> None:
         """Add the gradients of ``loss / divisor`` to the weights' grad."""
-        self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
+        self.optimiser_step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
         self.worker.device.after_backward()
 
     def fetch(self) -> None:
@@ -229,7 +229,7 @@ class Strategy:
         return {
             f"{kind}/{name}": value
             for name, weight in self.worker.model.named_parameters()
-            for kind, value in self.step.optimiser.state.get(weight, {}).items()
+            for kind, value in self.optimiser_step.optimiser.state.get(weight, {}).items()
             if isinstance(value, Tensor) and kind != "step"
         }
 
@@ -238,9 +238,9 @@ class Strategy:
 
         moments: as ``moments`` returns them.
         """
-        self.step.applied = applied
+        self.optimiser_step.applied = applied
         weights = dict(self.worker.model.named_parameters())
-        states = self.step.optimiser.state
+        states = self.optimiser_step.optimiser.state
         for key, moment in moments.items():
             kind, _, name = key.partition("/")
             states[weights[name]][kind] = moment

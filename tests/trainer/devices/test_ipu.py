@@ -192,7 +192,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 def late_update(self: Any, updates: Any, learning_rate: float, first: Any) -> list[torch.Tensor]:
     values = plain_update(self, updates, learning_rate, first)
-    self._training.setOptimizer(self.step.optimiser)
+    self._training.setOptimizer(self.optimiser_step.optimiser)
     return values
 
 
@@ -295,7 +295,9 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     forget()
     loaded = []
     monkeypatch.setattr(
-        programs.IpuPrograms, "_restore", lambda self: loaded.append((self._moments, self.step.applied))
+        programs.IpuPrograms,
+        "_restore",
+        lambda self: loaded.append((self._moments, self.optimiser_step.applied)),
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common, *sizes)).status == 0
