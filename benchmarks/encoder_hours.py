@@ -10,7 +10,7 @@ import numpy as np
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.model.bert import PASSES
-from trainer.model.headed import forward_operations
+from trainer.model.headed import count_forward_operations
 
 SHARE = 0.28
 PEAKS = {"H100": 989e12, "A100": 312e12, "L4": 121e12}
@@ -48,7 +48,7 @@ CORPORA = {"100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10}
 def operations_of_token(shape: ModelConfig, length: int, masked: float) -> float:
     """Operations of a token in a full row, forward and backward."""
     lengths, rows = np.full(16, length), 16
-    return PASSES * forward_operations(lengths, round(rows * length * masked), shape) / (rows * length)
+    return PASSES * count_forward_operations(lengths, round(rows * length * masked), shape) / (rows * length)
 
 
 def hours(tokens: float, each: float, rate: float) -> str:

@@ -29,10 +29,10 @@ from trainer.data.batches import Batch
 from trainer.data.bins import RowsFromBins
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 from trainer.data.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
@@ -74,16 +74,16 @@ class KnownLengths(GeneratedData):
 
 def draw_lengths(counts: list[int] | None) -> Array:
     """The lengths of all examples: drawn from counts by length, or as generated."""
-    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
+    data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     if counts is None:
         return np.concatenate([np.asarray(data.lengths(shard)) for shard in data.shards])
     shares = np.cumsum(counts) / sum(counts)
-    return 1 + np.searchsorted(shares, random_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
+    return 1 + np.searchsorted(shares, draw_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
 
 
 def single_examples(lengths: Array) -> OpenedDataset:
     """A dataset of examples of these lengths, each a row."""
-    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
+    data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     assert isinstance(data, GeneratedData)
     given = {field.name: getattr(data, field.name) for field in fields(GeneratedData)}
     by_shard = np.split(lengths, FILES)
@@ -94,7 +94,7 @@ def single_examples(lengths: Array) -> OpenedDataset:
 def packed_examples(plan: PackPlan) -> OpenedDataset:
     """A dataset of examples of the plan's lengths, in its rows. They are dealt to the files in turn."""
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
-    order = np.argsort(random_numbers(len(rows), "rows"))
+    order = np.argsort(draw_numbers(len(rows), "rows"))
     shards, known, row_ends = list[Shard](), dict[str, Array](), dict[str, Array]()
     for number in range(FILES):
         own = [rows[row] for row in order[number::FILES]]
@@ -193,7 +193,7 @@ def compare_loaders(kinds: dict[str, RowKind]) -> None:
 
 def time_resume() -> None:
     """Print the time until the first update of a loader that starts after a million updates."""
-    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
+    data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
     rows = RowsPackedAtLoad(data)
     form = make_form(rows, batch_size=LATE_ROWS)
     consumed = LATE_UPDATE * LATE_ROWS * 2  # examples, near enough

@@ -108,7 +108,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
 """For each kind the names, and for each name MODULE:ATTRIBUTE."""
 
 
-def names(kind: str) -> tuple[str, ...]:
+def list_names(kind: str) -> tuple[str, ...]:
     """Return all names of a kind."""
     return tuple(TABLE[kind])
 

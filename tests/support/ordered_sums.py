@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.devices.clipping import norms_of
+from trainer.devices.clipping import compute_norms
 from trainer.splitting.held import TIED
 from trainer.splitting.stage import pad_to_same_length
 from trainer.update.optimiser import Norms
-from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums, seed_micro_batch
+from trainer.update.strategy import Strategy, UpdateNumber, join_loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
 HEADS = "the word embeddings' second use"
@@ -35,7 +35,7 @@ class OrderedSums:
         seed_micro_batch(worker, at, number)
         outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
         self._strategy.optimiser_step.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
-        return loss_and_sums(outcome)
+        return join_loss_and_sums(outcome)
 
     def _step(self, gradients: dict[str, Tensor], rate: float, at: UpdateNumber) -> None:
         """Change the weights."""
@@ -108,10 +108,10 @@ class PartNorms(Norms):
         self._count = count
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._joined([norms_of(part) for part in self._parts(tensors)])
+        return self._joined([compute_norms(part) for part in self._parts(tensors)])
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._joined([torch.linalg.vector_norm(norms_of(part)) for part in self._parts(tensors)])
+        return self._joined([torch.linalg.vector_norm(compute_norms(part)) for part in self._parts(tensors)])
 
     def _parts(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:
         """The rows of each one."""

@@ -42,7 +42,7 @@ class PaddedExamples:
 
 
 class PaddedForm:
-    """A form for Loader and ``evaluation_batches`` that pads each example to the layout's length."""
+    """A form for Loader and ``load_evaluation_batches`` that pads each example to the layout's length."""
 
     sizes_vary = False
 

@@ -17,7 +17,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.run.runtime import make_model
@@ -155,7 +155,7 @@ def _whole_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
 
 def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
     """All micro-batches of each update."""
-    data = generated_data(
+    data = generate_data(
         ShardLayout(max_seq_length=32, max_predictions_per_seq=5),
         vocabulary_size=SHAPE.vocab_size,
         examples=64,

@@ -19,7 +19,7 @@ from bertdata.tokens.fit import casing_warnings
 from bertdata.tokens.kept_files import keep_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.config.settings import Config
-from trainer.data.opening import training_paths
+from trainer.data.opening import find_training_paths
 
 
 def keep_tokenizer(config: Config) -> None:
@@ -33,7 +33,7 @@ def tokenizer_of_data(config: Config) -> TokenizerFile | None:
 
     Without a manifest, the casing is guessed from the vocabulary.
     """
-    dataset = find_training_data(training_paths(config), given=False)
+    dataset = find_training_data(find_training_paths(config), given=False)
     if dataset is None or dataset.manifest:
         return None if dataset is None else known_tokenizer(None, dataset)
     file = known_tokenizer(config.masking.vocab, dataset)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser, positive
 from bertdata.io.terminal import say
-from trainer.run.tokenizer_flags import add_tokenizer
+from trainer.run.tokenizer_flags import add_tokenizer_flags
 from trainer.tasks.prediction import refuse_flags, single_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _parser() -> Parser:
         metavar="FILE",
         help="bert_config.json of another program's checkpoint (default: found next to the weights)",
     )
-    add_tokenizer(parser)
+    add_tokenizer_flags(parser)
     return parser
 
 

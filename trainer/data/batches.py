@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets
-from trainer.data.examples import GatheredExamples, gather
+from trainer.data.examples import GatheredExamples, gather_examples
 
 _MOST_LISTED = 8  # budgets that the log lists by number
 
@@ -198,7 +198,7 @@ class Form:
         """
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
-            yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
+            yield prepare(make_flat_batch(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[Batch]:
         """Yield a batch of missing examples for each usual shape, to compile with.
@@ -207,7 +207,9 @@ class Form:
         """
         # the largest first, because the smaller ones can reuse its memory
         for budget in reversed(self.budgets.usual):
-            yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
+            yield make_flat_batch(
+                gather_examples([], self.budgets.layout, np.arange(0)), self.budgets, budget
+            )
 
     @property
     def sizes_vary(self) -> bool:
@@ -223,7 +225,7 @@ class Form:
         return f"flat, padded to {listed} tokens"
 
 
-def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
+def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
     """Return a flat batch of the gathered examples, which come from at most ``budgets.batch_size`` rows.
 
     The batch does not show which examples shared a row.
@@ -233,7 +235,7 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     tokens, masked = int(lengths.sum()), int(masks.sum())
     budget = budget or budgets.find(tokens, masked, count)
     # Example with lengths [3, 2] and a budget of 8 tokens: ends [0, 3, 5, 8], the last sequence is padding.
-    ends = _ends(lengths, tokens, budget)
+    ends = _find_sequence_ends(lengths, tokens, budget)
     # positions: 0 1 2, 0 1, 0 1 2. np.repeat spreads each sequence's start over its tokens.
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
@@ -247,16 +249,16 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
-    targets = {name: _pad(values, budgets.examples) for name, values in gathered.targets.items()}
-    targets |= {name: _pad(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
+    targets = {name: _pad_values(values, budgets.examples) for name, values in gathered.targets.items()}
+    targets |= {name: _pad_values(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
     return FlatBatch(
-        input_ids=_pad(gathered.ids[used], budget.tokens),
+        input_ids=_pad_values(gathered.ids[used], budget.tokens),
         token_type_ids=torch.from_numpy((positions >= np.repeat(segment_lengths, sizes)).astype(np.int32)),
         position_ids=torch.from_numpy(positions),
         ends=torch.from_numpy(ends),
-        first_rows=_pad(starts[:count], budgets.examples),
-        masked_lm_rows=_pad(rows[in_use], budget.masks),
-        masked_lm_ids=_pad(gathered.labels[in_use], budget.masks),
+        first_rows=_pad_values(starts[:count], budgets.examples),
+        masked_lm_rows=_pad_values(rows[in_use], budget.masks),
+        masked_lm_ids=_pad_values(gathered.labels[in_use], budget.masks),
         masked_lm_weights=torch.from_numpy((np.arange(budget.masks) < masked).astype(np.float32)),
         next_sentence_labels=torch.from_numpy(labels),
         longest=longest,
@@ -265,7 +267,7 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     )
 
 
-def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
+def _find_sequence_ends(lengths: Array, tokens: int, budget: Budget) -> Array:
     """Return 0, then the row after each sequence: first the examples, then the padding.
 
     The padding is divided into near equal parts, because no sequence may be longer than the model's limit.
@@ -276,7 +278,7 @@ def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
     return np.concatenate([starts, tokens + padding], dtype=np.int32, casting="unsafe")
 
 
-def _pad(values: Array, size: int) -> Tensor:
+def _pad_values(values: Array, size: int) -> Tensor:
     """Return the values as an int32 tensor, with zeros up to ``size``."""
     padded = np.zeros((size, *values.shape[1:]), np.int32)
     padded[: len(values)] = values

@@ -17,7 +17,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, lengths
 from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.records import ShardLayout
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 
 _NEARLY_WHOLE = 0.97  # share of the full size from which a budget is replaced by the full size
 
@@ -187,7 +187,7 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     """
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
-    chosen = random_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
+    chosen = draw_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     # A group deals its examples evenly, so each of its micro-batches gets the mean, rounded up.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)

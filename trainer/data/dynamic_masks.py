@@ -142,9 +142,9 @@ class UnmaskedData(OpenedDataset):
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
     """Return the opened training data in the form in which the loader draws masks."""
-    source = without_drawn_masks(config, data)
+    source = remove_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
-    masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
+    masker = _make_masker(config, source, str(config.data.train_data), rate.largest)
     masked = mask_dataset(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
     own["never_masked"] = masker.never_masked
@@ -158,16 +158,16 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
     """
     keys = config.masking
     rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
-    masker = _configured_masker(config, data, paths, rate)
+    masker = _make_masker(config, data, paths, rate)
     return mask_dataset(data, masker, seed=config.data.seed, rate=rate)
 
 
-def without_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
+def remove_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
     """Return the opened training data without masks that were drawn when they were opened."""
     return data.source if isinstance(data, MaskedData) else data
 
 
-def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
+def _make_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
     """Return the masker for a dataset. rate: largest masking rate."""
     keys = config.masking
     # the first kind is for data that are masked once
@@ -193,7 +193,7 @@ def find_vocabulary(
     return dataset, vocabulary
 
 
-def masked_rows(config: Config, data: OpenedDataset) -> Rows:
+def make_masked_rows(config: Config, data: OpenedDataset) -> Rows:
     """Return the rows of a dataset, with masks to draw unless the dataset keeps its masks."""
     return Rows(data, data if isinstance(data, UnmaskedData) else None)
 
@@ -209,5 +209,5 @@ class MaskingAtLoad(NamedTuple):
     rows: Callable[[Config, OpenedDataset], Rows]
 
 
-DRAWN_BY_RATE = MaskingAtLoad(mask_at_load, masked_rows)
+DRAWN_BY_RATE = MaskingAtLoad(mask_at_load, make_masked_rows)
 """Masks drawn for each epoch at a rate."""

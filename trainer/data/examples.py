@@ -82,7 +82,7 @@ class CompactExamples:
         return found
 
 
-def empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
+def make_empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
     """Return columns like ``CompactExamples.take`` for ``count`` examples, with all values 0."""
     blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
     widths = {item.name: [getattr(blank, item.ends)[0]] if item.ends else [] for item in blank.columns()}
@@ -130,7 +130,7 @@ class GatheredExamples:
         return replace(self, **own, row_ends=self.row_ends[start:stop] - first)
 
 
-def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
+def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
     """Copy the examples of some rows from their files into arrays, each to its place.
 
     row_ends: index of the example after each row. Examples without stored masks get none, and without
@@ -138,7 +138,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
     """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
-    made = empty_columns(layout, count)
+    made = make_empty_columns(layout, count)
     for held, numbers, places in pieces:
         for name, values in held.take(numbers).items():
             made[name][places] = values

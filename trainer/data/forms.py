@@ -3,8 +3,8 @@
 from trainer.data.batches import Form
 from trainer.data.budgets import find_budgets
 from trainer.data.examples import Rows
-from trainer.data.order import group_size
-from trainer.data.padded_rows import row_form
+from trainer.data.order import choose_group_size
+from trainer.data.padded_rows import make_row_form
 
 
 def make_form(
@@ -23,8 +23,8 @@ def make_form(
     few_widths: padded rows from bins must have at most as many different widths as there are bins.
     """
     if padded:
-        return row_form(rows, few_widths)
-    group = group_size(micro_batches, batch_size) if rows.by_lengths else 1
+        return make_row_form(rows, few_widths)
+    group = choose_group_size(micro_batches, batch_size) if rows.by_lengths else 1
     sizes, layout = rows.sizes(), rows.layout
     found = find_budgets(sizes, layout, batch_size, token_budget=token_budget, group=group, bins=rows.bins)
     return Form(found)

@@ -22,8 +22,8 @@ from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import Dealer, FileRows, OwnRows, Position, random_numbers
-from trainer.data.packs import FullRows, expand
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, draw_numbers
+from trainer.data.packs import FullRows, find_row_examples
 from trainer.data.windows import Window, find_lengths
 
 ROW_LAYOUT = "load"
@@ -177,7 +177,7 @@ class PackedWindow(Window):
 
         ends: for each row the place after its last example. The targets of the examples are such places.
         """
-        return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
+        return [part for part in self.find(*find_row_examples(self.bounds, rows, ends)) if len(part.rows)]
 
 
 Stretch = tuple[PackedWindow, Array, Array]
@@ -259,6 +259,6 @@ class PackedOrder:
         behind = count + np.arange(self._rows.window)
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
         rows = self._rows.pack(find_lengths(parts, count, self._dealer.lengths))
-        shuffle = random_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
+        shuffle = draw_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)

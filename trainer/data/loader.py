@@ -1,7 +1,7 @@
 """The loader: micro-batches for training, made in a thread before they are needed.
 
 Its steps: ``order.Dealer`` decides which rows this worker gets, ``Decoder`` decodes their files in other
-threads, ``examples.gather`` copies the examples into arrays, masks are drawn if configured, and
+threads, ``examples.gather_examples`` copies the examples into arrays, masks are drawn if configured, and
 ``batches.Form`` makes tensors.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, Form, Prepare
-from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
-from trainer.data.mixture import order_of
+from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
+from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, OwnRows, Position
 
 # small updates are gathered several at a time, because each NumPy call costs about a microsecond
@@ -106,7 +106,7 @@ class Loader(Prefetcher[Update]):
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
         # The order is the same on every worker. A mixture has an order for each source.
-        make_order = order_of(data.sources) if data.sources else Order
+        make_order = bind_mixed_order(data.sources) if data.sources else Order
         order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
         start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
@@ -160,7 +160,7 @@ class Loader(Prefetcher[Update]):
         """Return the examples of this worker's rows, with masks. update: number of their first update."""
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = self._rows.expand(own, pieces)
-        gathered, masks = gather(pieces, self._rows.layout, ends), self._rows.masks
+        gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
         return gathered if masks is None else masks.draw(gathered, own, pieces, update)
 
 

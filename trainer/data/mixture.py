@@ -71,6 +71,6 @@ class MixedOrder(Order):
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
 
 
-def order_of(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
+def bind_mixed_order(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
     """Return a function that makes the order of these sources. It is called like ``Order``."""
     return partial(MixedOrder, sources=sources)

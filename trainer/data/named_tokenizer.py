@@ -15,7 +15,7 @@ from bertdata.tokens.tokenizer_json import (
 )
 
 
-def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
+def find_named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
     """Return the tokeniser of a vocabulary, of a tokenizer.json or of a model's directory.
 
     A vocabulary lower-cases text. From a directory, the tokeniser is the same as AutoTokenizer of
@@ -30,13 +30,13 @@ def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
     return find_tokenizer_json(path, {}) if is_json(path) else VocabularyFile(path=path, dialect=dialect)
 
 
-def warnings_of_given(vocabulary: str | None) -> list[str]:
+def find_vocabulary_warnings(vocabulary: str | None) -> list[str]:
     """Return warnings about ignored settings, if ``vocabulary`` is a model's directory."""
     is_directory = vocabulary is not None and storage.is_directory(vocabulary)
     return tokenizer_warnings(str(vocabulary)) if is_directory else []
 
 
-def with_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
+def change_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
     """Return the tokeniser with this casing. None keeps its casing.
 
     Raises UsageError for a casing of a tokenizer.json, which determines its casing itself.

@@ -49,7 +49,7 @@ class FileRows(NamedTuple):
     epoch: int
 
 
-def random_numbers(count: int, *key: object) -> Array:
+def draw_numbers(count: int, *key: object) -> Array:
     """Return ``count`` random 64-bit numbers from the key, the same on every machine.
 
     SplitMix64 (Steele et al. 2014), started from a hash of the key.
@@ -98,7 +98,7 @@ class Order:
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the random order of a file's examples in an epoch."""
         name, examples = self._files[file]
-        return np.argsort(random_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
+        return np.argsort(draw_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
     def _deal(self, epoch: int) -> "_Epoch":
         """Deal the files to the queues for an epoch."""
@@ -148,7 +148,7 @@ class _Epoch:
             yield self._files[nth], place[here] - self._firsts[nth], here
 
 
-def group_size(micro_batches: int, batch_size: int) -> int:
+def choose_group_size(micro_batches: int, batch_size: int) -> int:
     """Return the number of neighbouring micro-batches that exchange examples: a divisor of ``micro_batches``.
 
     It is the smallest divisor that gives at least 8 micro-batches and 1024 examples, enough to make groups
@@ -236,7 +236,7 @@ class Dealer:
     @property
     def group(self) -> int:
         """The number of micro-batches that exchange rows."""
-        return group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
+        return choose_group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
 
     @cached_property
     def offsets(self) -> Array:

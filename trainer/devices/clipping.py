@@ -13,7 +13,7 @@ _LARGE = 4 * _BLOCK
 """
 
 
-def norms_of(tensors: Sequence[Tensor]) -> Tensor:
+def compute_norms(tensors: Sequence[Tensor]) -> Tensor:
     """Return the Euclidean norm of each tensor, shape (n,), with a relative error below 1e-6.
 
     On a processor PyTorch adds the squares in few fp32 sums, which makes the norm of 30,522 x 768 numbers
@@ -21,10 +21,10 @@ def norms_of(tensors: Sequence[Tensor]) -> Tensor:
     """
     if tensors[0].device.type != "cpu" or all(tensor.numel() <= _LARGE for tensor in tensors):
         return torch.stack(list(torch._foreach_norm(list(tensors))))
-    return torch.stack([_host_norm(tensor) for tensor in tensors])
+    return torch.stack([_compute_host_norm(tensor) for tensor in tensors])
 
 
-def _host_norm(tensor: Tensor) -> Tensor:
+def _compute_host_norm(tensor: Tensor) -> Tensor:
     """Return the norm of a tensor in host memory."""
     if tensor.numel() <= _LARGE:
         found: Tensor = torch.linalg.vector_norm(tensor)
@@ -51,6 +51,6 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | No
     if not tensors:
         return torch.zeros(())
     if norm is None:
-        norm = torch.linalg.vector_norm(norms_of(tensors))
+        norm = torch.linalg.vector_norm(compute_norms(tensors))
     torch._foreach_mul_(list(tensors), (max_norm / norm).clamp(max=1.0))
     return norm

@@ -94,12 +94,12 @@ class _Efficient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        found = efficient_gradients(gradient, *ctx.saved_tensors, *ctx.settings)
+        found = compute_efficient_gradients(gradient, *ctx.saved_tensors, *ctx.settings)
         return *found, None, None, None, None
 
 
 @torch.library.custom_op("bertdata::efficient_gradients", mutates_args=(), device_types="cuda")
-def efficient_gradients(
+def compute_efficient_gradients(
     gradient: Tensor,
     query: Tensor,
     key: Tensor,
@@ -125,7 +125,7 @@ def efficient_gradients(
     return of_query[0], of_key[0], of_value[0]
 
 
-@efficient_gradients.register_fake
+@compute_efficient_gradients.register_fake
 def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     of_query, of_key, of_value = (gradient.new_empty(gradient.shape) for _ in range(3))
     return of_query, of_key, of_value

@@ -12,7 +12,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import attend_anywhere, host_memory
+from trainer.model.bert import attend_anywhere, find_host_memory
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
@@ -141,7 +141,7 @@ class Device:
 
         neighbours: number of workers on this machine, including this one.
         """
-        return host_memory() // neighbours
+        return find_host_memory() // neighbours
 
     def peak_memory(self) -> int:
         """Return the most bytes that this process's tensors had on the device, 0 if they are not counted."""

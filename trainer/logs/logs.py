@@ -45,7 +45,7 @@ class Terminal(Logger):
 
     def close(self, summary: Values, status: str, time: float) -> None:
         known = {name.removeprefix("training_"): value for name, value in summary.items()}
-        words = _words(known) | _words({"memory_gib": summary.get("peak_memory_gib")})
+        words = _format_values(known) | _format_values({"memory_gib": summary.get("peak_memory_gib")})
         self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
 
     def say(self, line: str) -> None:
@@ -60,10 +60,10 @@ class Terminal(Logger):
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
         left = updates * row.get("seconds_per_update", 0.0)
-        return _words({**row, "shown": shown, "left": in_words(left) if left else None})
+        return _format_values({**row, "shown": shown, "left": in_words(left) if left else None})
 
 
-def _words(values: Values) -> dict[str, str]:
+def _format_values(values: Values) -> dict[str, str]:
     """Return the known numbers as text, by name."""
     known = {name: values[name] for name in _FORMS if values.get(name) is not None}
     if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
@@ -203,7 +203,7 @@ class Tables(Logger):
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
         with (self._folder / name).open("a", encoding="utf-8") as file:
-            file.write(_line(values))
+            file.write(_format_line(values))
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
@@ -213,11 +213,11 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
         from trainer.logs.table_rows import keep_rows
 
         rows = keep_rows(path, resume_step)
-    lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
+    lines = [_format_line(columns), *(_format_line(row.get(name, "") for name in columns) for row in rows)]
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())
 
 
-def _line(values: Iterable[Any]) -> str:
+def _format_line(values: Iterable[Any]) -> str:
     """Return a line of a table."""
     return ",".join(map(str, values)) + "\n"

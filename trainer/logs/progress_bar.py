@@ -38,7 +38,7 @@ class ProgressBar(Terminal):
     def row(self, row: Values, time: float) -> None:
         words = self.words(row)
         pieces = [words[name] for name in _BESIDE_THE_BAR if name in words]
-        self._bar.update(self._task, completed=row["step"], description=_fitting(pieces, self._room()))
+        self._bar.update(self._task, completed=row["step"], description=_join_fitting(pieces, self._room()))
 
     def close(self, summary: Values, status: str, time: float) -> None:
         self._bar.stop()
@@ -53,7 +53,7 @@ class ProgressBar(Terminal):
         return self._bar.console.width - counts - _BAR_WIDTH - _TIME_WIDTH - 3
 
 
-def _fitting(pieces: Sequence[str], room: int) -> str:
+def _join_fitting(pieces: Sequence[str], room: int) -> str:
     """Join the first pieces that fit into ``room`` columns, at least one."""
     shown = pieces[0]
     for piece in pieces[1:]:

@@ -99,7 +99,7 @@ class RecordedRun:
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
 
-def columns_of(runs: Sequence[RecordedRun], table: str) -> list[str]:
+def find_columns(runs: Sequence[RecordedRun], table: str) -> list[str]:
     """Return the columns in which any run has a number. table: "training" or "evaluations"."""
     rows = (row for run in runs for phase in run.phases for row in getattr(phase, table))
     return list(dict.fromkeys(name for row in rows for name in row))
@@ -109,7 +109,7 @@ def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
     """Read several runs with ``read_run``, and give each a different name and different colours."""
     runs = [read_run(path) for path in paths]
     named = []
-    for place, (run, name) in enumerate(zip(runs, short_names([run.path for run in runs]), strict=True)):
+    for place, (run, name) in enumerate(zip(runs, shorten_names([run.path for run in runs]), strict=True)):
         phases = [
             replace(phase, run=name, series=place) if len(runs) > 1 else replace(phase, series=2 * number)
             for number, phase in enumerate(run.phases)
@@ -118,7 +118,7 @@ def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
     return named
 
 
-def short_names(paths: Sequence[str]) -> list[str]:
+def shorten_names(paths: Sequence[str]) -> list[str]:
     """Return the last part of each path, preceded by further parts if two names would be equal."""
     parts = [Path(os.path.normpath(path)).parts for path in paths]
     for length in range(1, max(len(one) for one in parts) + 1):
@@ -190,10 +190,10 @@ def _find_earlier_tables(folder: Path) -> list[Path]:
 
 def _read_rows(table: Path) -> list[Row]:
     """Return the numbers in a table's complete rows. Raises InputError for text in place of a number."""
-    return [_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
+    return [_parse_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
 
 
-def _numbers(row: Mapping[str, str], where: str) -> Row:
+def _parse_numbers(row: Mapping[str, str], where: str) -> Row:
     """Return the numbers of a row by column."""
     found = {}
     for name, text in row.items():

@@ -129,7 +129,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._start = clock()
         self._waiting: list[UpdateRecord] = []
         # sums over timed updates: of the current row, and of the whole run
-        self._row_sums, self._sums = _no_sums(), _no_sums()
+        self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = ""
@@ -237,7 +237,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             row |= {"seconds_per_update": self._row_sums["seconds"] / updates, **self._rates(self._row_sums)}
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
-        self._waiting, self._row_sums = [], _no_sums()
+        self._waiting, self._row_sums = [], _make_zero_sums()
         self._call_loggers("row", row)
 
     def _rates(self, sums: Mapping[str, float]) -> Values:
@@ -275,7 +275,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._phase = phase
 
 
-def _no_sums() -> dict[str, float]:
+def _make_zero_sums() -> dict[str, float]:
     """Return sums that are all 0."""
     return dict.fromkeys(_SUMMED, 0.0)
 

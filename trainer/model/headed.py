@@ -14,7 +14,7 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import PASSES, Bert, attend_anywhere
-from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
+from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.plugins import find
 
 
@@ -72,7 +72,7 @@ class Logits:
     next_sentence: Tensor | None  # (B, 2), or None if the model has no such head
 
 
-class Predictions(nn.Module):
+class MaskedWordHead(nn.Module):
     """The masked-word head.
 
     Its output weights are the word embeddings, passed at each call, or its decoder's.
@@ -121,12 +121,12 @@ class BertForMaskedLM(HeadedBert):
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)
         self.ties_words = config.tie_word_embeddings
-        self.cls: Any = nn.ModuleDict({"predictions": Predictions(config)})
+        self.cls: Any = nn.ModuleDict({"predictions": MaskedWordHead(config)})
         if self.pairs:
             self.cls["seq_relationship"] = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Logits:
         """Return logits of all masked slots, used or not, and of next sentence if the model has that head."""
         if not self.pairs:
             return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
@@ -150,7 +150,7 @@ class BertForPreTraining(BertForMaskedLM):
     pairs = True
 
 
-class Counted(NamedTuple):
+class OperationCounts(NamedTuple):
     """Counts over micro-batches.
 
     tokens: tokens without padding. operations: operations of their matrix products. slots: tokens with
@@ -162,19 +162,19 @@ class Counted(NamedTuple):
     slots: int
 
 
-def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
+def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> OperationCounts:
     """Count tokens and operations, forward and backward, of micro-batches in host memory."""
     tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
-        operations += forward_operations(lengths, masks, shape)
+        operations += count_forward_operations(lengths, masks, shape)
         slots += batch.input_ids.numel()
-    return Counted(tokens, PASSES * operations, slots)
+    return OperationCounts(tokens, PASSES * operations, slots)
 
 
-def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
+def count_forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """Return the operations of a forward pass. A multiply-add counts as two.
 
     lengths: int64, tokens of each sequence. masks: positions for which the masked-word head computes logits.

@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 """Activation functions by Hugging Face's names. gelu_pytorch_tanh is another name of gelu_new."""
 
 
-class Carried(NamedTuple):
+class LayerOutput(NamedTuple):
     """What a layer passes to the next one, two tensors of shape (tokens, hidden).
 
     rows: the residual. normed: the input of the next attention. They are the same tensor, unless the norm

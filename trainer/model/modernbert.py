@@ -16,8 +16,8 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Batch, FlatAttention, Sequences
-from trainer.model.bert import Bert, attend_anywhere, deviation
-from trainer.model.layers import ACTIVATIONS, Carried, Dense, Norm, NormedDense
+from trainer.model.bert import Bert, attend_anywhere, find_deviation
+from trainer.model.layers import ACTIVATIONS, Dense, LayerOutput, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
 """Cosine and sine of each token's angles, each (T, 1, half of the head size) in fp32."""
@@ -125,26 +125,26 @@ class ModernBert(Bert):
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
-        return RotaryLayer(_as_modernbert(config), number)
+        return RotaryLayer(_require_modernbert(config), number)
 
     def sequences(self, batch: Batch) -> RotarySequences:
         return RotarySequences.of(batch.sequences(self.attention), batch.positions(), self.rotary)
 
-    def embed(self, batch: Batch) -> Carried:
+    def embed(self, batch: Batch) -> LayerOutput:
         rows = self.embeddings(batch.input_ids.reshape(-1))
-        return Carried(rows, rows)
+        return LayerOutput(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Draw values from a normal distribution without its tails."""
-        std = deviation(path, config, _DEEP)
+        std = find_deviation(path, config, _DEEP)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
-        end = _as_modernbert(config).initializer_cutoff_factor * std
+        end = _require_modernbert(config).initializer_cutoff_factor * std
         nn.init.trunc_normal_(values, std=std, a=-end, b=end)
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
-        config = _as_modernbert(shape)
+        config = _require_modernbert(shape)
         width, inner, count = config.hidden_size, config.intermediate_size, config.num_hidden_layers
         layer = int(lengths.sum()) * (4 * width * width + 3 * width * inner)
         whole = sum(map(config.is_global, range(count)))
@@ -211,7 +211,7 @@ def count_seen_pairs(lengths: Array, reach: int) -> int:
     return int((short + (lengths - seen) * (2 * reach + 1)).sum())
 
 
-def _as_modernbert(config: ModelConfig) -> ModernBertConfig:
+def _require_modernbert(config: ModelConfig) -> ModernBertConfig:
     """Return the configuration, which must be ModernBERT's."""
     assert isinstance(config, ModernBertConfig)
     return config

@@ -111,13 +111,13 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
             if least < accumulation
             else None,
         )
-        stretches = list(grow(BatchWarmup(settings), each, accumulation))
+        stretches = list(iterate_stretches(BatchWarmup(settings), each, accumulation))
     return UpdateCourse(
         stretches=tuple(stretches), tokens=each * copies, warmup_tokens=keys.warmup_tokens or 0
     )
 
 
-def grow(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
+def iterate_stretches(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
     """Yield the stretches of ModernBERT's batch warm-up, up to updates of ``most`` micro-batches per copy.
 
     tokens: tokens of one micro-batch per copy.

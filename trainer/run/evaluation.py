@@ -9,9 +9,9 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import State
-from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.evaluation import load_evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
-from trainer.logs.evaluation_results import evaluated_value, is_evaluated
+from trainer.logs.evaluation_results import is_evaluated, read_evaluated_value
 from trainer.logs.reporter import Reporter
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.strategies import find_inference
@@ -83,7 +83,7 @@ class Evaluation:
             padded=self._runtime.has_rows,
             token_budget=config.data.token_budget,
         )
-        batches = evaluation_batches(
+        batches = load_evaluation_batches(
             self._data,
             form=form,
             batch_size=batch_size,
@@ -163,7 +163,7 @@ class Evaluation:
             return False
         folder = str(self._runtime.config.run.output_dir)
         found: float | None = self._runtime.on_rank_0(
-            lambda: evaluated_value(folder, state.step, columns.target)
+            lambda: read_evaluated_value(folder, state.step, columns.target)
         )
         return found is not None and found >= target * columns.whole
 

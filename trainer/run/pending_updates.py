@@ -16,9 +16,9 @@ from torch import Tensor
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.logs.reporter import Reporter, UpdateRecord
-from trainer.model.headed import Counted, count_operations
+from trainer.model.headed import OperationCounts, count_operations
 from trainer.run.training_state import Training
-from trainer.update.strategy import named_means
+from trainer.update.strategy import compute_means
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 MOST_WAITING = 0.1
@@ -29,7 +29,7 @@ _LEAST_SECONDS = 1e-6
 _FLUSH_SECONDS = 1.0  # Seconds between two flushes, unless a single update takes longer.
 
 
-class Pending(NamedTuple):
+class PendingUpdate(NamedTuple):
     """An update that is not logged yet.
 
     values: sums and weights of loss and metrics, still on the device.
@@ -40,7 +40,7 @@ class Pending(NamedTuple):
 
     values: Tensor
     sequences: int
-    counted: Counted
+    counted: OperationCounts
     learning_rate: float
     epoch: int
     compile_seconds: float
@@ -54,7 +54,7 @@ class PendingUpdates:
         self._runtime = training.runtime
         self._is_warned = False
         self._reported = training.state.step
-        self._waiting: list[Pending] = []
+        self._waiting: list[PendingUpdate] = []
         self._interval = 1  # updates between two flushes, adjusted after each to take about a second
         self.restart_clock()
 
@@ -73,10 +73,10 @@ class PendingUpdates:
         counted = (
             count_operations(update.batches, self._training.model.config)
             if is_counted
-            else Counted(0, 0.0, 0)
+            else OperationCounts(0, 0.0, 0)
         )
         rate, epoch = self._training.learning_rate, update.position.epoch
-        self._waiting.append(Pending(values, sequences, counted, rate, epoch, compile_seconds))
+        self._waiting.append(PendingUpdate(values, sequences, counted, rate, epoch, compile_seconds))
 
     def is_due(self, step: int, log_every: int) -> bool:
         """Return True after log_every updates, or after about a second."""
@@ -106,16 +106,16 @@ class PendingUpdates:
         # [[a0, b0], [a1, b1]] -> [(a0, a1), (b0, b1)]
         by_update = list(zip(*of_ranks, strict=True))
         compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
-        seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
+        seconds = _compute_update_seconds(elapsed_by_rank[0], compiling)
         # Choose the number of updates until the next flush so that they take about _FLUSH_SECONDS.
         self._interval = max(1, int(_FLUSH_SECONDS / seconds))
         for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
             self._check_losses(by_rank)
-            # Sums add up over the workers. named_means divides each by its weight, which gives the mean over
+            # Sums add up over the workers. compute_means divides each by its weight, which gives the mean over
             # all examples even if one worker had more masked words.
             *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
-            means = named_means(self._runtime.task, sums)
+            means = compute_means(self._runtime.task, sums)
             record = UpdateRecord(
                 step=self._reported,
                 epoch=one.epoch,
@@ -141,12 +141,11 @@ class PendingUpdates:
         """Warn once if the device has spent much of its time waiting for data."""
         share = self._report.waited_share(_JUDGED_SECONDS)
         if share > MOST_WAITING and not self._is_warned:
-            from trainer.run.slow_data import remedy
+            from trainer.run.slow_data import describe_remedy
 
             self._is_warned = True
-            self._runtime.log(
-                f"warning: the device waits for data {share:.0%} of the time; {remedy(self._runtime.config)}"
-            )
+            remedy = describe_remedy(self._runtime.config)
+            self._runtime.log(f"warning: the device waits for data {share:.0%} of the time; {remedy}")
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
@@ -179,7 +178,7 @@ class PendingUpdates:
             self._runtime.log(f"update {self._reported + updates}: {found}")
 
 
-def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
+def _compute_update_seconds(elapsed: float, compiling: list[float]) -> float:
     """Return the seconds per update, without the time of compiling.
 
     compiling: for each update the seconds that it compiled, usually 0. If all updates compiled, returns their

@@ -35,7 +35,7 @@ class PlannedUpdates:
 
     @property
     def last(self) -> int:
-        return last_update(self.runtime.config, self.start)
+        return find_last_update(self.runtime.config, self.start)
 
     def form(self, accumulation: int | None = None) -> Form:
         """Return the form of the micro-batches: flat or padded, and their possible sizes.
@@ -103,7 +103,8 @@ class PlannedUpdates:
         """Describe the numbers of the updates, and the micro-batches and examples of each."""
         runtime = self.runtime
         kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
-        parts = f"{_with_noun(runtime.copies, *kind)} x {_with_noun(self.accumulation, 'micro-batch', 'es')}"
+        copies = _format_count(runtime.copies, *kind)
+        parts = f"{copies} x {_format_count(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"
         if self.examples_per_row > 1:
             rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
@@ -111,7 +112,7 @@ class PlannedUpdates:
         return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
 
 
-def last_update(config: Config, start: int) -> int:
+def find_last_update(config: Config, start: int) -> int:
     """Return the number of the last update of a run that begins after update ``start`` of its phase."""
     steps = config.schedule.steps
     return min(steps, start + (config.run.steps_this_run or steps))
@@ -122,7 +123,7 @@ def crosses_multiple(interval: int, before: int, now: int) -> bool:
     return interval > 0 and now // interval > before // interval
 
 
-def _with_noun(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+def _format_count(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
     """Return the number with its noun: "1 worker", "2 copies".
 
     ending: ending of the plural. of_one: ending of the singular.

@@ -20,7 +20,7 @@ class HalfWeights:
 
     def __init__(self, learner: nn.Module, half: torch.dtype) -> None:
         self._learner = learner
-        self._weights = linear_weights(learner)
+        self._weights = find_linear_weights(learner)
         self._copies = {
             name: weight.detach().to(half).requires_grad_() for name, weight in self._weights.items()
         }
@@ -44,7 +44,7 @@ class HalfWeights:
         return [copies.get(id(weight), weight) for weight in weights]
 
 
-def linear_weights(model: nn.Module) -> dict[str, Tensor]:
+def find_linear_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return weights and biases of the model's linear layers, by name."""
     return {
         f"{path}.{name}": weight

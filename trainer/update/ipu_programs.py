@@ -14,18 +14,18 @@ from trainer.data.batches import Batch
 from trainer.devices.ipu.device import Ipu
 from trainer.devices.ipu.options import (
     check_training,
-    loss_scale,
+    find_loss_scale,
     make_optimiser,
-    shared_options,
-    training_options,
+    make_training_options,
+    set_shared_options,
 )
 from trainer.errors import CheckpointError
 from trainer.tasks.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
-from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.optimiser import find_configured_preset, group_parameters
 from trainer.update.step import OptimiserStep
-from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums
+from trainer.update.strategy import Strategy, UpdateNumber, join_loss_and_sums
 from trainer.update.worker import Worker
 
 _STEP = "Step"
@@ -59,7 +59,7 @@ class ModelWithLoss(nn.Module):
     def forward(self, *tensors: Tensor) -> Any:
         batch = self.batch.changed(**dict(zip(self.batch.tensors(), tensors, strict=True)))
         outcome = self._task.outcome(self.model, batch)
-        sums = loss_and_sums(outcome)
+        sums = join_loss_and_sums(outcome)
         if not self.training:
             return sums
         loss = outcome.loss / self._divisor if self._divisor > 1 else outcome.loss
@@ -74,7 +74,7 @@ class IpuStep(OptimiserStep):
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
         # stored in checkpoints only: PopTorch's optimisers scale the loss themselves
-        fixed = loss_scale(config, 0)
+        fixed = find_loss_scale(config, 0)
         self.scale = AdaptiveScale(fixed, fixed, fixed)
 
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
@@ -107,7 +107,7 @@ class IpuPrograms(Strategy, Inference):
             group["lr"] = learning_rate
         if self._training is None:
             self.compile(updates, first)
-        optimiser.loss_scaling = loss_scale(config, first.update)
+        optimiser.loss_scaling = find_loss_scale(config, first.update)
         self._training.setOptimizer(optimiser)
         _, values = self._training(*self._join(updates))
         if config.ipu.synthetic_data:
@@ -119,7 +119,7 @@ class IpuPrograms(Strategy, Inference):
         # The seed depends on the updates made so far. Otherwise a resumed run would repeat the dropout of the
         # first updates.
         seed = self.worker.config.data.seed + first.total
-        options = training_options(
+        options = make_training_options(
             self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
         )
         executor = self._poptorch.trainingModel(
@@ -222,7 +222,9 @@ class IpuPrograms(Strategy, Inference):
             tensors["next_sentence_labels"][-missing:] = -1
         if self._inference is None:
             options = self._device.fresh_options()
-            shared_options(self._device, options, "ShardedExecution")  # the stages of a pipeline take turns
+            set_shared_options(
+                self._device, options, "ShardedExecution"
+            )  # the stages of a pipeline take turns
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._add_up(self._inference(*tensors.values()))
@@ -254,7 +256,7 @@ class IpuTraining(IpuPrograms):
         _, accumulation = worker.config.update.micro_batches(worker.workers.size * self._device.replicas)
         self.check_accumulation(accumulation)
         self._device.check_workers(worker.workers.size)
-        preset = configured_preset(worker.config)
+        preset = find_configured_preset(worker.config)
         groups = group_parameters(preset, worker.model.named_parameters())
         self.optimiser_step = IpuStep(
             worker.config, make_optimiser(self._poptorch, worker.config, preset, groups)

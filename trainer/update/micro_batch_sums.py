@@ -38,7 +38,7 @@ class MicroBatchSums:
         divisor: the number that the micro-batch's loss was divided by.
         """
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        clip_norm = micro_batch_clip_norm(self._config.update, divisor)
+        clip_norm = find_clip_norm(self._config.update, divisor)
         if clip_norm is not None:
             # The gradients are still multiplied by the loss scale, so the limit must be too.
             scale = self._step.scale
@@ -61,7 +61,7 @@ class MicroBatchSums:
             weight.grad = gradient
 
 
-def micro_batch_clip_norm(keys: UpdateSection, divisor: float | Tensor) -> float | Tensor | None:
+def find_clip_norm(keys: UpdateSection, divisor: float | Tensor) -> float | Tensor | None:
     """Return the norm to which a micro-batch's gradients are clipped, or None if they are not.
 
     The gradients are those of the loss divided by ``divisor``. MLPerf's program clips the gradient of the

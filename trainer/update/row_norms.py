@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.settings import Config
-from trainer.devices.clipping import norms_of
+from trainer.devices.clipping import compute_norms
 from trainer.devices.device import Device
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import Norms
@@ -58,7 +58,7 @@ class RowNorms(Norms):
         for table in self._tables:
             places = [place for place, one in enumerate(tensors) if one is table.grad]
             if places and table in self._rows:
-                norms[places[0]] = norms_of([self._rows.pop(table)])[0]
+                norms[places[0]] = compute_norms([self._rows.pop(table)])[0]
         norm: Tensor = torch.linalg.vector_norm(norms)
         return norm.float()
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from trainer.config.settings import Config
 from trainer.devices.device import Device
-from trainer.update.optimiser import Numbers, Optimiser, Tensors
+from trainer.update.optimiser import Optimiser, StepScalars, StepTensors
 
-Groups = Sequence[tuple[Tensors, Any]]
+Groups = Sequence[tuple[StepTensors, Any]]
 """Tensors of the parameter groups, or of chunks of them, each with its group's settings."""
 
 
@@ -83,7 +83,7 @@ class OptimiserStep:
             # the gradients, which saves a pass over all of them.
             divisor = (norm / self._max_norm).clamp(min=1.0)
         self._applied.add_(1)
-        numbers = Numbers(self._rate, self._applied.clamp(min=1.0), divisor)
+        numbers = StepScalars(self._rate, self._applied.clamp(min=1.0), divisor)
         for tensors, settings in groups:
             self._rule(tensors, numbers, settings)
 

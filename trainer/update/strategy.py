@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data.batches import Batch
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import check_memory
-from trainer.model.headed import HeadedBert, Predictions
+from trainer.model.headed import HeadedBert, MaskedWordHead
 from trainer.tasks.task import Outcome, Task
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
-from trainer.update.loss_shares import loss_divisors
+from trainer.update.loss_shares import compute_loss_divisors
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
 from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
@@ -51,7 +51,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     division, device, bert = worker.division, worker.device, worker.model.bert
     # Micro-batches are numbered over all copies: 2 copies, number 1 -> copy 0 computes 2, copy 1 computes 3
     micro_batch = division.copy + division.copies * number
-    seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
+    seeds = draw_part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
     # The model seeds before each part, unless the device runs all parts as one graph. A seed between the
     # parts would break that graph, so there all parts share the first seed.
     if not (device.ends_updates or device.compiles):
@@ -60,9 +60,9 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
         device.seed(seeds[0])
 
 
-def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
+def draw_part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
     """Return the seed of each part's dropout in a micro-batch."""
-    found = random_numbers(parts, seed, "dropout", at.phase, at.update, micro_batch)
+    found = draw_numbers(parts, seed, "dropout", at.phase, at.update, micro_batch)
     return [int(number) >> 1 for number in found]
 
 
@@ -82,7 +82,7 @@ def set_softmax(worker: Worker) -> None:
     """Include the padding of the vocabulary in the softmax over words, if configured."""
     heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
-    if worker.config.update.softmax_over_padding and isinstance(words, Predictions):
+    if worker.config.update.softmax_over_padding and isinstance(words, MaskedWordHead):
         words.take_padding()
 
 
@@ -147,7 +147,7 @@ class Strategy:
 
         learning_rate: rate of these updates. first: number of the first one.
         Returns for each update the sums and weights of the loss and of the task's metrics on this worker, as
-        ``loss_and_sums`` computes them, added over the micro-batches and still on the device.
+        ``join_loss_and_sums`` computes them, added over the micro-batches and still on the device.
         If a signal asks to stop, raises StopRequested and leaves the weights unchanged, without gradients.
         """
         (batches,) = updates
@@ -174,8 +174,8 @@ class Strategy:
         """Run forward and backward passes. Leave the mean of the gradients, times the loss scale, in
         ``grad``.
 
-        With reduction_type "sum" it is the sum instead of the mean. Returns the sums of ``loss_and_sums``
-        over the micro-batches.
+        With reduction_type "sum" it is the sum instead of the mean. Returns the sums of
+        ``join_loss_and_sums`` over the micro-batches.
         """
         worker = self.worker
         if self._half_weights:
@@ -189,7 +189,7 @@ class Strategy:
         # With 4 micro-batches each loss is divided by 4, so that the sum of the gradients is their mean. If
         # the loss is averaged over words, micro-batches with 6, 2, 4 and 4 masked words are divided by 16/6,
         # 16/2, 16/4 and 16/4.
-        divisors = loss_divisors(worker, batches, worker.workers.size)
+        divisors = compute_loss_divisors(worker, batches, worker.workers.size)
         for number, (batch, divisor) in enumerate(zip(batches, divisors, strict=True)):
             is_last = number == len(batches) - 1
             # A signal may stop the run here, in the middle of an update. If workers exchange something before
@@ -203,7 +203,7 @@ class Strategy:
                 self._backward(outcome.loss, divisor)
             if sums:
                 sums.add(divisor)
-            values.append(loss_and_sums(outcome))
+            values.append(join_loss_and_sums(outcome))
         # Gradients that were not averaged during the backward pass are averaged now.
         if sums:
             sums.finish()
@@ -252,17 +252,17 @@ class Strategy:
         """Free the device's memory for the next phase. No update may follow."""
 
 
-def loss_and_sums(outcome: Outcome) -> Tensor:
+def join_loss_and_sums(outcome: Outcome) -> Tensor:
     """Return the loss as a sum with weight 1, followed by the sums and weights of the task's metrics."""
     # [loss, 1, sum of metric 1, weight of metric 1, ...]: adding such rows keeps all means computable.
     loss = outcome.loss.detach().float()
     return torch.cat([torch.stack([loss, torch.ones_like(loss)]), outcome.sums.float()])
 
 
-def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
+def compute_means(task: Task, values: Sequence[float]) -> dict[str, float]:
     """Return the mean of "loss" and of each metric of the task.
 
-    values: sums and weights in the order of ``loss_and_sums``.
+    values: sums and weights in the order of ``join_loss_and_sums``.
     """
     means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
     return dict(zip(("loss", *task.metrics), means, strict=True))

@@ -16,7 +16,7 @@ from trainer.config.idle import idle_keys
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device
-from trainer.devices.opening import on_device
+from trainer.devices.opening import set_device
 from trainer.errors import ReportedError
 from trainer.model.headed import HeadedBert
 from trainer.tasks.choice import find_task, task_of
@@ -119,7 +119,7 @@ class Runtime:
 
         data: datasets that determine the task of pre-training.
         """
-        config = on_device(config, self.device.name)
+        config = set_device(config, self.device.name)
         name = task_of(data) if data else config.task
         return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
 

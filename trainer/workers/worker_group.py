@@ -107,7 +107,7 @@ class WorkerGroup(Collective, ABC):
             for bucket, wait in under_way:
                 parts = torch.split(wait(), [tensor.numel() for tensor in bucket])
                 shaped = [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)]
-                _overwrite(bucket, shaped)
+                _overwrite_tensors(bucket, shaped)
 
     def _rows(self, row: list[int], width: int) -> list[list[int]]:
         """Return every worker's row of numbers, by rank, padded with zeros to ``width``.
@@ -140,7 +140,7 @@ def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Itera
         yield bucket
 
 
-def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+def _overwrite_tensors(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
     """Copy the values into the tensors."""
     if hasattr(torch, "_foreach_copy_"):  # one call for all tensors, available from torch 2.1
         torch._foreach_copy_(tensors, values)
