@@ -44,7 +44,7 @@ def choose_device(config: Config) -> ChosenDevice:
 
 
 def look_for(name: str, config: Config) -> Availability:
-    """Look for an accelerator as a run with this configuration would.
+    """Return whether a run with this configuration could use the accelerator.
 
     If its packages raise an error, it counts as missing. Raises SettingsError for contradictory settings.
     """
@@ -63,7 +63,10 @@ def look_for(name: str, config: Config) -> Availability:
 
 
 def examine_device(name: str) -> Availability:
-    """Look for a device without opening it. Raises SettingsError for an unknown name."""
+    """Return whether this machine has the device, without opening the device.
+
+    Raises SettingsError for an unknown name.
+    """
     check_name("device", name)
     if find_spec("torch") is None:
         return report_missing_torch(name)
@@ -77,7 +80,7 @@ def examine_device(name: str) -> Availability:
 
 
 def _examine_module(name: str) -> Availability:
-    """Look for a device whose module can be imported."""
+    """Return whether this machine has the device. Its module must be importable."""
     return examine_cpu() if name == PROCESSOR else find_module(name).examine()
 
 
@@ -112,10 +115,10 @@ def make_too_old_error(name: str, error: Exception) -> SettingsError:
 
 
 def report_missing_torch(name: str) -> Availability:
-    """Return the finding for anything that needs torch, if torch is not installed."""
+    """Return the ``Availability`` of a device or package that is missing because torch is not installed."""
     return Availability(name, False, "torch is not installed", install_extra("train"))
 
 
 def _report_failure(name: str, error: Exception) -> Availability:
-    """Return the finding for a device whose packages raise an error."""
+    """Return the ``Availability`` of a device that is missing because its packages raise an error."""
     return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")

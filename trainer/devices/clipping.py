@@ -44,7 +44,7 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | No
     The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's max(norm,
     1). If the norm is not finite, neither are the results.
     max_norm: may be a 0-dim tensor on the device, which the host does not wait for.
-    norm: norm to clip by, if it is not that of the tensors.
+    norm: norm to clip by. None: the norm of the tensors.
     """
     if not isinstance(max_norm, Tensor) and max_norm <= 0:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")

@@ -31,7 +31,7 @@ def make_flop_counter(seen: float) -> FlopCounterMode:
     """Return PyTorch's counter with formulas for the host's attention.
 
     A backward pass has two products for each of the two in the forward pass, and computes the scores again.
-    seen: average number of tokens that a token attends to.
+    seen: average number of tokens that each token attends to.
     """
 
     def forward(query: Any, *_: Any, **__: Any) -> int:

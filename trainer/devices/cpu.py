@@ -40,7 +40,9 @@ def cpu_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Return the attention within each sequence. See ``trainer.data.batches.FlatAttention``.
+    """Return the attention within each sequence, computed one sequence after the other.
+
+    The arguments are those of ``trainer.data.batches.FlatAttention``.
 
     With dropout, each call draws one seed from torch's generator, and the dropout mask follows from the seed.
     """
@@ -135,7 +137,7 @@ def attend_backward(
 
 @attend.register_fake
 def _make_empty_output(query: Tensor, *_: Any) -> Tensor:
-    """Return an empty output. Compilers use it to find the shape."""
+    """Return an output of the right shape without values, by which compilers trace the operation."""
     return torch.empty_like(query, memory_format=torch.contiguous_format)
 
 
@@ -194,7 +196,10 @@ def _move_heads_first(tensor: Tensor, part: Part) -> Tensor:
 
 
 def _compute_softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
-    """Return the softmax of the scores of one part."""
+    """Return the softmax of the scores of some heads and rows.
+
+    mask: True where a row sees another row. None: every row sees all.
+    """
     scores = torch.bmm(query, key.mT).mul_(scale)
     if mask is not None:
         scores += mask

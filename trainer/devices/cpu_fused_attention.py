@@ -65,7 +65,7 @@ def attend_fused_backward(
 
 
 def _make_empty_outputs(query: Tensor) -> tuple[Tensor, Tensor]:
-    """Return an empty output and empty sums."""
+    """Return output and sums of the right shapes without values."""
     wide = query.dtype if query.dtype == torch.float64 else torch.float32
     sums = torch.empty(query.shape[:2], dtype=wide, device=query.device)
     return torch.empty_like(query, memory_format=torch.contiguous_format), sums
@@ -93,7 +93,7 @@ def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, 
 
 
 def _compute_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradients of the inputs, None for those that are no tensors."""
+    """Return the gradient of each input, or None for an input that is not a tensor."""
     gradients = attend_fused_backward(gradient, *ctx.saved_tensors, ctx.scale, ctx.reach)
     return *gradients, None, None, None
 

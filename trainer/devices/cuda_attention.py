@@ -28,7 +28,10 @@ def flash_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Flash attention, for bf16 and fp16. See ``trainer.data.batches.FlatAttention``."""
+    """Return the attention within each sequence by the flash kernel, which takes bf16 and fp16.
+
+    The arguments are those of ``trainer.data.batches.FlatAttention``.
+    """
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
     sides = ("window_size_left", "window_size_right")
@@ -51,9 +54,12 @@ def efficient_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Memory-efficient attention, for every type. See ``trainer.data.batches.FlatAttention``.
+    """Return the attention within each sequence by the memory-efficient kernel, which takes every type.
 
-    The kernel has no window that reaches to both sides. Windows are computed in blocks with a mask instead.
+    The arguments are those of ``trainer.data.batches.FlatAttention``.
+
+    The kernel cannot limit attention to a window on both sides. With ``reach`` the attention is computed in
+    blocks with a mask instead.
     """
     if reach is not None:
         return padded_attention(query, key, value, ends, longest, dropout, scale, reach)
@@ -65,7 +71,7 @@ def efficient_attention(
 
 
 class _Efficient(torch.autograd.Function):
-    """PyTorch's operation with a gradient that its compiler can trace.
+    """PyTorch's memory-efficient attention, with a gradient that PyTorch's compiler can trace.
 
     The shape function that PyTorch (2.11 to 2.13) registers for its gradient lacks an argument.
     """
@@ -115,7 +121,7 @@ def compute_efficient_gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value.
 
-    sums, seed, offset: as the forward operation returned them.
+    output, sums, seed, offset: results of the forward operation.
     """
     parts = (part[None] for part in (gradient.contiguous(), query, key, value))
     limits = (ends, ends, longest, longest, sums, dropout, seed, offset)

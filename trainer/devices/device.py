@@ -69,7 +69,10 @@ class Device:
         return bool(self.config.run.compile or self.config.run.compile_only)
 
     def join(self, meet: Meet) -> None:
-        """Join the process group of torch.distributed with the other workers."""
+        """Join the process group of torch.distributed with the other workers.
+
+        meet: function that meets the workers and returns the store, rank and number of workers.
+        """
         store, rank, size = meet()
         torch.distributed.init_process_group(self.process_group, store=store, rank=rank, world_size=size)
 
@@ -118,7 +121,10 @@ class Device:
             return learner(batch)
 
     def after_backward(self) -> None:
-        """Do what the device needs after each backward pass."""
+        """Do what the device needs after each backward pass, for example run the collected operations.
+
+        Plain PyTorch needs nothing.
+        """
 
     def to_host(self, tensor: Tensor) -> Tensor:
         """Return the tensor in host memory, without gradient."""
@@ -148,7 +154,7 @@ class Device:
         return 0
 
     def describe(self) -> str:
-        """Return a line about the hardware and its use."""
+        """Return one line for the log about the hardware and how this run uses it."""
         return self.name
 
     def find_peak(self, description: str) -> float | None:

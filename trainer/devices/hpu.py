@@ -96,7 +96,7 @@ class Hpu(SteppingDevice):
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the bridge's optimiser if it computes what the preset asks for, otherwise ``ours``.
+        """Return the bridge's fused optimiser if it has the preset's arithmetic, otherwise ``ours``.
 
         FusedLamb clips gradients itself once per update, and crashes for a group without parameters.
         """
@@ -148,7 +148,10 @@ class Hpu(SteppingDevice):
 
 
 def look_for(config: Config) -> Availability:
-    """Look for cards as a run with this configuration would. The bridge is imported in the run's mode."""
+    """Return whether a run with this configuration could use Gaudi cards.
+
+    The bridge is imported in the run's mode.
+    """
     return examine(find_mode(config.hpu))
 
 
@@ -186,7 +189,7 @@ def find_mode(keys: HpuSection) -> str:
 
 
 def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
-    """Return the name of the bridge's optimiser that computes what the preset asks for, or None.
+    """Return the name of the bridge's fused optimiser with the preset's arithmetic, or None.
 
     FusedLamb uses trust ratios exactly for weights that decay. It also uses ratio 0 for a weight of norm 0,
     which then never changes. So it is right only if biases, which start at 0, have no ratio. FusedAdamW adds

@@ -29,7 +29,10 @@ WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 
 
 def attend_anywhere(*given: Any) -> Tensor:
-    """Return attention by PyTorch's function, which works on any device."""
+    """Compute attention with PyTorch's own operations, which work on any device.
+
+    Takes and returns what ``trainer.data.batches.FlatAttention`` describes.
+    """
     from trainer.model.padded_attention import padded_attention
 
     return padded_attention(*given)
@@ -72,21 +75,24 @@ class Bert(nn.Module):
     def forward(self, batch: Batch, carried: LayerOutput | None = None) -> tuple[Tensor, Tensor]:
         """Return vectors of the tokens, (tokens, hidden), and vectors of the sequences, (B, hidden).
 
-        carried: output of the layer before this model's first one. None: this model has the embeddings.
+        carried: output of the layer before this model's first layer, if the model is divided. None: this
+        model has the embeddings.
         """
         normed = self.encode_seeded(batch, carried)
         first = normed.index_select(0, batch.starts())
         return normed, torch.tanh(self.pooler.dense(first))
 
     def encode_seeded(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
-        """Return vectors of the tokens, shape (tokens, hidden), and seed the dropout of the heads."""
+        """Return vectors of the tokens, shape (tokens, hidden). Afterwards seed the dropout of the heads."""
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
         return normed
 
     def encode(self, batch: Batch, carried: LayerOutput | None = None) -> LayerOutput:
-        """Return the output of this model's last layer. carried: as in ``forward``.
+        """Return the output of this model's last layer.
+
+        carried: output of the layer before this model's first layer. None: this model has the embeddings.
 
         Raises SettingsError if a sequence is too long.
         """
@@ -104,13 +110,16 @@ class Bert(nn.Module):
     def _run(
         self, seeds: Callable[[int], None] | None, number: int, carried: LayerOutput, sequences: Any
     ) -> LayerOutput:
-        """Seed and run a layer."""
+        """Seed the dropout of layer ``number``, then run the layer.
+
+        seeds: seeding function, or None to seed nothing.
+        """
         if seeds is not None:
             seeds(number + 1)
         return LayerOutput(*self.encoder.layer[number](*carried, sequences))
 
     def sequences(self, batch: Batch) -> Any:
-        """Return the batch's sequences in the form that the layers take."""
+        """Return the batch's sequences as the object by which the layers compute attention."""
         return batch.sequences(self.attention)
 
     def embed(self, batch: Batch) -> LayerOutput:
@@ -129,7 +138,7 @@ class Bert(nn.Module):
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Draw the first values of a weight matrix or an embedding.
 
-        path: its module's name in the whole model.
+        values: tensor to fill. path: name of the weight's module in the whole model.
         """
         values.normal_(std=find_deviation(path, config))
 
@@ -144,7 +153,8 @@ class Bert(nn.Module):
 def find_deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
     """Return the standard deviation of a weight's first values.
 
-    deep: endings of the paths whose values shrink with the number of layers.
+    path: name of the weight's module. deep: endings of the paths whose first values are smaller in a model
+    with more layers.
     """
     if config.deep_weight_init and path.endswith(deep):
         return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)

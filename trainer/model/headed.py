@@ -73,9 +73,9 @@ class Logits:
 
 
 class MaskedWordHead(nn.Module):
-    """The masked-word head.
+    """Head that predicts masked words: a transform, then a product with output weights, one row per word.
 
-    Its output weights are the word embeddings, passed at each call, or its decoder's.
+    The output weights are the word embeddings, passed at each call, or the weights of a separate decoder.
     transform, bias: None if the model has none. decoder: None if the word embeddings are used.
     """
 
@@ -94,7 +94,7 @@ class MaskedWordHead(nn.Module):
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def take_padding(self) -> None:
-        """From now on, include the rows that pad the vocabulary to a multiple of 8 in the softmax."""
+        """From now on, let the softmax include the rows that pad the vocabulary to a multiple of 8."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
     def forward(self, rows: Tensor, words: Tensor | None) -> Tensor:
@@ -151,7 +151,7 @@ class BertForPreTraining(BertForMaskedLM):
 
 
 class OperationCounts(NamedTuple):
-    """Counts over micro-batches.
+    """Counts of tokens and operations, summed over micro-batches.
 
     tokens: tokens without padding. operations: operations of their matrix products. slots: tokens with
     padding.

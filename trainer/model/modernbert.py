@@ -90,7 +90,10 @@ class RotaryLayer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, context: RotarySequences) -> tuple[Tensor, Tensor]:
-        """Return the residual and the attention input for the next layer, from those for this layer."""
+        """Return the residual and the attention input for the next layer.
+
+        rows, normed: residual and attention input of this layer. context: sequences with their rotations.
+        """
         rows, normed = self.attention.output.add(self.attention.self(normed, context), rows)
         values, gates = self.intermediate.dense(normed).chunk(2, -1)
         gated = F.dropout(self.activation(values) * gates, self.dropout, self.training)
@@ -135,7 +138,7 @@ class ModernBert(Bert):
         return LayerOutput(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """Draw values from a normal distribution without its tails."""
+        """Fill ``values`` with random numbers from a normal distribution that is cut off at its tails."""
         std = find_deviation(path, config, _DEEP)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
@@ -212,6 +215,6 @@ def count_seen_pairs(lengths: Array, reach: int) -> int:
 
 
 def _require_modernbert(config: ModelConfig) -> ModernBertConfig:
-    """Return the configuration, which must be ModernBERT's."""
+    """Return the configuration with ModernBERT's type. Raises an error for any other model's configuration."""
     assert isinstance(config, ModernBertConfig)
     return config

@@ -15,9 +15,9 @@ def padded_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Return the attention over sequences that are padded for it, which costs work for the padding.
+    """Pad the sequences to the longest, compute attention, and return the result without padding.
 
-    See ``trainer.data.batches.FlatAttention``.
+    The padding costs work too. Arguments and result are those of ``trainer.data.batches.FlatAttention``.
     """
     tokens = len(query)
     if reach is not None:

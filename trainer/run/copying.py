@@ -51,7 +51,7 @@ def copy_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
 
 
 def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
-    """Send the list of files, then one file after the other."""
+    """Send the names and sizes of the directory's files, then the content of one file after the other."""
     sizes = None
     if path is not None:
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
@@ -65,7 +65,7 @@ def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path |
 
 
 def _is_never_same(one: Path, other: Path) -> bool:
-    """Return False: whatever is at the target is damaged or incomplete, and is replaced."""
+    """Return False, so that a directory at the target is replaced. It is damaged or incomplete."""
     return False
 
 

@@ -55,7 +55,10 @@ def evaluate(
 def evaluate_checkpoints(
     runtime: Runtime, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
 ) -> None:
-    """Evaluate the configured checkpoint, or each checkpoint that appears, as ``evaluate`` does."""
+    """Evaluate the configured checkpoint, or with ``poll`` each checkpoint that appears in output_dir.
+
+    The arguments mean the same as for ``evaluate``.
+    """
     config = runtime.config
     data = None
     if not config.is_finetuning:
@@ -136,7 +139,10 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
 
 
 def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of ``read``, or None if the checkpoint was removed meanwhile and polling goes on."""
+    """Call ``read`` with the arguments and return its result.
+
+    Returns None if the run that is polled has removed the checkpoint meanwhile.
+    """
     try:
         return read(*arguments)
     except (BertDataError, OSError):

@@ -28,7 +28,7 @@ from trainer.update.worker import Runtime
 
 
 def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
-    """Evaluate as the command line asks.
+    """Run the ``evaluate`` command with these command-line arguments.
 
     The task and settings of a fine-tuned run come from its checkpoint.
     """

@@ -36,7 +36,7 @@ class EvaluationRecord:
     text: str
 
     def values(self) -> dict[str, Any]:
-        """Return the numbers, in the order of the table's columns."""
+        """Return step, examples and results by name, in the order of the columns of evaluation.csv."""
         return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
 
 
@@ -113,7 +113,7 @@ class Evaluation:
         of_ranks = workers.gather(torch.stack(sums).double().sum(0).tolist())
         totals = [sum(column) for column in zip(*of_ranks, strict=True)]
         pairs = zip(totals[::2], totals[1::2], strict=True)
-        # only the last stages have results
+        # Of a divided model only the workers of the last stage have results. Their ranks are the highest.
         kept = workers.gather(self._evaluation.kept())[-division.copies :]
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
         self._write_files()
@@ -177,7 +177,7 @@ class Evaluation:
                     file.write(text.encode())
 
     def reached(self, record: EvaluationRecord) -> bool:
-        """Return True if the results reach the target accuracy, False also if there is no target."""
+        """Return True if the results reach the configured target accuracy. Without a target, return False."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
         return target is not None and record.results[columns.target] >= target * columns.whole

@@ -76,7 +76,8 @@ def finetune(config: Config, *, may_be_new: bool = False) -> None:
 def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
     """Train the task with evaluations, then predict. With do_train false only evaluate and predict.
 
-    poll, timeout: wait for new checkpoints to evaluate, as ``evaluate`` does.
+    poll: evaluate each new checkpoint as it appears. timeout: seconds without a new checkpoint after which
+    polling ends.
     Features, metrics and predictions are written to output_dir.
     """
     with _remove_features_if_refused(runtime):
@@ -107,7 +108,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
 
 @contextmanager
 def _remove_features_if_refused(runtime: Runtime) -> Iterator[None]:
-    """If the run raises an error before its first update, remove the features that it has made.
+    """During the context, remove the features that the run has made if it fails before its first update.
 
     Features that existed before stay. So do the features of a run that has begun to train.
     """
@@ -123,10 +124,11 @@ def _remove_features_if_refused(runtime: Runtime) -> Iterator[None]:
 
 
 def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Make the features.
+    """Make the features (datasets of token ids) from the task's files.
 
-    Return the model's settings, changed settings of the run, and the features to predict.
-    Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the configured ones.
+    Return the model's settings, the settings of the run that change, and the path of the features to predict
+    on, or None. Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the
+    configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning
     source = _find_model_path(config)
@@ -234,7 +236,9 @@ def _find_model_path(config: Config) -> str:
 def count_epoch_updates(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
     """Return the number of updates that the configured epochs take, as a changed setting.
 
-    Sets eval_every to one epoch unless it is configured. Raises SettingsError if the warm-up is longer.
+    Sets eval_every to one epoch unless it is configured.
+    examples: examples of the training data. update_examples: examples per update, over all workers.
+    Raises SettingsError if the warm-up has more updates than the training.
     """
     epochs = config.schedule.num_train_epochs
     if epochs is None:

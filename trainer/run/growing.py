@@ -56,7 +56,7 @@ class GrowingLoader(Loader):
         return self._in_stretches(dealer, start, update) if found is None else found
 
     def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """Yield rows for one size of update after the other.
+        """Yield this worker's rows of the updates of each size, from one size to the next.
 
         The order deals rows to updates of one fixed size. Where the size changes, dealing starts again with
         the new size from the position that was reached.

@@ -128,7 +128,7 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
 
 
 def _parse_machine_output(found: Mapping[str, object]) -> MachineOutput:
-    """Restore a Look from JSON, which has turned its integer keys into strings."""
+    """Return the MachineOutput that another worker sent as JSON, which turns integer keys into strings."""
     numbered = {
         name: {int(number): value for number, value in found[name].items()}  # type: ignore[attr-defined]
         for name in ("checkpoints", "faults")
@@ -213,7 +213,11 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
 
 
 def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
-    """Return the remedy for a damaged checkpoint. The machine that has the checkpoint finds it."""
+    """Return what the user can do about a damaged checkpoint.
+
+    The machine that has the checkpoint looks for an earlier undamaged checkpoint, and sends the remedy to all
+    workers.
+    """
     found = None
     if runtime.workers.rank == output.rank:
         start = runtime.config.start
@@ -228,10 +232,10 @@ def _compute_digest(value: object) -> str:
 
 
 def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
-    """Return the directory of a output, with the worker's rank if there are several machines."""
+    """Return the path of a machine's output directory, with the worker's rank if there are several machines."""
     return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 
 def _join_numbers(checkpoints: Mapping[int, str | None]) -> str:
-    """Return the checkpoints' numbers as text."""
+    """Return the numbers of the checkpoints as text for an error message."""
     return ", ".join(map(str, checkpoints)) or "none"

@@ -18,7 +18,9 @@ def log_epochs(
     examples: int,
     examples_per_row: float,
 ) -> None:
-    """Log the epochs of each source before the next update. When a run starts, also log the epochs to come.
+    """Log how many epochs of each source (dataset of the mixture) the run has trained on.
+
+    When a run starts, also log the epochs at its last update.
 
     start, last: first and last update of the run. examples: examples per update.
     If rows are packed while loading, the examples of a partly used window are estimated from the average per

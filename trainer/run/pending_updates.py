@@ -59,7 +59,7 @@ class PendingUpdates:
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Exclude the time since the last update from the measured time."""
+        """Start to measure time now, so that a checkpoint or evaluation does not count as training time."""
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
 
@@ -79,7 +79,10 @@ class PendingUpdates:
         self._waiting.append(PendingUpdate(values, sequences, counted, rate, epoch, compile_seconds))
 
     def is_due(self, step: int, log_every: int) -> bool:
-        """Return True after log_every updates, or after about a second."""
+        """Return True if ``flush`` must be called after update ``step``.
+
+        This is so at each multiple of log_every, and after as many updates as take about a second.
+        """
         return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
     def flush(self) -> None:
@@ -112,8 +115,8 @@ class PendingUpdates:
         for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
             self._check_losses(by_rank)
-            # Sums add up over the workers. compute_means divides each by its weight, which gives the mean over
-            # all examples even if one worker had more masked words.
+            # Sums add up over the workers. compute_means divides each by its weight, which gives the mean
+            # over all examples even if one worker had more masked words.
             *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
             means = compute_means(self._runtime.task, sums)
             record = UpdateRecord(
@@ -179,7 +182,9 @@ class PendingUpdates:
 
 
 def _compute_update_seconds(elapsed: float, compiling: list[float]) -> float:
-    """Return the seconds per update, without the time of compiling.
+    """Return the average seconds per update since the last flush, without the time of compiling.
+
+    elapsed: seconds of all these updates.
 
     compiling: for each update the seconds that it compiled, usually 0. If all updates compiled, returns their
     average.

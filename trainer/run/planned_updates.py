@@ -38,7 +38,7 @@ class PlannedUpdates:
         return find_last_update(self.runtime.config, self.start)
 
     def form(self, accumulation: int | None = None) -> Form:
-        """Return the form of the micro-batches: flat or padded, and their possible sizes.
+        """Return the object that makes the tensors of micro-batches, flat or padded, in a few possible sizes.
 
         accumulation: micro-batches per copy and update, or None for the usual number.
         """
@@ -53,7 +53,7 @@ class PlannedUpdates:
         )
 
     def examples_of(self, update: int) -> int:
-        """Return the examples of this update over all workers."""
+        """Return how many examples this update trains on, over all workers."""
         return self.examples
 
     def add_warmup(self, schedule: Schedule) -> Schedule:
@@ -83,7 +83,10 @@ class PlannedUpdates:
         )
 
     def new_loader(self, **settings: Any) -> Loader:
-        """Return a loader of the planned rows. settings: arguments of ``Loader``."""
+        """Return a loader of the planned rows.
+
+        settings: all arguments of ``Loader`` except the rows.
+        """
         return Loader(self.rows, **settings)
 
     def log_epochs(self, state: State) -> None:

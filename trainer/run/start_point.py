@@ -115,10 +115,10 @@ def load_start_point(training: Training, update_examples: int) -> int | None:
 def load_start_from(
     kind: str, path: str, training: Training, update_examples: int
 ) -> tuple[State, int | None]:
-    """Load a start point on all workers.
+    """Load weights, moments and state of a start point on all workers.
 
-    Return the state, and the number after which checkpoints are removed.
-    kind, path: as ``find_start_point`` returns them, but not "new".
+    kind: "weights", "phase 2" or "resumed". path: path of the checkpoint.
+    Returns the state to continue with, and the number after which later checkpoints are removed.
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
     tensors = training.tensors

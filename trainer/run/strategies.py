@@ -13,7 +13,11 @@ def find_strategy(worker: Worker) -> Strategy:
 
 
 def find_strategy_class(device: Device, division: Division) -> type[Strategy]:
-    """Return the class of the strategy: the plan's, otherwise the user's plug-in, otherwise the device's."""
+    """Return the class of the strategy.
+
+    This is the plan's strategy if a plan divides the model. Otherwise it is the user's plug-in if one is
+    configured, otherwise the device's strategy.
+    """
     asked = device.config.run.strategy
     whole = asked if ":" in asked else device.strategy
     kind: type[Strategy] = find("strategy", division.strategy or whole)

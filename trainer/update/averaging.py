@@ -23,7 +23,11 @@ class WorkerAverages:
     def __init__(
         self, worker: Worker, weights: Sequence[Tensor], leaves: Sequence[Tensor] | None = None
     ) -> None:
-        """leaves: as in ``GradientBuckets``."""
+        """Prepare the averages.
+
+        leaves: for each weight the tensor whose gradient the backward pass computes: a 16-bit copy, or the
+        weight. None: the weights themselves.
+        """
         workers, keys = worker.workers, worker.config.workers
         self._workers, self._weights, self._type = workers, weights, sum_dtype(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation

@@ -32,12 +32,12 @@ _STEP = "Step"
 
 
 class ModelWithLoss(nn.Module):
-    """The model in the form that PopTorch compiles: from a batch's tensors to the fp32 loss and the sums.
+    """The model as a function that PopTorch compiles: it takes a batch's tensors and returns loss and sums.
 
-    When evaluating, only the sums are returned.
-    batch: any batch of the same form. Its tensors are replaced by the arguments of ``forward``.
-    With reduction_type "sum" PopTorch adds losses up over its replicas too. This trainer averages over
-    replicas, so the loss is divided by their number.
+    The loss is fp32. The sums are those of ``join_loss_and_sums``. When evaluating, only the sums are
+    returned. batch: any batch whose tensors have the same names. ``forward`` replaces the tensors by its
+    arguments, because PopTorch passes plain tensors only. With reduction_type "sum" PopTorch adds losses up
+    over its replicas too. This trainer averages over replicas, so the loss is divided by their number.
     """
 
     batch: Batch
@@ -141,7 +141,10 @@ class IpuPrograms(Strategy, Inference):
         return [torch.cat(column) for column in columns]
 
     def _restore(self) -> None:
-        """Copy the checkpoint's moments into PopTorch's state, which has names only after compiling."""
+        """Copy the checkpoint's moments into PopTorch's optimiser state.
+
+        Called after compiling, because the state has no entries before.
+        """
         optimiser, moments = self.optimiser_step.optimiser, self._moments
         state = optimiser.state_dict()
         targets = self._select_moments(state)
@@ -202,7 +205,10 @@ class IpuPrograms(Strategy, Inference):
 
     @contextmanager
     def _training_off_the_ipus(self) -> Iterator[None]:
-        """Detach the training program from the IPUs. Weights and moments are then on the host."""
+        """Detach the training program from the IPUs during the context, and attach it again afterwards.
+
+        While it is detached, weights and moments are on the host.
+        """
         if self._training is not None:
             self._training.detachFromDevice()
         yield
@@ -231,7 +237,7 @@ class IpuPrograms(Strategy, Inference):
         return Outcome(sums[0], sums[2:])
 
     def _add_up(self, values: Tensor) -> Tensor:
-        """Add up the rows of sums, one row per micro-batch."""
+        """Add up the sums of the micro-batches, a row of ``values`` for each."""
         return values.reshape(-1, self._width).float().sum(0)
 
     def release(self) -> None:

@@ -48,7 +48,8 @@ def compute_loss_divisor(config: Config, count: int, copies: int) -> float:
     """Return the divisor of the loss for each of the ``count`` micro-batches of a worker's update.
 
     With losses that are summed instead of averaged, the setting ``replicas`` says over how many workers the
-    original program summed. This run may have another number of workers, one doing the work of several.
+    original program summed. This run may have fewer workers, each of which does the work of several of the
+    original's.
     """
     is_sum = config.ipu.reduction_type == "sum" or config.update.loss_over == "sum"
     return (config.update.replicas or copies) / copies if is_sum else count

@@ -26,7 +26,12 @@ class MicroBatchSums:
         step: OptimiserStep,
         row_norms: RowNorms | None = None,
     ) -> None:
-        """row_norms: norms to clip by. None: the norm of the whole gradients."""
+        """Prepare the sums.
+
+        step: optimiser step, whose loss scale and clipping function are used. row_norms: computes the norm
+        to clip by, with each row of an embedding's gradient counted separately. None: clip by the usual
+        norm of the gradients.
+        """
         self._row_norms = row_norms
         self._config, self._workers = worker.config, worker.workers
         self._weights, self._step = weights, step
@@ -56,7 +61,7 @@ class MicroBatchSums:
         self._step.optimiser.zero_grad()
 
     def finish(self) -> None:
-        """Make the sums the weights' gradients."""
+        """Set each weight's ``grad`` to the sum of its gradients."""
         for weight, gradient in zip(self._weights, self._sums, strict=bool(self._sums)):
             weight.grad = gradient
 

@@ -46,18 +46,18 @@ class StepTensors(NamedTuple):
 class Norms:
     """Norms of weights and gradients if each process holds the whole model.
 
-    Subclasses compute norms over all processes that share a divided model. Then each process must make the
-    same calls in the same order.
+    Subclasses compute norms over all processes that share a divided model. With such a subclass each process
+    must make the same calls in the same order.
     """
 
     def size(self, weight: Tensor) -> int:
-        """Return the elements of the whole weight, of which the tensor may be this process's part."""
+        """Return how many elements the whole weight has. ``weight`` may be only this process's part of it."""
         return weight.numel()
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return the norm of each weight or gradient, shape (n,).
 
-        A tensor may be this process's part of it.
+        Each tensor may be only this process's part of the weight or gradient.
         """
         return compute_norms(tensors)
 
@@ -78,7 +78,7 @@ class GroupSettings(NamedTuple):
     """Settings of a parameter group, except its learning rate. Each optimiser reads those that it has.
 
     trust: use trust ratios (LAMB) for these weights. norms: norms of weights and changes.
-    epsilon_in: as in ``Preset``.
+    epsilon_in: where eps is added, one of the names that ``Preset.epsilon_in`` lists.
     """
 
     betas: tuple[float, float]

@@ -84,7 +84,7 @@ class Lamb(Optimiser):
 def find_denominators(
     squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings
 ) -> list[Tensor]:
-    """Return the denominators of Adam's changes.
+    """Return what Adam divides the averaged gradients by, for each weight: sqrt(v) + eps.
 
     squares: averages of the squared gradients. root: square root of their bias correction.
     """
@@ -286,7 +286,7 @@ def overwrite_tensors(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | N
 
 
 def divide_gradients(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
-    """Return the gradients divided by a 0-dim tensor."""
+    """Return the gradients divided by a 0-dim tensor, or unchanged for None."""
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 
 

@@ -15,10 +15,10 @@ from trainer.update.optimiser import Norms
 
 
 def has_row_norms(config: Config, device: Device, workers: int) -> bool:
-    """Return True if clipping counts the rows of embedding gradients separately, as configured.
+    """Return True if the configuration asks for clipping by norms of embedding rows, and this run can do it.
 
-    Not possible if the device ends an update itself or compiles the model. Nor is it if the clipped gradient
-    comes from several micro-batches or workers, because the rows are recorded for one micro-batch only.
+    A device that ends updates itself, or compiles the model, cannot. Neither can a run that clips a gradient
+    of several micro-batches or workers, because the rows are recorded for a single micro-batch.
     """
     update = config.update
     if update.clipping_norm == "whole" or device.ends_updates or device.compiles:

@@ -17,7 +17,7 @@ Groups = Sequence[tuple[StepTensors, Any]]
 class LossScale:
     """Factor of the loss that keeps small fp16 gradients from becoming 0.
 
-    Here, for fp32 and bf16, always 1.
+    This base class is for fp32 and bf16, which need no factor: it is always 1.
     """
 
     is_one = True

@@ -61,7 +61,10 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
 
 
 def draw_part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
-    """Return the seed of each part's dropout in a micro-batch."""
+    """Return a dropout seed for each part of the model (embeddings, each layer, heads) in a micro-batch.
+
+    seed: the run's seed. parts: number of parts.
+    """
     found = draw_numbers(parts, seed, "dropout", at.phase, at.update, micro_batch)
     return [int(number) >> 1 for number in found]
 
@@ -79,7 +82,7 @@ class Learner(nn.Module):
 
 
 def set_softmax(worker: Worker) -> None:
-    """Include the padding of the vocabulary in the softmax over words, if configured."""
+    """If configured, let the softmax over words include the rows that pad the vocabulary to a multiple of 8."""
     heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
     if worker.config.update.softmax_over_padding and isinstance(words, MaskedWordHead):
@@ -145,7 +148,7 @@ class Strategy:
     ) -> list[Tensor]:
         """Change the weights once per update. An update is a sequence of micro-batches.
 
-        learning_rate: rate of these updates. first: number of the first one.
+        learning_rate: rate of these updates. first: number of the first of these updates.
         Returns for each update the sums and weights of the loss and of the task's metrics on this worker, as
         ``join_loss_and_sums`` computes them, added over the micro-batches and still on the device.
         If a signal asks to stop, raises StopRequested and leaves the weights unchanged, without gradients.
@@ -174,8 +177,8 @@ class Strategy:
         """Run forward and backward passes. Leave the mean of the gradients, times the loss scale, in
         ``grad``.
 
-        With reduction_type "sum" it is the sum instead of the mean. Returns the sums of
-        ``join_loss_and_sums`` over the micro-batches.
+        With reduction_type "sum" it is the sum instead of the mean. Returns the rows of
+        ``join_loss_and_sums``, added over the micro-batches.
         """
         worker = self.worker
         if self._half_weights:
@@ -236,7 +239,8 @@ class Strategy:
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         """Set the optimiser's moments and its count of updates.
 
-        moments: as ``moments`` returns them.
+        moments: {"exp_avg/WEIGHT": tensor, ...}, as the method ``moments`` returns them.
+        applied: number of updates that made these moments.
         """
         self.optimiser_step.applied = applied
         weights = dict(self.worker.model.named_parameters())
@@ -246,7 +250,7 @@ class Strategy:
             states[weights[name]][kind] = moment
 
     def check_accumulation(self, accumulation: int) -> None:
-        """Raise SettingsError if this strategy needs more micro-batches per update."""
+        """Raise SettingsError if this strategy needs more micro-batches per update than ``accumulation``."""
 
     def release(self) -> None:
         """Free the device's memory for the next phase. No update may follow."""

@@ -62,7 +62,7 @@ def make_undivided(workers: Collective) -> Division:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Everything that a worker needs to make an update. The model is on the device."""
+    """What a worker needs to make an update. The model is on the device."""
 
     config: Config
     device: Device
@@ -88,7 +88,7 @@ class Runtime:
         return self.division.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
-        """Return the worker with this model."""
+        """Return a ``Worker`` that has everything of this runtime and the model."""
         return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:

@@ -155,7 +155,10 @@ class Heartbeat:
         self._report(f"{lost}; training stops, --resume continues from the last checkpoint")
 
     def _report(self, message: str) -> None:
-        """Send the message to the others, then end this process unless its main thread does."""
+        """Send the message about a lost worker to the others.
+
+        Then end this process, unless its main thread ends it first.
+        """
         with self._lock:
             if self._message:
                 return  # the first report is the cause, later reports follow from it

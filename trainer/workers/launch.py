@@ -91,7 +91,7 @@ def _list_module_paths() -> list[str]:
 
 
 def _launch_processes(size: int, folder: Path, words: Sequence[str]) -> list[int]:
-    """Run Python with these words in ``size`` workers.
+    """Run Python with these command-line arguments in ``size`` processes.
 
     Return the exit statuses of those that failed first.
     """
@@ -121,7 +121,11 @@ def _launch_processes(size: int, folder: Path, words: Sequence[str]) -> list[int
 
 
 def _forward_signals(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None:
-    """Send each signal that this process receives to all workers, also to workers that start later."""
+    """Send each signal that this process receives to all workers, also to workers that start later.
+
+    signals: the signals received so far. A signal handler adds to the list. folder: folder in which each
+    worker notes its process id. ended: done when the workers have ended.
+    """
     sent = dict[int, int]()
     while not ended.done():
         time.sleep(0.05)

@@ -115,7 +115,7 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def _announce_wait(line: str) -> Iterator[None]:
-    """Print the line if the block takes long."""
+    """Print the line if the code in the context takes long."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
     timer.daemon = True
     timer.start()

@@ -28,10 +28,10 @@ def find_signal(name: str) -> signal.Signals:
 
 
 def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
-    """Return the signals that end a training.
+    """Return the signals that end a training with a checkpoint.
 
-    Without the checkpoint signal. Without HUP if this process ignores it because it runs under nohup, and
-    likewise USR1, USR2 and XCPU.
+    The checkpoint signal is not among them. HUP, USR1, USR2 and XCPU are left out if this process ignores
+    them, as it does with HUP under nohup.
     """
     found = [find_signal(name) for name in ENDING_SIGNALS]
     always = (signal.SIGTERM, signal.SIGINT)

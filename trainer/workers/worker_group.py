@@ -110,7 +110,9 @@ class WorkerGroup(Collective, ABC):
                 _overwrite_tensors(bucket, shaped)
 
     def _rows(self, row: list[int], width: int) -> list[list[int]]:
-        """Return every worker's row of numbers, by rank, padded with zeros to ``width``.
+        """Exchange a row of numbers with all workers. Return every worker's row, by rank.
+
+        Rows are padded with zeros to ``width``.
 
         Each worker fills its row of a table of zeros. The sum of the tables has all rows.
         """

@@ -89,7 +89,8 @@ def _count_layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest:
 def _name_first_modules(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
     """Return the first module of each stage.
 
-    stages: lists of emb, hid (once per layer), pool, enc_out and heads.
+    stages: for each stage a list of its parts by Graphcore's names: emb (embeddings), hid (a layer, once per
+    layer), pool, enc_out and heads.
     """
     flat = [name for stage in stages for name in stage]
     seen = 0
