@@ -109,12 +109,12 @@ TABLE: Mapping[str, Mapping[str, str]] = {
 
 
 def list_names(kind: str) -> tuple[str, ...]:
-    """Return all names of a kind."""
+    """Return all built-in names of a kind, for example of the kind "optimiser"."""
     return tuple(TABLE[kind])
 
 
 def is_name(kind: str, name: str) -> bool:
-    """Return True if the kind has this name."""
+    """Return True if the kind (for example "optimiser") has this built-in name."""
     return name in TABLE[kind]
 
 

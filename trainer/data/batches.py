@@ -31,15 +31,19 @@ FlatAttention = Callable[..., Tensor]
 """Attention of each token to the tokens of its sequence. Each device has an implementation.
 
 Arguments: query, key and value, each (T, heads, head size). ends: (N + 1,) int32, 0 and then the row after
-each of the N sequences, some of which may be empty. longest: most tokens of a sequence. dropout, scale and
-reach: as in ``Sequences.attend``. Returns the attended values, in the shape of query.
+each of the N sequences, some of which may be empty. longest: most tokens of a sequence. dropout: share of
+the attention weights that are set to 0. scale: factor of query times key, None for (head size)^-1/2. reach:
+number of tokens on each side that a token sees, None for its whole sequence. Returns the attended values, in
+the shape of query.
 """
 
 
 class Sequences:
-    """The sequences of a batch and the attention within them. This class is for flat batches without padding.
+    """The sequences of a batch, with a method that computes attention within each of them.
 
-    one_product: query, key and value may be computed by one matrix product.
+    This class is for flat batches.
+
+    one_product: layers may compute query, key and value by a single matrix product.
     """
 
     one_product = True
@@ -56,16 +60,19 @@ class Sequences:
         scale: float | None = None,
         reach: int | None = None,
     ) -> Tensor:
-        """Return the attended values.
+        """Return the attention of each token to the tokens of its sequence.
 
-        scale: factor of query times key. None: (head size)^-1/2.
+        query, key, value: (T, heads, head size), like the result. dropout: share of the attention weights
+        that are set to 0. scale: factor of query times key. None: (head size)^-1/2.
         reach: number of tokens on each side that a token sees. None: its whole sequence.
         """
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
 class Batch(ABC):
-    """Sequences as tensors. All are int32, except the weights, which are float32: 1, or 0 for an unused slot.
+    """Base class of batches: some sequences as tensors.
+
+    Tensors are int32, except the weights of masked slots, which are float32: 1, or 0 for an unused slot.
 
     Inside the model, matrices have a row for each token, including padding. A missing sequence, which only
     fills up a batch, has the label -1. A slot is the place of a masked word.
@@ -87,17 +94,17 @@ class Batch(ABC):
 
     @abstractmethod
     def starts(self) -> Tensor:
-        """Return the row of each sequence's first token, shape (sequences,)."""
+        """Return for each sequence the row of its first token in the model's matrices, shape (sequences,)."""
 
     @abstractmethod
     def masked(self) -> Tensor:
-        """Return the row of each masked slot, used or not, shape (slots,)."""
+        """Return the row in the model's matrices of each masked slot, used or not, shape (slots,)."""
 
     @abstractmethod
     def sequences(self, attention: FlatAttention) -> Sequences:
-        """Return the sequences. Tokens attend only to tokens of their sequence.
+        """Return the object by which layers compute attention within the sequences.
 
-        attention: function to use if the batch has no padding.
+        attention: the device's function for flat batches. Batches of padded rows do not use it.
         """
 
     @abstractmethod
@@ -115,7 +122,10 @@ class Batch(ABC):
         return len(self.next_sentence_labels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that are not None, by name and in order, without the task's columns."""
+        """Return the tensors that are not None by name, in the order of the fields.
+
+        Columns that only the task knows are left out.
+        """
         batch: Any = self
         values = {item.name: getattr(batch, item.name) for item in fields(batch)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
@@ -182,7 +192,7 @@ Each device has its function.
 
 
 class Form:
-    """Maker of batches from gathered examples.
+    """Object that makes batches from gathered examples.
 
     This class makes flat batches, padded to one of the budgets.
     """
@@ -203,7 +213,7 @@ class Form:
     def blanks(self) -> Iterator[Batch]:
         """Yield a batch of missing examples for each usual shape, to compile with.
 
-        Yields nothing if there is one shape.
+        Yields nothing if all batches have one shape.
         """
         # the largest first, because the smaller ones can reuse its memory
         for budget in reversed(self.budgets.usual):
@@ -217,7 +227,7 @@ class Form:
         return len({budget.tokens for budget in self.budgets.budgets}) > 1
 
     def describe(self) -> str:
-        """Describe the form in a few words for the log."""
+        """Describe the batches for the log in a few words: flat or padded, and their sizes."""
         sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
         if len(sizes) > _MOST_LISTED:
             return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
@@ -268,7 +278,9 @@ def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget
 
 
 def _find_sequence_ends(lengths: Array, tokens: int, budget: Budget) -> Array:
-    """Return 0, then the row after each sequence: first the examples, then the padding.
+    """Return where the sequences of a flat batch end.
+
+    The result has 0, then the row after each example, then the row after each part of the padding.
 
     The padding is divided into near equal parts, because no sequence may be longer than the model's limit.
     """

@@ -76,7 +76,7 @@ def choose_bin_edges(longest: Array, bins: int) -> Array:
 
 
 def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
-    """Dynamic programme over the places. Return (padded, starts), each of shape (bins + 1, places).
+    """Find the best cuts by dynamic programming. Return (padded, starts), each of shape (bins + 1, places).
 
     padded[b, i]: least total width of all units before place i if they are cut into b bins.
     starts[b, i]: where the last of these bins begins.
@@ -94,7 +94,7 @@ def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array,
 
 
 def find_unit_places(index: Array, dealer: Dealer) -> Array:
-    """Return the place of each example of some updates if the units of an update lay one after the other.
+    """Return the places at which examples would lie if the units of each update lay one after the other.
 
     Needed because example i of an update goes to micro-batch i modulo their number, so a unit's examples are
     not adjacent.

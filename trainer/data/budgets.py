@@ -36,7 +36,7 @@ class ExampleSizes:
 
     @classmethod
     def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
-        """Return the sizes of examples. tokens, masks: tokens and masked slots of each example."""
+        """Make the sizes from the number of tokens and of masked slots of each example."""
         fraction = masks.sum() / tokens.sum()
         return cls(
             lengths=tokens,

@@ -141,7 +141,7 @@ class UnmaskedData(OpenedDataset):
 
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
-    """Return the opened training data in the form in which the loader draws masks."""
+    """Return the opened training data without their masks, so that the loader draws masks."""
     source = remove_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
     masker = _make_masker(config, source, str(config.data.train_data), rate.largest)
@@ -168,7 +168,10 @@ def remove_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def _make_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
-    """Return the masker for a dataset. rate: largest masking rate."""
+    """Return the object that draws masks for a dataset.
+
+    paths: where the dataset is. rate: largest masking rate.
+    """
     keys = config.masking
     # the first kind is for data that are masked once
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]

@@ -21,7 +21,7 @@ _PREFETCHED_BATCHES = 4
 def make_evaluation_form(
     data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
 ) -> Form:
-    """Return the form of the batches of ``load_evaluation_batches``.
+    """Return the object that makes the batches of ``load_evaluation_batches``, flat or padded.
 
     Packed rows are evaluated as single examples.
     """

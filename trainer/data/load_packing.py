@@ -81,7 +81,7 @@ class RowsPackedAtLoad(FullRows):
         return replace(found, lengths=tokens, deviation=found.deviation * math.sqrt(each))
 
     def rows_of(self, lengths: Array) -> Array:
-        """Return the row of each of many examples, packed window by window.
+        """Return the number of the packed row that each example goes to. Windows are packed separately.
 
         lengths: tokens of each example.
         """
@@ -92,7 +92,10 @@ class RowsPackedAtLoad(FullRows):
         return np.concatenate(rows)
 
     def pack(self, lengths: Array) -> Array:
-        """Return the row of each example of a window. lengths: tokens of each example."""
+        """Return the number of the packed row that each example of a window goes to.
+
+        lengths: tokens of each example.
+        """
         return pack_best_fit(lengths, self.data.layout.max_seq_length, self.sequences_per_row)
 
     def decode(self, shard: Shard) -> CompactExamples:
@@ -115,7 +118,7 @@ class RowsPackedAtLoad(FullRows):
 
 
 def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
-    """Return the row of each example.
+    """Return the number of the row that each example goes to.
 
     The longest example goes first, into the fullest row that has room for it.
     Best-fit decreasing (Johnson 1973). Of equal lengths the earlier example goes first. Of rows with equal
@@ -155,7 +158,7 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
 class PackedWindow(Window):
     """Examples of one epoch in packed rows.
 
-    coming: files of the examples after the window, to be decoded next.
+    coming: numbers of the files with the examples after the window, which are decoded next.
     bounds: 0, then the index of the example after each row.
     """
 

@@ -165,7 +165,7 @@ class Loader(Prefetcher[Update]):
 
 
 class Decoder:
-    """Files that are in use or will be used soon, decoded in threads, and the lengths of the files' examples.
+    """Decodes, in threads, the files that are in use or will be used soon. Also remembers their lengths.
 
     kept_lengths: number of files for which lengths are remembered.
     """
@@ -178,7 +178,10 @@ class Decoder:
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
 
     def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start to decode the files of both arguments. Drop files that were in use and are in neither."""
+        """Start to decode these files. Forget the files in use that are not among them.
+
+        now: numbers of the files that are needed first. coming: files that are needed next.
+        """
         used = list(now)
         needed = dict.fromkeys([*used, *coming])  # like a set, but keeps this order
         for file in self._in_use - needed.keys():

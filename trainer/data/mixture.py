@@ -72,5 +72,5 @@ class MixedOrder(Order):
 
 
 def bind_mixed_order(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
-    """Return a function that makes the order of these sources. It is called like ``Order``."""
+    """Return ``MixedOrder`` with the sources bound, to be called with the arguments of ``Order``."""
     return partial(MixedOrder, sources=sources)

@@ -31,13 +31,13 @@ def find_named_tokenizer(path_or_name: str, dialect: str = "google") -> Tokenize
 
 
 def find_vocabulary_warnings(vocabulary: str | None) -> list[str]:
-    """Return warnings about ignored settings, if ``vocabulary`` is a model's directory."""
+    """Return warnings about ignored tokeniser settings, if ``vocabulary`` is a model's directory."""
     is_directory = vocabulary is not None and storage.is_directory(vocabulary)
     return tokenizer_warnings(str(vocabulary)) if is_directory else []
 
 
 def change_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
-    """Return the tokeniser with this casing. None keeps its casing.
+    """Return the tokeniser with lower_case set to this value, or unchanged for None.
 
     Raises UsageError for a casing of a tokenizer.json, which determines its casing itself.
     """

@@ -33,11 +33,10 @@ def open_configured(
 
     Examples without masks get masks that are the same in each epoch. If masks are to be drawn while loading,
     ``prepare_for_training`` removes them again. Lengths are checked here if the configuration has the model's
-    positions, otherwise when the model's shape is known.
-    paths: as in ``split_paths``. model_vocabulary_size: size of the model's vocabulary if the configuration
-    has none.
-    held_out: if the directory has training and test files, open the test files. task: name of the task that
-    learns the data, or None for any pre-training.
+    positions, otherwise when the model's shape is known. paths: one or several datasets, separated by commas.
+    model_vocabulary_size: size of the model's vocabulary if the configuration has none. held_out: if the
+    directory has training and test files, open the test files. task: name of the task that learns the data,
+    or None for any pre-training.
     """
     model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
@@ -69,7 +68,7 @@ def prepare_for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
-    """Return a line about a phase: the datasets to train and evaluate on, their examples and lengths."""
+    """Return a line for the log about a phase: its datasets, their numbers of examples and their lengths."""
     layout = data.layout
     has_limit = layout.max_predictions_per_seq > 0 and not config.masking_at_load
     masked = f", {layout.max_predictions_per_seq} masked" * has_limit

@@ -81,7 +81,7 @@ class Order:
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that is ``examples`` further."""
+        """Return the position ``examples`` examples after this position, in a later epoch if necessary."""
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
@@ -114,7 +114,7 @@ class Order:
 
 
 class _Epoch:
-    """The map from an index in an epoch to a file and a row in it.
+    """Maps the place of an example in an epoch to a file and a row in that file.
 
     files: files of all queues, one queue after the other. totals: number of examples of each queue.
     """
@@ -204,7 +204,7 @@ class OwnRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dealer:
-    """Deals the rows of an order to a worker. The deal depends on lengths and on the updates' micro-batches.
+    """Finds the rows of an order that are dealt to this worker.
 
     lengths: returns the tokens of a file's rows. by_lengths: deal by length, for nearly equal tokens.
     micro_batches: micro-batches of all workers in an update. batch_size: rows of each.

@@ -55,7 +55,7 @@ class RowForm(Form):
 
 
 def make_row_form(rows: Rows, few_widths: bool = False) -> RowForm:
-    """Return the form that suits the rows.
+    """Return the object that makes padded batches of these rows.
 
     few_widths: rows from bins get at most as many different widths as there are bins. Otherwise widths are
     multiples of 8.
@@ -174,7 +174,10 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
 def _check_row_sizes(
     gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int
 ) -> None:
-    """Raise ShardError if a packed row has more than fits."""
+    """Raise ShardError if a packed row has too many examples, ids or masked words.
+
+    sizes, tokens, masks: examples, ids and masked words of each row. slots: masked slots of a row.
+    """
     most = {
         "examples": (sizes, gathered.layout.sequences_per_row),
         "ids": (tokens, gathered.layout.max_seq_length),

@@ -8,9 +8,9 @@ from bertdata.dataset.reader import OpenedDataset
 
 
 def choose_longer(known: int | None, ids: int | None) -> int | None:
-    """Return the length that a model knows after further training on sequences of ``ids`` ids.
+    """Return the longest length that a model has been trained on, after further training on ``ids`` ids.
 
-    known: length that it knew before. None means any length.
+    known: longest length of the earlier training. None, for an argument or the result, means any length.
     """
     return None if known is None or ids is None else max(known, ids)
 

@@ -9,8 +9,7 @@ from bertdata.errors import SettingsError
 
 _BLOCK = 1024
 _LARGE = 4 * _BLOCK
-"""Most elements for which PyTorch's fp32 sum of squares is accurate enough on a processor.
-"""
+"""Most elements for which PyTorch's fp32 sum of squares is accurate enough on a processor."""
 
 
 def compute_norms(tensors: Sequence[Tensor]) -> Tensor:

@@ -25,7 +25,7 @@ _PER_CENT = ("exact_match", "f1")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that runs log.
+    """A number that runs log, and how it is drawn.
 
     in_training, evaluated: its columns in training.csv and evaluation.csv, or "".
     factor: converts the value in training.csv to ``unit``.
@@ -82,7 +82,7 @@ def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> lis
 
 
 def name_guess_column(evaluated: str) -> str:
-    """Return the column with the score of guessing, for a column of results."""
+    """Return the name of the column with the score of guessing that belongs to a column of results."""
     return _GUESSES.get(evaluated, f"guess_{evaluated}")
 
 
@@ -114,7 +114,7 @@ def _make_measure(head: str, end: str) -> Measure:
 
 
 def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """Return the evaluation results that are neither losses nor accuracies nor scores of guessing."""
+    """Return the measures of evaluation.csv that are neither losses nor accuracies nor scores of guessing."""
     names = find_columns(runs, "evaluations")
     scores = [
         name
@@ -137,7 +137,7 @@ def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Return a line for the training and a line for the evaluations of each phase, if they have numbers."""
+    """Return the chart's lines: for each phase one of its training and one of its evaluations, if any."""
     lines = []
     kind = "training" if measure.evaluated else ""
     for run in runs:
@@ -176,7 +176,7 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
 
 @lru_cache
 def find_data_guesses(paths: str) -> Mapping[str, float]:
-    """Return for columns of training.csv the score of guessing on the training data, if the data still exist.
+    """Return {column of training.csv: score of guessing on the training data}, or {} if the data are gone.
 
     Cached, because all charts of a page need it and finding it reads all labels.
     """

@@ -11,7 +11,10 @@ _START = "start_point"
 
 
 def keep_lines(path: Path, resume_step: int) -> None:
-    """Remove the lines of steps after ``resume_step``, which the resumed run writes again."""
+    """Remove the lines of steps after ``resume_step``, because the resumed run writes them again.
+
+    path: dllogger file.
+    """
     drop_later_lines(path, resume_step, _parse_record, _begins_phase, _find_step)
 
 
@@ -25,7 +28,7 @@ def _parse_record(line: str) -> dict[str, Any]:
 
 
 def _begins_phase(record: dict[str, Any]) -> bool:
-    """Return True if a run writes this line when it begins a phase without resuming."""
+    """Return True for a line that a run writes only when it begins a phase at update 0."""
     start = record.get("data", {}).get(_START)
     return isinstance(start, str) and not start.startswith("resumed")
 

@@ -49,7 +49,7 @@ class Terminal(Logger):
         self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
 
     def say(self, line: str) -> None:
-        """Print a line."""
+        """Print a line. Subclasses may print it elsewhere, for example above a progress bar."""
         say_error(line)
 
     def words(self, row: Values) -> dict[str, str]:
@@ -64,7 +64,7 @@ class Terminal(Logger):
 
 
 def _format_values(values: Values) -> dict[str, str]:
-    """Return the known numbers as text, by name."""
+    """Return the values that are not None as text, by name."""
     known = {name: values[name] for name in _FORMS if values.get(name) is not None}
     if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
         known.pop("data_wait_share", None)
@@ -87,7 +87,7 @@ _HABANA, _TENSORFLOW = "habana", "tensorflow"
 class Dllogger(Logger):
     """NVIDIA's dllogger lines, each ``DLLL`` and a JSON object. They are appended to the file.
 
-    form: names that rows use, as in the setting json_summary_form.
+    form: whose names the lines use, one of the values of the setting json_summary_form.
     resume_step: step after which the run resumes. Lines of later steps are removed.
     """
 
@@ -219,5 +219,5 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
 
 
 def _format_line(values: Iterable[Any]) -> str:
-    """Return a line of a table."""
+    """Return the values as a line of a CSV table."""
     return ",".join(map(str, values)) + "\n"

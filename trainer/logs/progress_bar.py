@@ -48,13 +48,13 @@ class ProgressBar(Terminal):
         self._bar.console.print(line)
 
     def _room(self) -> int:
-        """Return the columns that are left for numbers."""
+        """Return how many columns of the terminal are left for numbers."""
         counts = 2 * len(str(self._steps)) + 1
         return self._bar.console.width - counts - _BAR_WIDTH - _TIME_WIDTH - 3
 
 
 def _join_fitting(pieces: Sequence[str], room: int) -> str:
-    """Join the first pieces that fit into ``room`` columns, at least one."""
+    """Join as many of the first pieces as fit into ``room`` columns of the terminal, but at least one piece."""
     shown = pieces[0]
     for piece in pieces[1:]:
         if len(shown) + 2 + len(piece) > room:

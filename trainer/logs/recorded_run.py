@@ -56,7 +56,7 @@ class RecordedPhase:
     series: int = 0
 
     def label(self, kind: str = "") -> str:
-        """Return a name for a line: run, phase and kind, without those that are not needed."""
+        """Return a chart line's name: run, phase and kind, as far as they are needed to tell lines apart."""
         return ", ".join(filter(None, (self.run, self.name, kind)))
 
     @property
@@ -194,7 +194,7 @@ def _read_rows(table: Path) -> list[Row]:
 
 
 def _parse_numbers(row: Mapping[str, str], where: str) -> Row:
-    """Return the numbers of a row by column."""
+    """Parse the cells of a table's row. Return the numbers by column, without empty cells."""
     found = {}
     for name, text in row.items():
         if text:

@@ -18,7 +18,7 @@ MEASURES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateRecord:
-    """What is known about an update. step: its number, from 1.
+    """Figures of one update for the logs. step: the update's number, from 1.
 
     is_timed: False if the model was compiled during the update.
     sequences: examples over all workers. tokens, operations: over all workers, without padding. Operations
@@ -139,7 +139,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             self.event("init_start")
 
     def begin(self) -> None:
-        """Write the events for the start of training."""
+        """Write the events that mark the start of training."""
         self._enter("block", "run_start")
 
     def update(self, record: UpdateRecord) -> None:
@@ -192,7 +192,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         return self._sums["data_wait"] / seconds if seconds >= least_seconds else 0.0
 
     def describe(self, **values: Any) -> None:
-        """Write what this process trains and on what, as numbers and texts by name."""
+        """Write facts about the run (for example start point, weights, device) to the logs, by name."""
         self._call_loggers("describe", values)
 
     def plan(self, planned: RunPlan) -> None:
@@ -276,7 +276,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 def _make_zero_sums() -> dict[str, float]:
-    """Return sums that are all 0."""
+    """Return a sum of 0 for each figure that rows average or add up."""
     return dict.fromkeys(_SUMMED, 0.0)
 
 

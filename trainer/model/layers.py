@@ -24,8 +24,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class LayerOutput(NamedTuple):
     """Output of a layer, which the next layer takes: two tensors of shape (tokens, hidden).
 
-    rows: the residual. normed: the input of the next attention. They are the same tensor, unless the norm
-    comes before the attention.
+    rows: the residual stream. normed: the input of the next layer's attention. They are the same tensor,
+    unless the norm comes before the attention.
     """
 
     rows: Tensor

@@ -215,6 +215,6 @@ def count_seen_pairs(lengths: Array, reach: int) -> int:
 
 
 def _require_modernbert(config: ModelConfig) -> ModernBertConfig:
-    """Return the configuration with ModernBERT's type. Raises an error for any other model's configuration."""
+    """Return the configuration, which must be a ModernBertConfig, under that type."""
     assert isinstance(config, ModernBertConfig)
     return config

@@ -33,7 +33,7 @@ def make_facts_table(runs: Sequence[RecordedRun]) -> DataTable:
 
 
 def _collect_facts(run: RecordedRun) -> dict[str, str]:
-    """Return facts about the run by label, "" for those that are not known."""
+    """Return facts about the run by label. A fact that is not known is ""."""
     config, log = run.config, run.log
     start = log.starts[-1] if log.starts else {}
     rate, optimiser = config.get("base_learning_rate"), config.get("optimiser")
@@ -101,7 +101,7 @@ def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
 
 
 def _add_guess_columns(columns: Sequence[str]) -> list[str]:
-    """Return the columns, each followed by its score of guessing."""
+    """Return the columns, each followed by the column with its score of guessing if there is one."""
     results = {name_guess_column(column): column for column in columns}  # two columns may have the same
     own = [column for column in columns if column not in results]
     after = {column: guess for guess, column in results.items() if guess in columns}
@@ -116,7 +116,7 @@ _UNITS = {
 
 
 def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
-    """Return the path of the data: training datasets, the run, evaluation datasets."""
+    """Return the steps of a picture of the data's path: training datasets, the run, evaluation datasets."""
     done = (
         ("task", _find_run_task(run)),
         ("updates", f"{run.updates:,}"),
@@ -139,7 +139,7 @@ def _iterate_dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
 
 
 def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
-    """Return the facts about a dataset from its manifest."""
+    """Return the step of the picture for a dataset, with facts from the dataset's manifest."""
     title = f"{kind} {found.path}"
     if found.manifest is None:
         return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
@@ -178,7 +178,7 @@ def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
 
 
 def _drop_empty(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the facts with a value."""
+    """Return the facts (label, value) whose value is not empty."""
     return tuple((name, value) for name, value in facts if value)
 
 

@@ -27,7 +27,7 @@ _GUESS_NOTE = (
 
 
 def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
-    """Return the page. Its title has the names of the runs."""
+    """Return the page about the runs. Its title has their names."""
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
         ReportSection(
@@ -48,7 +48,7 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
 
 
 def _make_chart_blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
-    """Return the charts as blocks of a page."""
+    """Return the charts as blocks of the HTML page."""
     return tuple(map(ChartBlock, charts))
 
 

@@ -15,7 +15,10 @@ _INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": 
 
 
 def draw_plan_file(path: str, run: str) -> DrawingBlock:
-    """Return the block for the plan in a file. Raises SettingsError like ``read_plan``."""
+    """Return the page's block about the plan in a file: a picture of its schedule, and a table of stages.
+
+    Raises SettingsError if the file cannot be read as a plan.
+    """
     plan = read_plan(path)
     title = f"Plan of {run}: {plan.strategy}"
     described = (
@@ -28,7 +31,7 @@ def draw_plan_file(path: str, run: str) -> DrawingBlock:
 
 
 def _fit_into_page(svg: str) -> str:
-    """Return the picture in the width of the page, with the page's light or dark colours."""
+    """Return the SVG picture as wide as the page, in the page's light or dark colours."""
     svg = _SIZE.sub(" class='chart wide'", svg, count=1)
     svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
     for colour, name in _INK.items():

@@ -105,7 +105,7 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
 
 
 def compute_weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
-    """Return a digest of the weights' bits."""
+    """Return a digest that differs if any bit of a weight differs, with near certainty."""
     if not weights:
         return ""
     # other devices cannot reinterpret a tensor as another type

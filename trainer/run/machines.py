@@ -215,8 +215,7 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
 def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     """Return what the user can do about a damaged checkpoint.
 
-    The machine that has the checkpoint looks for an earlier undamaged checkpoint, and sends the remedy to all
-    workers.
+    The worker whose machine has the checkpoint finds the remedy and sends it to all workers.
     """
     found = None
     if runtime.workers.rank == output.rank:

@@ -94,7 +94,7 @@ def require_paths(phases: Sequence[Config]) -> None:
 
 
 def find_used(output_dir: str) -> list[str]:
-    """Return the names in the directory that show that a run wrote to it."""
+    """Return the names of files in the directory that only a run writes, [] if no run wrote to it."""
     return [name for name in _RUN if storage.exists(storage.join(output_dir, name))]
 
 

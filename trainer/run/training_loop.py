@@ -52,7 +52,7 @@ SLOW_HALVES = (
 def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
     """Train one phase until its last update, or until the run is asked to stop. Return its final state.
 
-    shape: shape of the model, or None for the configured one.
+    shape: sizes and settings of the model. None: the configured ones.
     """
     shape = shape or find_shape(runtime, data)
     # The new runtime knows which part of the model this worker holds: all of it, unless the model is divided.
@@ -219,7 +219,7 @@ def announce_start(
 
 
 def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
-    """Return the numbers of the run that its logs write in their header."""
+    """Return the figures (workers, examples per update and so on) that logs write before the first update."""
     runtime, state = planned.runtime, training.state
     return RunPlan(
         workers=runtime.workers.size * runtime.device.replicas,

@@ -142,8 +142,9 @@ class GradientBuckets:
             self._under_way = []
 
     def _hook(self, number: int) -> Callable[[Tensor], None]:
-        """Return a function that counts a complete gradient of bucket ``number`` and starts the exchanges it
-        allows.
+        """Return a hook that the backward pass calls when a gradient of bucket ``number`` is complete.
+
+        The hook starts the exchange of each bucket that is now complete and next in order.
         """
 
         def count(_: Tensor) -> None:

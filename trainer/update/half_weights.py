@@ -37,8 +37,9 @@ class HalfWeights:
         torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
 
     def leaves(self, weights: list[Tensor]) -> list[Tensor]:
-        """Return for each weight the tensor that gets the gradient in the backward pass: its copy, or the
-        weight.
+        """Return for each weight the tensor that gets the gradient in the backward pass.
+
+        This is the 16-bit copy if the weight has one, otherwise the weight itself.
         """
         copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}
         return [copies.get(id(weight), weight) for weight in weights]

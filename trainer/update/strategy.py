@@ -82,7 +82,7 @@ class Learner(nn.Module):
 
 
 def set_softmax(worker: Worker) -> None:
-    """If configured, let the softmax over words include the rows that pad the vocabulary to a multiple of 8."""
+    """If configured, let the softmax over words include the padding of the vocabulary."""
     heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
     if worker.config.update.softmax_over_padding and isinstance(words, MaskedWordHead):

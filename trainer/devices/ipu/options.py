@@ -129,7 +129,7 @@ def _find_memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, fl
 
 
 def _make_optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
-    """Return PopTorch's settings for the memory (on or off the IPU) in which the optimiser's state is stored."""
+    """Return PopTorch's settings for storing the optimiser's state on the IPU or off it."""
     settings = poptorch.TensorLocationSettings()
     if keys.variable_offloading is not None:
         settings.useOnChipStorage(not keys.variable_offloading)
@@ -141,7 +141,7 @@ def _make_optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
 
 
 def find_loss_scales(config: Config) -> dict[int, float]:
-    """Return {update: loss scale}. Each scale is used from that update (counted from 0) until the next entry."""
+    """Return {update: loss scale}, with the first update (counted from 0) that uses each scale."""
     if config.update.precision != "fp16":
         return {0: 1.0}
     by_step = config.ipu.loss_scaling_by_step or {}
