@@ -48,7 +48,7 @@ def launch_workers(config: Config, *words: str) -> bool:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()
     ending = list_ending_signals(config.run.checkpoint_signal)
-    # Collect signals. _forward sends them to the workers.
+    # Collect signals. _forward_signals sends them to the workers.
     for number in (*ending, find_signal(config.run.checkpoint_signal)):
         signal.signal(number, lambda received, _: signals.append(received))
     with TemporaryDirectory() as name:

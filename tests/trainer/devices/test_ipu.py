@@ -166,7 +166,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         ),
     ),
     "an option is left out": (
-        *(options, "shared_options"),
+        *(options, "set_shared_options"),
         lambda plain: lambda device, made, *rest: made.outputMode(device.poptorch.OutputMode.All),
     ),
     "the rate is set after the update": (programs.IpuPrograms, "update", lambda plain: late_update),
