@@ -147,8 +147,8 @@ class FlatBatch(Batch):
     """B sequences in one row of T token ids, padded at the end to one of a few token budgets.
 
     Each budget is a fixed shape, so compiled devices see only a few shapes. The padding after the last
-    sequence is divided into sequences too, so that every token belongs to one. An unused slot has row 0 and
-    id 0. A missing sequence has no tokens, and its first row is 0.
+    sequence is divided into sequences too, so that every token belongs to a sequence. An unused slot has row
+    0 and id 0. A missing sequence has no tokens, and its first row is 0.
     """
 
     input_ids: Tensor  # (T,)

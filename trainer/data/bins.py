@@ -108,7 +108,7 @@ def find_unit_places(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """Order of a dealer's examples in which the examples of each window are sorted into length bins."""
+    """Order in which the examples of each window are sorted into length bins (see the module)."""
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins

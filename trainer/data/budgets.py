@@ -27,7 +27,7 @@ class ExampleSizes:
     """Sizes of a sample of examples, or of packed rows.
 
     masks_per_token: masked slots of all examples divided by their tokens.
-    deviation: standard deviation of an example's masked slots from that share of its tokens.
+    deviation: standard deviation of an example's masked slots from masks_per_token times its tokens.
     """
 
     lengths: Array  # tokens of each example or row

@@ -252,7 +252,7 @@ class PackedOrder:
         return stretches, positions
 
     def _count(self, start: int) -> int:
-        """Return the number of examples of the window that begins at example ``start`` of an epoch."""
+        """Return how many examples the window that begins at example ``start`` of an epoch has."""
         return min(self._rows.window, self._order.examples - start)
 
     def _pack(self, epoch: int, start: int) -> PackedWindow:

@@ -31,7 +31,7 @@ from trainer.data.order import Dealer, OwnRows, Position
 from trainer.data.packs import FullRows
 
 ROW_LAYOUT = "modernbert"
-"""Name in a ShardLayout for these rows."""
+"""Name that a ShardLayout has for ModernBERT's rows."""
 
 _DEVIATIONS = 8 / 3  # a budget allows 3 of these deviations: 8 in total, which more masks never reach
 _SAMPLE = 64
@@ -70,7 +70,7 @@ class CountingEpoch(ModernBertEpoch):
 class ModernBertBatch(OwnRows):
     """A worker's rows of one update.
 
-    epoch: epoch that they belong to, with its masks at the point before this batch.
+    epoch: epoch of the rows. The state of its random masks is that before this batch.
     """
 
     packed: PackedBatch

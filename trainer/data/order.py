@@ -38,9 +38,9 @@ class Position(NamedTuple):
 
 
 class FileRows(NamedTuple):
-    """Rows of one file in an epoch, and where they go.
+    """Rows of one file in an epoch, and their places in the result that the caller asked for.
 
-    rows: numbers of examples in the file. targets: index of each row in the rows that were asked for.
+    rows: numbers of examples in the file. targets: for each row its index in the result.
     """
 
     file: int

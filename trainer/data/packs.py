@@ -18,7 +18,8 @@ from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
 _NEARLY_WHOLE = 0.05  # share of a micro-batch that may be spread over the others
-_DEVIATIONS = 8  # standard deviations above the mean number of masks, which are never reached
+# A row has slots for its mean number of masks plus this many standard deviations, so it never needs more.
+_DEVIATIONS = 8
 
 
 class PackedExamples(CompactExamples):

@@ -144,7 +144,7 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     starts = before - (np.cumsum(tokens) - tokens)[row]  # from the start of the row
     place = np.arange(lengths.sum()) - np.repeat(before, lengths)
     # used, masked: cells to fill in the batch. own_ids, own_masks: cells to read in the examples' windows.
-    # Both have equally many true cells in the same order, so the values are copied in one go by _spread_values.
+    # Both have equally many true cells in the same order, so _spread_values copies the values in one go.
     used, masked = _mark_used(tokens, count, gathered.layout.max_seq_length), _mark_used(masks, count, slots)
     own_ids = _mark_used(lengths, len(gathered), gathered.ids.shape[1])
     own_masks = _mark_used(gathered.masks, len(gathered), gathered.labels.shape[1])

@@ -1,4 +1,4 @@
-"""Windows: consecutive examples of the order that are put into another order."""
+"""Windows: consecutive examples of the training's order, put into another order within the window."""
 
 from collections.abc import Callable, Iterator
 

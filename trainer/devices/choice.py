@@ -106,7 +106,7 @@ def find_module(name: str) -> ModuleType:
 
 
 def make_too_old_error(name: str, error: Exception) -> SettingsError:
-    """Return the error for a device whose module this torch cannot load."""
+    """Return the error for a device whose module needs a newer torch than the installed one."""
 
     import torch
 

@@ -1,6 +1,6 @@
 """Counting of operations with tensors in host memory (real or fake), to forecast the work of another device.
 
-This module also teaches PyTorch's counters the attention operations for the host.
+This module also registers, with PyTorch's counter, the operations of attention on the host.
 """
 
 import math

@@ -51,7 +51,7 @@ class Device:
     step_chunk = 2**22
     casts_once = False  # 16-bit copies of the weights are made once per update, not in each micro-batch
     compile_mode: str | None = None  # mode for torch.compile, if it is used
-    compiles_always = False  # compiles whatever it runs, without torch.compile
+    compiles_always = False  # the device compiles all operations itself, without torch.compile
     idle: tuple[str, ...] = ()  # settings that have no effect on it
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:

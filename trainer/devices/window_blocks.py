@@ -16,9 +16,10 @@ Small blocks make small products, large blocks compute more scores that are out 
 
 
 def iterate_masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Yield the blocks, each with the numbers to add to its scores.
+    """Yield the blocks of ``iterate_blocks``, each with a mask: numbers to add to its scores.
 
-    The number is minus infinity if a row is out of reach, otherwise 0. None if all rows are within reach.
+    A number is minus infinity if the row is out of reach, otherwise 0. The mask is None if all rows are
+    within reach.
     """
     for rows, seen in iterate_blocks(ends, reach):
         farthest = max(seen.stop - 1 - rows.start, rows.stop - 1 - seen.start)
@@ -45,6 +46,9 @@ def count_scored_pairs(ends: Sequence[int], reach: int) -> int:
 
 @cache
 def _make_band_mask(reach: int) -> Tensor:
-    """Return the numbers to add to the scores of a full block and all rows that it sees."""
+    """Return the mask of a full block: numbers to add to its scores with all rows that it sees.
+
+    They are minus infinity for rows out of reach, otherwise 0.
+    """
     apart = torch.arange(-reach, _SIZE + reach) - torch.arange(_SIZE)[:, None]
     return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)

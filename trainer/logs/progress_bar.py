@@ -54,7 +54,7 @@ class ProgressBar(Terminal):
 
 
 def _join_fitting(pieces: Sequence[str], room: int) -> str:
-    """Join as many of the first pieces as fit into ``room`` columns of the terminal, but at least one piece."""
+    """Join as many of the first pieces as fit into ``room`` columns, but at least one."""
     shown = pieces[0]
     for piece in pieces[1:]:
         if len(shown) + 2 + len(piece) > room:

@@ -42,7 +42,7 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedPhase:
-    """The rows of a phase.
+    """The rows that a phase of a run wrote to training.csv and evaluation.csv.
 
     name: "phase 1" and so on, or "" for a run with one phase. offset: updates of the phases before it.
     run: the run's name if a page shows several runs, otherwise "". series: number of its colour in charts.

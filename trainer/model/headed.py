@@ -65,7 +65,10 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The output of the heads, for M masked slots and a padded vocabulary of V tokens."""
+    """The logits that the heads of pre-training compute.
+
+    M is the number of masked slots, V the size of the vocabulary with its padding.
+    """
 
     # (M, V). Padding of the vocabulary has minus infinity, unless it takes part in the softmax
     masked_lm: Tensor

@@ -231,7 +231,7 @@ def _compute_digest(value: object) -> str:
 
 
 def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
-    """Return the path of a machine's output directory, with the worker's rank if there are several machines."""
+    """Return the path of a machine's output directory, with its worker's rank if there are several."""
     return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 

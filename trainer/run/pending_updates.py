@@ -66,8 +66,8 @@ class PendingUpdates:
     def add(self, update: Update, values: Tensor, sequences: int, compile_seconds: float) -> None:
         """Add an update that was made.
 
-        values: sums as ``Training.update`` returns them. sequences: examples over all workers.
-        compile_seconds: seconds of compiling in this update, usually 0.
+        values: sums and weights of loss and metrics, still on the device. sequences: examples over all
+        workers. compile_seconds: seconds of compiling in this update, usually 0.
         """
         is_counted = self._runtime.division.stage == 0  # all stages of a divided model see the same examples
         counted = (
@@ -192,5 +192,6 @@ def _compute_update_seconds(elapsed: float, compiling: list[float]) -> float:
     timed = compiling.count(0.0)
     if not timed:
         return elapsed / len(compiling)
-    # not below 0: another worker may have compiled longer than this one's whole time
+    # The difference may be negative, because another worker may have compiled for longer than this worker's
+    # whole time.
     return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed

@@ -235,7 +235,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
     if run.resume_from and (branched := find_resumed(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
-    if run.resume_step is not None:  # later checkpoints will be removed, and may be damaged
+    # Checkpoints after resume_step will be removed and may be damaged, so they are not read.
+    if run.resume_step is not None:
         there = {number: path for number, path in there.items() if number <= run.resume_step}
     if there and not (run.phase2 and run.start_from_ckpt):
         first, last = (read_state(there[number]) for number in (min(there), max(there)))

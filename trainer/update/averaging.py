@@ -116,7 +116,7 @@ class GradientBuckets:
             leaf.register_post_accumulate_grad_hook(self._hook(number))  # type: ignore[no-untyped-call]
 
     def reset(self) -> None:
-        """Set the gradients to 0, as views of the buckets."""
+        """Set the gradients to 0, and make each gradient a view of its part of a bucket."""
         for bucket, flat in zip(self._buckets, self._flat, strict=True):
             flat.zero_()
             parts = torch.split(flat, [weight.numel() for weight in bucket])

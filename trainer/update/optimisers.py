@@ -32,7 +32,7 @@ class Lamb(Optimiser):
 
     @staticmethod
     def rule(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
-        """Make a step in plain operations."""
+        """Change the weights and moments by one optimiser step, in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
         correction1, root = compute_bias_corrections(numbers.applied, settings)
         g = divide_gradients(tensors.gradients, numbers.divisor)
@@ -149,7 +149,7 @@ class Sgd(Optimiser):
 
     @staticmethod
     def rule(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
-        """Make a step in plain operations."""
+        """Change the weights and moments by one optimiser step, in plain operations."""
         b = divide_gradients(tensors.gradients, numbers.divisor)
         if settings.weight_decay:
             b = list(torch._foreach_add(b, tensors.weights, alpha=settings.weight_decay))
@@ -162,7 +162,7 @@ class Sgd(Optimiser):
 
     @staticmethod
     def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
-        """Make a step with PyTorch's fused kernel."""
+        """Change the weights and moments by one optimiser step, with PyTorch's fused kernel."""
         assert isinstance(numbers.rate, Tensor)
         torch._fused_sgd_(
             tensors.weights,
@@ -201,7 +201,7 @@ class StableAdamW(Optimiser):
 
     @staticmethod
     def rule(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
-        """Make a step in plain operations."""
+        """Change the weights and moments by one optimiser step, in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
         correction, root = compute_bias_corrections(numbers.applied, settings)
         g = divide_gradients(tensors.gradients, numbers.divisor)

@@ -90,11 +90,12 @@ def set_softmax(worker: Worker) -> None:
 
 
 class Strategy:
-    """Strategy for a model that each worker holds as a whole, with one or several workers, in any precision.
+    """Makes updates of a model that each worker holds as a whole, with one or several workers.
 
     Weights and moments have the same bits on all workers. Subclasses divide the model, or use devices that
     make whole updates.
-    optimiser_step: ends each update, with the loss scale and the counts of updates.
+    optimiser_step: clips and changes the weights at the end of each update. It has the loss scale and counts
+    of updates.
     inference: class to evaluate with. None: ``trainer.update.inference.Inference``.
     exchanges_each: workers exchange gradients after each micro-batch instead of once per update.
     """

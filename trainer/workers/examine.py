@@ -50,7 +50,7 @@ def _poprun() -> Availability:
 
 
 def find_version(package: str) -> str:
-    """Return the installed version of a package that can be imported."""
+    """Return the installed version of an importable package as text."""
     try:
         return version(package)
     except PackageNotFoundError:  # it can be imported, but was not installed

@@ -17,7 +17,7 @@ from trainer.workers.job_launchers import join_environment
 from trainer.workers.launchers import VARIABLES, find_local_rank, is_in_job
 
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
-"""The launcher for each collective."""
+"""The program that starts the workers of each collective."""
 
 
 class WorkerGroup(Collective, ABC):

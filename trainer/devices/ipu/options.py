@@ -150,7 +150,7 @@ def find_loss_scales(config: Config) -> dict[int, float]:
 
 
 def find_loss_scale(config: Config, step: int) -> float:
-    """Return the loss scale of an update, counted from 0."""
+    """Return the loss scale of update ``step``, counted from 0."""
     scales = find_loss_scales(config)
     return scales[max(since for since in scales if since <= step)]
 
