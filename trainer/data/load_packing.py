@@ -133,7 +133,7 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
     sizes = list[int]()  # examples of each row
     # by_room[n]: rows with room for n tokens, the most recently changed row last.
     by_room: list[list[int]] = [[] for _ in range(room + 1)]
-    rooms = list[int]()  # all n for which by_room[n] has a row, ascending
+    rooms = list[int]()  # ascending: every number of free tokens that some row in by_room has
     for example in np.argsort(-lengths.astype(np.int64), kind="stable").tolist():
         length = tokens[example]
         found = bisect_left(rooms, length)
@@ -178,7 +178,8 @@ class PackedWindow(Window):
     def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
         """Return the examples of the rows, file by file.
 
-        ends: for each row the place after its last example. The targets of the examples are such places.
+        ends: for each row the place after its last example in the result. It determines the examples'
+        targets.
         """
         return [part for part in self.find(*find_row_examples(self.bounds, rows, ends)) if len(part.rows)]
 

@@ -40,7 +40,7 @@ class Update(NamedTuple):
 class Prefetcher(Iterator[Item]):
     """Iterator over the items of another iterator, of which ``depth`` are computed ahead in a thread.
 
-    An exception of the inner iterator is raised instead of its item.
+    If the inner iterator raises an exception, ``next`` raises it at the item's place.
     """
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:

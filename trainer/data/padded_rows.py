@@ -122,7 +122,7 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
 
 
 def _add_zero_rows(array: Array, count: int) -> Array:
-    """Return the array with rows of zeros up to ``count`` rows."""
+    """Return the array with rows of zeros appended, so that it has ``count`` rows."""
     longer = np.zeros((count, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer

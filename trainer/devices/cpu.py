@@ -147,7 +147,7 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Keep the inputs for the backward pass."""
+    """Store the inputs of the attention in ``ctx`` for the backward pass."""
     *tensors, ctx.dropout, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors)
 

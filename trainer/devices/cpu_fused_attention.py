@@ -86,7 +86,7 @@ def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    """Keep inputs and outputs for the backward pass."""
+    """Store inputs and outputs of the attention in ``ctx`` for the backward pass."""
     *tensors, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors, *output)
     ctx.mark_non_differentiable(output[1])

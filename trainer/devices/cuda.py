@@ -72,7 +72,7 @@ class Cuda(Device):
         # Compile unless the configuration or the machine speaks against it.
         self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
-        # with CUDA graphs, a graph would copy them into its own memory each time
+        # With CUDA graphs, the graph would copy the 16-bit weights into its memory each time.
         self.casts_once = not self._graphs
         self._attention = config.cuda.attention or "auto"
         _allow_kernel(self._attention)

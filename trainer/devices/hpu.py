@@ -205,7 +205,7 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
 
 
 def _make_refusal(message: str) -> SettingsError:
-    """Return the error for a setting that Gaudi does not have."""
+    """Return the SettingsError for a setting that Gaudi does not support."""
     return SettingsError(f"device 'hpu': {message}")
 
 
@@ -243,6 +243,6 @@ def _find_bridge_class(module: str, name: str) -> Any:
 
 
 def _describe_versions() -> str:
-    """Return the versions of the bridge and torch."""
+    """Return the versions of Gaudi's PyTorch bridge and of torch as text."""
     version = getattr(import_module("habana_frameworks.torch"), "__version__", "of unknown version")
     return f"habana_frameworks {version}, torch {torch.__version__}"

@@ -27,7 +27,7 @@ _PER_CENT = ("exact_match", "f1")
 class Measure:
     """A number that runs log, and how it is drawn.
 
-    in_training, evaluated: its columns in training.csv and evaluation.csv, or "".
+    in_training, evaluated: names of the number's columns in training.csv and evaluation.csv, "" for none.
     factor: converts the value in training.csv to ``unit``.
     from_zero: the axis begins at 0, because the size matters more than the change.
     """

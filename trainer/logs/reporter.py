@@ -276,7 +276,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 
 def _make_zero_sums() -> dict[str, float]:
-    """Return a sum of 0 for each figure that rows average or add up."""
+    """Return a sum of 0 for each field of UpdateRecord that is summed over updates."""
     return dict.fromkeys(_SUMMED, 0.0)
 
 

@@ -108,8 +108,8 @@ class Evaluation:
                 if found.outputs is not None:
                     self._evaluation.add(batch, device.to_host(found.outputs).float())
         workers.stopping.check(exchanges=True)
-        # Add the ranks' sums in Python floats, which are float64 on every device. All workers add in the order
-        # of the ranks, so they get the same bits.
+        # Add the ranks' sums in Python floats, which are float64 on every device. All workers add in the
+        # order of the ranks, so they get the same bits.
         of_ranks = workers.gather(torch.stack(sums).double().sum(0).tolist())
         totals = [sum(column) for column in zip(*of_ranks, strict=True)]
         pairs = zip(totals[::2], totals[1::2], strict=True)

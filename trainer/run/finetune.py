@@ -183,7 +183,7 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
 
 
 def _find_file_settings(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the settings that follow from the files and the checkpoint: labels, and whether the head is new.
+    """Return the settings that follow from the task's files and the checkpoint, for example the labels.
 
     A resumed run uses the head of its own newest checkpoint, not the head of the model that it started from.
     """

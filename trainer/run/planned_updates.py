@@ -57,7 +57,10 @@ class PlannedUpdates:
         return self.examples
 
     def add_warmup(self, schedule: Schedule) -> Schedule:
-        """Return the schedule with the warm-up that these updates need. Updates of equal size need none."""
+        """Return the schedule with the warm-up that these updates need.
+
+        Updates of equal size need no further warm-up, so this class returns the schedule unchanged.
+        """
         return schedule
 
     def loader(self, form: Form, state: State) -> Loader:

@@ -116,7 +116,7 @@ class Training(AbstractContextManager["Training"]):
                 self.runtime.stop_all(StorageError(message))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Wait until the last checkpoint is written, even after an error. Do not wait after a second Ctrl-C."""
+        """Wait until the last checkpoint is written, even after an error, except after a second Ctrl-C."""
         if isinstance(error, KeyboardInterrupt):
             return
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)

@@ -69,8 +69,9 @@ class MicroBatchSums:
 def find_clip_norm(keys: UpdateSection, divisor: float | Tensor) -> float | Tensor | None:
     """Return the norm to which a micro-batch's gradients are clipped, or None if they are not.
 
-    The gradients are those of the loss divided by ``divisor``. MLPerf's program clips the gradient of the
-    undivided loss to max_grad_norm and then divides it. Habana's clips the gradient of the divided loss.
+    MLPerf's program clips the gradient of the undivided loss to max_grad_norm and then divides it. Habana's
+    clips the gradient of the divided loss.
+    divisor: number that the micro-batch's loss was divided by before the backward pass.
     """
     norms = {
         "per_micro_batch": keys.max_grad_norm / divisor,

@@ -137,7 +137,7 @@ def run_fused_adamw(
 
 
 class Sgd(Optimiser):
-    """SGD with momentum. Per tensor w with gradient g, and an average b that starts at 0:
+    """SGD with momentum. For each weight tensor w with gradient g, and a momentum buffer b that starts at 0:
 
     b = momentum * b + g + weight_decay * w
     w = w - lr * b

@@ -15,7 +15,7 @@ from trainer.errors import StopRequested
 
 
 class Stopping:
-    """Agreement of all workers after a signal: where to stop, or where to save a checkpoint and go on.
+    """Lets all workers stop, or save a checkpoint, at the same place after one of them got a signal.
 
     This class is for a single worker, which stops or saves at its next check.
     """

@@ -192,5 +192,5 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
         return poptorch.optim.AdamW(made, **common, **adaptive)
     for group, asked in zip(made, groups, strict=True):
         if not asked["trust"]:
-            group["max_weight_norm"] = 0.0  # makes the trust ratio 1
+            group["max_weight_norm"] = 0.0  # with this limit PopTorch uses trust ratio 1
     return poptorch.optim.LAMB(made, **common, **adaptive)
