@@ -109,8 +109,10 @@ class UnmaskedData(OpenedDataset):
                 taken.astype(np.uint64),
             )
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
-        draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered, len(own.positions), update))
-        words, token_targets = self._word_starts(gathered)
+        draws = Draws(
+            keys=keys, numbers=numbers, rates=self._find_rates(gathered, len(own.positions), update)
+        )
+        words, token_targets = self._find_word_starts(gathered)
         made = masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws, words)
         return replace(
             gathered,
@@ -121,7 +123,7 @@ class UnmaskedData(OpenedDataset):
             token_targets=token_targets,
         )
 
-    def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
+    def _find_word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
         """Return the word starts of the gathered ids in one row, or None, and the task's other columns."""
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
@@ -130,7 +132,7 @@ class UnmaskedData(OpenedDataset):
         words = targets.pop(name) if WORD_STARTS in objective.unlearned else targets[name]
         return words.reshape(-1), targets
 
-    def _rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
+    def _find_rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
         """Return the masking rate of each example, which is the rate of the update that its row belongs to.
 
         updates: number of updates among the gathered examples. first: number of the first of them.

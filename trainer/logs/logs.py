@@ -108,16 +108,16 @@ class Dllogger(Logger):
 
     def row(self, row: Values, time: float) -> None:
         if self._form == _TENSORFLOW:
-            self._write(row["step"], self._tensorflow_row(row), time)
+            self._write(row["step"], self._format_tensorflow_row(row), time)
             return
         data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
         if self._form == _HABANA:
             data.pop("seconds_per_update", None)
             data.pop("sequences_per_second", None)
-            data |= self._habana_speed(row)
+            data |= self._compute_habana_speed(row)
         self._write([row["epoch"], row["step"]], data, time)
 
-    def _habana_speed(self, row: Values) -> Values:
+    def _compute_habana_speed(self, row: Values) -> Values:
         """Return seconds per micro-batch and sequences per second and card, over all updates of the row."""
         if not row["seconds"]:
             return {}
@@ -128,7 +128,7 @@ class Dllogger(Logger):
         }
 
     @staticmethod
-    def _tensorflow_row(row: Values) -> Values:
+    def _format_tensorflow_row(row: Values) -> Values:
         """Return the sequences per second of all workers, the losses, and the learning rate as text."""
         found: Values = {}
         if row["seconds"]:

@@ -47,13 +47,14 @@ class Logger:
     """Base class of a log. Subclasses override the methods that they need.
 
     Times are seconds since 1970.
-    row: has the fields of a UpdateRecord and its metrics by name. They are those of the row's last update,
-    except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values are left
-    out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates so
-    far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of ``Reporter._rates``.
-    evaluation: has the values of an ``EvaluationRecord``, and its text.
-    plan: has the numbers of ``RunPlan``. reach: has the update and examples at which an evaluation begins.
-    close: has a summary with dllogger's keys.
+    row: has the fields of an UpdateRecord and its metrics by name. They are the fields of the row's last
+    update, except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values
+    are left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all
+    updates so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
+    ``Reporter._compute_rates``.
+    evaluation: has the values of an ``EvaluationRecord``, and its text. plan: has the numbers of ``RunPlan``.
+    reach: has the update and examples at which an evaluation begins. close: has a summary with dllogger's
+    keys.
     """
 
     def row(self, row: Values, time: float) -> None: ...
@@ -184,7 +185,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step * self._steps_of_update)
 
-    def waited_share(self, least_seconds: float) -> float:
+    def compute_waited_share(self, least_seconds: float) -> float:
         """Return the share of the timed seconds spent waiting for data, 0 before ``least_seconds`` were
         timed.
         """
@@ -216,7 +217,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         if self._trains:
             self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
-        summary |= {f"training_{name}": rate for name, rate in self._rates(self._sums).items()}
+        summary |= {f"training_{name}": rate for name, rate in self._compute_rates(self._sums).items()}
         self._call_loggers("close", summary, status)
         self._loggers = []
         return summary
@@ -234,13 +235,16 @@ class Reporter(AbstractContextManager["Reporter"]):
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
         row["step"] *= self._steps_of_update
         if updates := self._row_sums["is_timed"]:
-            row |= {"seconds_per_update": self._row_sums["seconds"] / updates, **self._rates(self._row_sums)}
+            row |= {
+                "seconds_per_update": self._row_sums["seconds"] / updates,
+                **self._compute_rates(self._row_sums),
+            }
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
         self._waiting, self._row_sums = [], _make_zero_sums()
         self._call_loggers("row", row)
 
-    def _rates(self, sums: Mapping[str, float]) -> Values:
+    def _compute_rates(self, sums: Mapping[str, float]) -> Values:
         """Return the rates by name, or {} if no time was measured. Rates of tokens need a count of tokens.
 
         tokens_per_second: without padding. tflops: 10^12 operations per second and device. peak_share: tflops

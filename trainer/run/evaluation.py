@@ -148,14 +148,14 @@ class Evaluation:
         """
         is_last = state.step == self._runtime.config.schedule.steps
         if not is_last and not crosses_multiple(
-            planned.interval, state.trained - planned.examples_of(state.step - 1), state.trained
+            planned.interval, state.trained - planned.count_examples(state.step - 1), state.trained
         ):
             return False
         folder = str(self._runtime.config.run.output_dir)
         evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.logged_step))
         return not evaluated
 
-    def was_reached(self, state: State) -> bool:
+    def has_reached_target(self, state: State) -> bool:
         """Return True if the resumed checkpoint was evaluated before and reached the target accuracy."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy

@@ -142,7 +142,7 @@ class PendingUpdates:
 
     def _warn_of_waiting(self) -> None:
         """Warn once if the device has spent much of its time waiting for data."""
-        share = self._report.waited_share(_JUDGED_SECONDS)
+        share = self._report.compute_waited_share(_JUDGED_SECONDS)
         if share > MOST_WAITING and not self._is_warned:
             from trainer.run.slow_data import describe_remedy
 

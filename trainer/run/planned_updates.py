@@ -52,7 +52,7 @@ class PlannedUpdates:
             few_widths=device.compiles or device.needs_rows,
         )
 
-    def examples_of(self, update: int) -> int:
+    def count_examples(self, update: int) -> int:
         """Return how many examples this update trains on, over all workers."""
         return self.examples
 
@@ -71,7 +71,7 @@ class PlannedUpdates:
             if not config.is_finetuning:  # all workers share the single file of features
                 self.runtime.log(f"warning: {message}")
 
-        return self.new_loader(
+        return self.make_new_loader(
             form=form,
             batch_size=self.batch_size,
             accumulation=self.accumulation * device.replicas,
@@ -85,7 +85,7 @@ class PlannedUpdates:
             warn=warn,
         )
 
-    def new_loader(self, **settings: Any) -> Loader:
+    def make_new_loader(self, **settings: Any) -> Loader:
         """Return a loader of the planned rows.
 
         settings: all arguments of ``Loader`` except the rows.

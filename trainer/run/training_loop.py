@@ -261,7 +261,7 @@ def make_updates(
     try:
         # Two cases of a resumed run: the run before it has already reached the target accuracy, or it was
         # killed between its last checkpoint and the evaluation that follows a checkpoint.
-        if evaluation and training.is_resumed and evaluation.was_reached(training.state):
+        if evaluation and training.is_resumed and evaluation.has_reached_target(training.state):
             target = config.evaluation.target_accuracy
             runtime.log(f"update {planned.start} has reached the target accuracy {target}")
             last = planned.start
@@ -294,7 +294,7 @@ def make_updates(
             # Count the updates. The losses in ``sums`` are still on the device. ``update.position`` is the
             # place in the data from which a resume would continue.
             for update, sums in zip(updates, made, strict=True):
-                examples = planned.examples_of(training.state.step)
+                examples = planned.count_examples(training.state.step)
                 pending.add(update, sums, examples, compile_seconds / len(updates))
                 training.advance(update.position, examples)
             count_update()

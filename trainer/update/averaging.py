@@ -113,7 +113,7 @@ class GradientBuckets:
         # buckets: bucket 2 completes and starts, bucket 0 completes and waits for bucket 1, then 1 completes
         # and both start.
         for leaf, number in zip(leaves or weights, numbers, strict=True):
-            leaf.register_post_accumulate_grad_hook(self._hook(number))  # type: ignore[no-untyped-call]
+            leaf.register_post_accumulate_grad_hook(self._make_hook(number))  # type: ignore[no-untyped-call]
 
     def reset(self) -> None:
         """Set the gradients to 0, and make each gradient a view of its part of a bucket."""
@@ -141,7 +141,7 @@ class GradientBuckets:
             self._next = -1
             self._under_way = []
 
-    def _hook(self, number: int) -> Callable[[Tensor], None]:
+    def _make_hook(self, number: int) -> Callable[[Tensor], None]:
         """Return a hook that the backward pass calls when a gradient of bucket ``number`` is complete.
 
         The hook starts the exchange of each bucket that is now complete and next in order.

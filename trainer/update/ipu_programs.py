@@ -195,7 +195,7 @@ class IpuPrograms(Strategy, Inference):
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         self._module.eval()
-        with self._training_off_the_ipus():
+        with self._detach_training():
             if self._inference is not None:
                 self._inference.attachToDevice()
             yield self._measure
@@ -204,7 +204,7 @@ class IpuPrograms(Strategy, Inference):
         self._module.train()
 
     @contextmanager
-    def _training_off_the_ipus(self) -> Iterator[None]:
+    def _detach_training(self) -> Iterator[None]:
         """Detach the training program from the IPUs during the context, and attach it again afterwards.
 
         While it is detached, weights and moments are on the host.

@@ -166,11 +166,11 @@ class Strategy:
             self.worker.model.bert.seeds = None
         # Clip by the global norm, then change the weights by the optimiser at the schedule's rate. All
         # workers have the same averaged gradients, so their weights stay equal bit for bit.
-        self.optimiser_step.take(self._gradients(), learning_rate, first.update + 1)
+        self.optimiser_step.take(self._list_gradients(), learning_rate, first.update + 1)
         self.optimiser_step.optimiser.zero_grad()
         return [values]
 
-    def _gradients(self) -> list[Tensor]:
+    def _list_gradients(self) -> list[Tensor]:
         """Return the gradients of all weights that have one."""
         return [weight.grad for weight in self.worker.model.parameters() if weight.grad is not None]
 
@@ -212,7 +212,7 @@ class Strategy:
         if sums:
             sums.finish()
         if self._averages:
-            self._averages.finish(self._gradients())
+            self._averages.finish(self._list_gradients())
         return torch.stack(values).sum(0)
 
     def _forward(self, batch: Batch) -> Outcome:

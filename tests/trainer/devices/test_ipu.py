@@ -685,7 +685,7 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
 
 
 def test_evaluation_needs_the_ipus_that_training_holds(trainer, tmp_path, monkeypatch, training_set):
-    monkeypatch.setattr(programs.IpuPrograms, "_training_off_the_ipus", lambda self: nullcontext())
+    monkeypatch.setattr(programs.IpuPrograms, "_detach_training", lambda self: nullcontext())
     data = ["--unverified", f"--train-data={training_set}", f"--eval-data={training_set}"]
     with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
         main(words(tmp_path / "run", *SMALL, *data, "--steps-this-run=1"))
