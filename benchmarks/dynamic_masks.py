@@ -28,7 +28,7 @@ from trainer.config.settings import Config
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import open_configured, prepare_for_training
 
 PART_BYTES = 4_000_000
 BATCH, LENGTH, PREDICTIONS = 64, 128, 20
@@ -52,7 +52,7 @@ def load_ours(directory: str, masking: str, rows: bool) -> int:
     rows: padded rows instead of flat batches (sequences one after the other without padding).
     """
     config = Config.of(train_data=directory, masking=masking)
-    data = for_training(config, open_configured(config, directory))
+    data = prepare_for_training(config, open_configured(config, directory))
     form = make_form(Rows(data), batch_size=BATCH, padded=rows)
     loader, count = Loader(Rows(data), form=form, batch_size=BATCH), 0
     while count <= data.examples - BATCH:

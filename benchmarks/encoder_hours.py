@@ -11,7 +11,7 @@ import numpy as np
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.model.bert import PASSES
-from trainer.model.headed import forward_operations
+from trainer.model.headed import count_forward_operations
 
 SHARE = 0.28
 PEAKS = {"H100": 989e12, "A100": 312e12, "L4": 121e12}
@@ -50,7 +50,7 @@ CORPORA = {"100 MB": 1e8, "1 GB": 1e9, "10 GB": 1e10}
 def count_token_operations(shape: ModelConfig, length: int, masked: float) -> float:
     """Return the operations per token of a row without padding, forward and backward."""
     lengths, rows = np.full(16, length), 16
-    return PASSES * forward_operations(lengths, round(rows * length * masked), shape) / (rows * length)
+    return PASSES * count_forward_operations(lengths, round(rows * length * masked), shape) / (rows * length)
 
 
 def format_hours(tokens: float, each: float, rate: float) -> str:

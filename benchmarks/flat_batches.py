@@ -17,7 +17,7 @@ from bertdata.records import ShardLayout
 from trainer.data.batches import Batch, FlatBatch
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.data.padded_rows import RowForm
 
@@ -30,7 +30,7 @@ _DRAWN = 24
 
 def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str, list[Batch]]:
     """Return the same examples as padded rows and as flat batches, all flat batches with one token budget."""
-    data = generated_data(layout, vocabulary_size=30522, seed=1, fill=fill)
+    data = generate_data(layout, vocabulary_size=30522, seed=1, fill=fill)
     forms = {"flat": make_form(Rows(data), batch_size=batch_size), "rows": RowForm()}
     drawn: dict[str, list[Batch]] = {}
     for name, form in forms.items():

@@ -30,10 +30,10 @@ from trainer.data.batches import Batch
 from trainer.data.bins import RowsFromBins
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 from trainer.data.packs import PackRows
 
 LAYOUT = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
@@ -75,16 +75,16 @@ class KnownLengths(GeneratedData):
 
 def draw_lengths(counts: list[int] | None) -> Array:
     """Return the lengths of all examples: drawn by the counts, or generated if ``counts`` is None."""
-    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
+    data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     if counts is None:
         return np.concatenate([np.asarray(data.lengths(shard)) for shard in data.shards])
     shares = np.cumsum(counts) / sum(counts)
-    return 1 + np.searchsorted(shares, random_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
+    return 1 + np.searchsorted(shares, draw_numbers(FILES * EXAMPLES, "lengths") / 2.0**64)
 
 
 def make_single_examples(lengths: Array) -> OpenedDataset:
     """Return a dataset of examples of these lengths, one per row."""
-    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
+    data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=FILES, examples=EXAMPLES)
     assert isinstance(data, GeneratedData)
     given = {field.name: getattr(data, field.name) for field in fields(GeneratedData)}
     by_shard = np.split(lengths, FILES)
@@ -97,7 +97,7 @@ def make_packed_examples(plan: PackPlan) -> OpenedDataset:
     turn.
     """
     rows = [lengths for lengths, count in plan.rows_by_lengths for _ in range(count)]
-    order = np.argsort(random_numbers(len(rows), "rows"))
+    order = np.argsort(draw_numbers(len(rows), "rows"))
     shards, known, row_ends = list[Shard](), dict[str, Array](), dict[str, Array]()
     for number in range(FILES):
         own = [rows[row] for row in order[number::FILES]]
@@ -199,7 +199,7 @@ def compare_loaders(kinds: dict[str, RowKind]) -> None:
 
 def time_resume() -> None:
     """Print the time until the first update of a loader that resumes after a million updates."""
-    data = generated_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
+    data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
     rows = RowsPackedAtLoad(data)
     form = make_form(rows, batch_size=LATE_ROWS)
     consumed = LATE_UPDATE * LATE_ROWS * 2  # number of examples, roughly

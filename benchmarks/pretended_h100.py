@@ -30,14 +30,14 @@ from trainer.config.model import ModelConfig
 from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.devices import cuda_losses
 from trainer.devices.cuda_attention import flash_attention
 from trainer.model.headed import BertForPreTraining
 from trainer.tasks.pretraining import compute_pretraining_loss, cross_entropy
 from trainer.tasks.task import Outcome, RowLosses
-from trainer.update.half_weights import HalfWeights, linear_weights
+from trainer.update.half_weights import HalfWeights, find_linear_weights
 
 LAYERS = 24
 LIMIT, MEMORY = 989e12, 3.35e12
@@ -108,7 +108,7 @@ def make_typical_batch(phase: str) -> FlatBatch:
     """Return a micro-batch of the phase, of generated examples."""
     length, masks, size, fill = PHASES[phase]
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks)
-    data = generated_data(layout, vocabulary_size=30522, fill=fill)
+    data = generate_data(layout, vocabulary_size=30522, fill=fill)
     form = make_form(Rows(data), batch_size=size, micro_batches=ACCUMULATION)
     loader = Loader(Rows(data), form=form, batch_size=size, accumulation=ACCUMULATION)
     batches = [batch for update in islice(loader, 4) for batch in update.batches]
@@ -173,7 +173,7 @@ def count_micro_batch(batch: FlatBatch, *, before: bool) -> Count:
     with torch.device("meta"):
         model = BertForPreTraining(make_shape(LAYERS))
     weights = [weight.numel() for weight in model.parameters()]
-    linear = [weight.numel() for weight in linear_weights(model).values()]
+    linear = [weight.numel() for weight in find_linear_weights(model).values()]
     return inside + count_outside(weights, linear, before=before)
 
 

@@ -31,7 +31,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.run.runtime import make_model, open_runtime
 from trainer.run.strategies import find_strategy
@@ -181,7 +181,7 @@ def make_micro_batches(request: PlanRequest, count: int) -> list[Batch]:
     """Return flat micro-batches of full sequences."""
     assert request.update.batch_size is not None
     layout = ShardLayout(max_seq_length=LENGTH, max_predictions_per_seq=MASKED)
-    data = generated_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
+    data = generate_data(layout, vocabulary_size=request.model.vocab_size, seed=1)
     form = make_form(Rows(data), batch_size=request.update.batch_size)
     loader = Loader(Rows(data), form=form, batch_size=request.update.batch_size)
     found = [update.batches[0] for update in islice(loader, count)]

@@ -13,8 +13,8 @@ from trainer.config.flags import make_configs
 from trainer.config.help import TITLES
 from trainer.config.schedules.form import Schedule, Warmup
 from trainer.config.settings import SECTIONS, Config, get_device_key_schemas, get_key_schemas, get_other_names
-from trainer.plugins import find, names
-from trainer.run.course import UpdateCourse, grow
+from trainer.plugins import find, list_names
+from trainer.run.course import UpdateCourse, iterate_stretches
 
 SOURCES = {
     "bert_large_phase1_h100": "NVIDIA's, for a GPU of 80 GB",
@@ -201,12 +201,14 @@ def _describe_values(item: Mapping[str, Any]) -> str:
 def draw_pictures() -> dict[str, str]:
     """Return the pictures of all schedules, and of a growing batch size, by file name."""
     found = {}
-    for name in names("schedule"):
+    for name in list_names("schedule"):
         schedule = find("schedule", name).formula(1.0, _STEPS, Warmup.of(20, _STEPS), **DRAWN.get(name, {}))
         found[f"{name}.svg"] = _draw_picture(schedule)
     warmup = TokenWarmup(sequences=1, tokens=_STEPS * 3)
     settings = ModernBertSettings(batch_size=8, micro_batch_size=1, max_seq_len=1, warmup=warmup)
-    course = UpdateCourse(stretches=tuple(grow(BatchWarmup(settings), 1, settings.rows)), tokens=1)
+    course = UpdateCourse(
+        stretches=tuple(iterate_stretches(BatchWarmup(settings), 1, settings.rows)), tokens=1
+    )
     found["batch_warmup.svg"] = _draw_picture(lambda update: course.micro_batches(update) / settings.rows)
     return found
 

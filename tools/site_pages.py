@@ -21,7 +21,7 @@ from bertdata.cli.main import main as bertdata_main
 from tools.site_copying import add_commands_to_copy
 from tools.site_reference import make_python_page
 from trainer.__main__ import main as trainer_main
-from trainer.plugins import names
+from trainer.plugins import list_names
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -102,7 +102,7 @@ def _list_commands() -> Iterator[tuple[str, Callable[[list[str]], int], list[str
     """Yield each command's title, the function that runs it, and its first words."""
     for name in COMMANDS:
         yield f"bertdata {name}", bertdata_main, [name]
-    for name in sorted(names("command")):
+    for name in sorted(list_names("command")):
         yield f"python -m trainer {name}", trainer_main, [name]
 
 

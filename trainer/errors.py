@@ -38,7 +38,7 @@ _OWN = ("bertdata", "schemas", "trainer")
 
 
 @contextmanager
-def naming_extra(package: str, extra: str) -> Iterator[None]:
+def name_missing_extra(package: str, extra: str) -> Iterator[None]:
     """Turn an ImportError in the block into MissingExtraError, with the missing package and how to install
     it.
 

@@ -108,13 +108,13 @@ TABLE: Mapping[str, Mapping[str, str]] = {
 """For each kind the names, and for each name MODULE:ATTRIBUTE."""
 
 
-def names(kind: str) -> tuple[str, ...]:
-    """Return all names of a kind."""
+def list_names(kind: str) -> tuple[str, ...]:
+    """Return all built-in names of a kind, for example of the kind "optimiser"."""
     return tuple(TABLE[kind])
 
 
 def is_name(kind: str, name: str) -> bool:
-    """Return True if the kind has this name."""
+    """Return True if the kind (for example "optimiser") has this built-in name."""
     return name in TABLE[kind]
 
 

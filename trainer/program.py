@@ -3,13 +3,12 @@
 import os
 import sys
 
-from bertdata.cli.common.dispatch import run_to_exit_status
 from bertdata.errors import SettingsError
 from bertdata.io.home import expand_words
 from trainer.config.flags import UnknownKeyError
-from trainer.errors import naming_extra
+from trainer.errors import name_missing_extra
 from trainer.plugins import find, is_name
-from trainer.workers.launch import as_worker
+from trainer.workers.launch import run_as_worker
 from trainer.workers.launchers import find_rank
 from trainer.workers.signals import ignoring_checkpoint_signals
 
@@ -18,12 +17,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command. Return the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; --resume continues from the last checkpoint"
-    return run_to_exit_status(
-        "trainer", lambda: _run(words), interrupted=interrupted, place=_place(), has_parser=False
+    return end(
+        "trainer",
+        lambda: _run_command(words),
+        interrupted=interrupted,
+        place=_make_rank_prefix(),
+        has_parser=False,
     )
 
 
-def _run(words: list[str]) -> int:
+def _run_command(words: list[str]) -> int:
     """Run the command named by the first word, or print the help."""
     if words and words[0].replace("_", "-").startswith("--local-rank=") and "LOCAL_RANK" in os.environ:
         # torch.distributed.launch adds this flag in front of the command, in addition to the variable
@@ -32,7 +35,7 @@ def _run(words: list[str]) -> int:
         from trainer.run.usage import print_usage
 
         return print_usage(words)
-    with ignoring_checkpoint_signals(), as_worker(), naming_extra("torch", "train"):
+    with ignoring_checkpoint_signals(), run_as_worker(), name_missing_extra("torch", "train"):
         try:
             find("command", words[0])(words[1:])
         except UnknownKeyError as error:
@@ -43,7 +46,7 @@ def _run(words: list[str]) -> int:
     return 0
 
 
-def _place() -> str:
+def _make_rank_prefix() -> str:
     """Return this worker's rank as a prefix for errors, or "" if there is only one worker."""
     try:
         rank, size = find_rank()

@@ -25,7 +25,7 @@ from trainer.data.order import Position
 from trainer.data.padded_rows import RowForm
 from trainer.data.row_batches import RowBatch
 from trainer.run import runtime
-from trainer.run.start_point import load_from
+from trainer.run.start_point import load_start_from
 from trainer.run.training_state import Training
 from trainer.tasks.task_files import make_features
 
@@ -85,7 +85,7 @@ def make_our_step(config: Config, data: TaskData) -> Step:
     shape = open_checkpoint(str(data.weights), with_moments=False).expect_config()
     fresh = make_initial_state(config, shape, "", "")
     training = Training(begun, runtime.make_model(begun, shape), fresh)
-    load_from("weights", str(data.weights), training, config.update.examples(1))
+    load_start_from("weights", str(data.weights), training, config.update.examples(1))
     return lambda batch: training.update([Update([batch], Position(0, 0))])
 
 

@@ -19,7 +19,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader, Update
 from trainer.data.rows import find_rows
 from trainer.model.headed import count_operations
@@ -99,7 +99,7 @@ def make_phase_data(config: Config, fill: float) -> OpenedDataset:
     assert masks is not None
     objective = config.data.objective or DEFAULT_OBJECTIVE
     layout = ShardLayout(max_seq_length=length, max_predictions_per_seq=masks, objective=objective)
-    return generated_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
+    return generate_data(layout, vocabulary_size=config.model_settings["vocab_size"], fill=fill)
 
 
 def draw_updates(

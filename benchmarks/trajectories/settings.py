@@ -19,7 +19,7 @@ from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION
 from trainer.config.sections.section import Section
 from trainer.config.settings import DEVICE_OPTIONS, Config
 from trainer.programs.choice import DOOR, find_meaning
-from trainer.run.finetune import schedule_of_epochs
+from trainer.run.finetune import count_epoch_updates
 
 _LENGTH, _MASKS = "64", "10"
 _WARMUP = "warm-?up(?:_steps|_proportion)?"
@@ -58,7 +58,7 @@ def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
     if counted is None:  # the run's settings only give the number of updates
         return Config.of(**keys | {"num_train_epochs": None, "steps": run.updates})
     config = Config.of(**keys)
-    return config.changed(**schedule_of_epochs(config, int(counted[1]), config.update.examples(1)))
+    return config.changed(**count_epoch_updates(config, int(counted[1]), config.update.examples(1)))
 
 
 def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:

@@ -27,15 +27,15 @@ from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.config.schedules.form import Schedule
 from trainer.config.settings import Config
-from trainer.data.batches import Batch, flatten
+from trainer.data.batches import Batch, make_flat_batch
 from trainer.data.budgets import Budgets, ExampleSizes
-from trainer.data.examples import CompactExamples, gather
+from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.data.padded_rows import pad_rows
 from trainer.run.configured_shape import override_stored
 from trainer.run.runtime import make_model, open_runtime
-from trainer.run.start_point import find_continued_shape, load_from
+from trainer.run.start_point import find_continued_shape, load_start_from
 from trainer.run.training_state import Training
 
 _FIRST_WEIGHTS = {"bert": "bert", "modernbert": "mb32", "roberta": "rob32"}
@@ -82,7 +82,7 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
         else:
             shape = _read_tuned_shape(config, start)
         training = Training(runtime, make_model(runtime, shape), make_initial_state(config, shape, "", ""))
-        load_from("weights", str(start), training, config.update.examples(1))
+        load_start_from("weights", str(start), training, config.update.examples(1))
         training.schedule, late = _match_recorded_order(training.schedule, run)
         ours = _make_updates(training, run, layout, made)
     return Losses(ours, run.update_losses[:made], late)
@@ -154,8 +154,8 @@ class Feeder:
         count = len(numbers)
         row_ends = np.array([count]) if self._is_packed else np.arange(count) + 1
         piece = self._examples, np.array(numbers), np.arange(count)
-        gathered = gather([piece], self._layout, row_ends)
-        return pad_rows(gathered, count) if self._padded else flatten(gathered, self._budgets)
+        gathered = gather_examples([piece], self._layout, row_ends)
+        return pad_rows(gathered, count) if self._padded else make_flat_batch(gathered, self._budgets)
 
 
 def _make_columns(run: RecordedRun, objective: str) -> Any:

@@ -17,7 +17,7 @@ from benchmarks.gpu.updates import list_kernel_times, updates
 from tests.support.flat import make_rows
 from trainer.config.model_kinds import read_model_config
 from trainer.model.bert import PASSES
-from trainer.model.headed import forward_operations
+from trainer.model.headed import count_forward_operations
 
 TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
@@ -26,7 +26,7 @@ TINY = {"vocab_size": 104, "hidden_size": 32, "num_hidden_layers": 2, "num_atten
 def test_the_published_work_of_a_sequence_is_found(phase, masks, giga):
     config = FULL.config(phase)
     shape = read_model_config(config.model_settings, "model")
-    done = PASSES * forward_operations(np.array([config.data.max_seq_length]), masks, shape)
+    done = PASSES * count_forward_operations(np.array([config.data.max_seq_length]), masks, shape)
     assert done == pytest.approx(giga * 1e9, rel=0.01)
 
 

@@ -16,7 +16,7 @@ from trainer.config.flags import make_config
 from trainer.config.help import make_help
 from trainer.config.sections.reports import ReportsSection
 from trainer.config.settings import Config
-from trainer.plugins import TABLE, find, names
+from trainer.plugins import TABLE, find, list_names
 from trainer.run.usage import COMMANDS
 
 SOURCES = read_sources(ROOT)
@@ -59,7 +59,7 @@ def test_a_planted_circle_through_a_plugin_is_found():
 
 def test_every_name_can_be_found():
     for kind in TABLE:
-        for name in names(kind):
+        for name in list_names(kind):
             assert find(kind, name) is not None
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_name_is_told_the_nearest():
 
 
 def test_every_command_has_its_purpose():
-    assert sorted(COMMANDS) == sorted(names("command"))
+    assert sorted(COMMANDS) == sorted(list_names("command"))
 
 
 @pytest.mark.parametrize("words", ["--help", "pretrain --help", "evaluate --help", "predict --help"])

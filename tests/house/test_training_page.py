@@ -14,7 +14,7 @@ from trainer.config.files import find_shipped_configs
 from trainer.config.flags import make_config, make_configs
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.plugins import names
+from trainer.plugins import list_names
 
 PAGE = ROOT / "docs" / "training.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -54,7 +54,9 @@ def test_the_pictures_of_the_schedules_are_what_the_code_computes():
     written = {path.name: path.read_text(encoding="utf-8") for path in PICTURES.glob("*.svg")}
     assert written == draw_pictures(), "python -m tools.program_pages draws them anew"
     assert [
-        name for name in names("schedule") if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT
+        name
+        for name in list_names("schedule")
+        if f"| `{name}` | ![{name}](schedules/{name}.svg) |" not in TEXT
     ] == []
 
 

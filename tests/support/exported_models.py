@@ -30,7 +30,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.config.settings import Config
-from trainer.data.single import single_sequence
+from trainer.data.single import make_single_batch
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.tasks.classification.features import make_features
 from trainer.tasks.classification.reading import TextPair
@@ -89,7 +89,7 @@ class Exported:
     def answers(self, texts: Sequence[str]) -> dict[str, list[float]]:
         """Return the first few logits of each head for these texts, under transformers' names."""
         ids, segments = self.sequence(texts)
-        batch = single_sequence(ids, first_length=segments.count(0), masks=range(len(ids)))
+        batch = make_single_batch(ids, first_length=segments.count(0), masks=range(len(ids)))
         with torch.no_grad():
             found = self.model(batch)
         values: dict[str, Tensor]

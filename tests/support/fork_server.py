@@ -185,10 +185,10 @@ def load_trainer(place: Path) -> None:
 
     import trainer.workers.torch_distributed  # noqa: F401
     from trainer.__main__ import main
-    from trainer.plugins import TABLE, find, names
+    from trainer.plugins import TABLE, find, list_names
 
     for kind in TABLE.keys() - {"device"}:  # tests look at the import of a device's module
-        for name in names(kind):
+        for name in list_names(kind):
             find(kind, name)
     with suppress(ImportError):  # where Horovod could not be built, its tests are left out
         import horovod.torch  # noqa: F401

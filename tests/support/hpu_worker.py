@@ -36,7 +36,7 @@ from trainer.config.model import ModelConfig  # noqa: E402
 from trainer.config.settings import Config  # noqa: E402
 from trainer.data.batches import Batch  # noqa: E402
 from trainer.data.examples import Rows  # noqa: E402
-from trainer.data.generated import generated_data  # noqa: E402
+from trainer.data.generated import generate_data  # noqa: E402
 from trainer.data.loader import Loader  # noqa: E402
 from trainer.data.padded_rows import RowForm  # noqa: E402
 from trainer.data.row_batches import RowBatch  # noqa: E402
@@ -148,7 +148,7 @@ def tied_weights() -> None:
     model = device.place(BertForPreTraining(ModelConfig(**shape, intermediate_size=32)))
     print([name for name, weight in model.named_parameters() if weight.shape == (64, 16)])
     layout = ShardLayout(max_seq_length=16, max_predictions_per_seq=4)
-    data = generated_data(layout, vocabulary_size=64, seed=1)
+    data = generate_data(layout, vocabulary_size=64, seed=1)
     loader = Loader(
         Rows(data), form=RowForm(), batch_size=2, accumulation=1, workers=1, rank=0, seed=1, open_files=1
     )

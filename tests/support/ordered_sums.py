@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from trainer.data.batches import Batch
-from trainer.devices.clipping import norms_of
+from trainer.devices.clipping import compute_norms
 from trainer.splitting.held import TIED
 from trainer.splitting.stage import pad_to_same_length
 from trainer.update.optimiser import Norms
-from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums, seed_micro_batch
+from trainer.update.strategy import Strategy, UpdateNumber, join_loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
 HEADS = "the word embeddings' second use"
@@ -39,15 +39,15 @@ class OrderedSums:
         worker = self._worker
         seed_micro_batch(worker, at, number)
         outcome = worker.device.forward(lambda moved: worker.task.outcome(worker.model, moved), batch)
-        self._strategy.step.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
-        return loss_and_sums(outcome)
+        self._strategy.optimiser_step.scale.scale(outcome.loss / count).backward()  # type: ignore[no-untyped-call]
+        return join_loss_and_sums(outcome)
 
     def _step(self, gradients: dict[str, Tensor], rate: float, at: UpdateNumber) -> None:
         """Change the weights by the optimiser."""
         for name, weight in self._weights.items():
             weight.grad = gradients[name]
-        self._strategy.step.take(list(gradients.values()), rate, at.step + 1)
-        self._strategy.step.optimiser.zero_grad()
+        self._strategy.optimiser_step.take(list(gradients.values()), rate, at.update + 1)
+        self._strategy.optimiser_step.optimiser.zero_grad()
 
 
 class PipelinedSums(OrderedSums):
@@ -90,7 +90,7 @@ class ShardedSums(OrderedSums):
         for layer in worker.model.bert.encoder.layer:
             layer.attention.self.joins = False  # type: ignore[union-attr]
             layer.register_forward_pre_hook(lambda module, given: tuple(map(own_view, given)))
-        strategy.step.optimiser.norms = PartNorms(copies)  # type: ignore[attr-defined]
+        strategy.optimiser_step.optimiser.norms = PartNorms(copies)  # type: ignore[attr-defined]
 
     def update(self, batches: Sequence[Batch], rate: float, at: UpdateNumber) -> list[Tensor]:
         """Change the weights. Returns the sums of Strategy.update for each copy."""
@@ -114,10 +114,10 @@ class PartNorms(Norms):
         self._count = count
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._joined([norms_of(part) for part in self._parts(tensors)])
+        return self._joined([compute_norms(part) for part in self._parts(tensors)])
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
-        return self._joined([torch.linalg.vector_norm(norms_of(part)) for part in self._parts(tensors)])
+        return self._joined([torch.linalg.vector_norm(compute_norms(part)) for part in self._parts(tensors)])
 
     def _parts(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:
         """Return, for each process, its rows of every tensor."""

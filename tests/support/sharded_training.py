@@ -17,7 +17,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
 from trainer.run.runtime import make_model
@@ -121,9 +121,9 @@ def train(trial: Trial, workers: Collective, *, copies: int | None = None) -> Re
         first=first,
         last=last,
         losses=losses,
-        applied=strategy.step.applied,
-        skipped=getattr(strategy.step, "read_skipped", int)(),
-        scale=strategy.step.scale.state_dict().get("value", 1.0),
+        applied=strategy.optimiser_step.applied,
+        skipped=getattr(strategy.optimiser_step, "read_skipped", int)(),
+        scale=strategy.optimiser_step.scale.state_dict().get("value", 1.0),
         evaluated=evaluated,
         kept=_kept_weights(runtime, model, held_out[0]) if division.stages == 1 else (0, 0),
         bytes=sum(part.rows.untyped_storage().nbytes() for part in last.values()),
@@ -161,7 +161,7 @@ def _whole_parts(model: Any, strategy: Any) -> dict[str, WeightPart]:
 
 def _batches(updates: int, seed: int = 5) -> Sequence[Sequence[Batch]]:
     """Return all micro-batches of each update."""
-    data = generated_data(
+    data = generate_data(
         ShardLayout(max_seq_length=32, max_predictions_per_seq=5),
         vocabulary_size=SHAPE.vocab_size,
         examples=64,

@@ -18,7 +18,7 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.data.opening import open_configured
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
-from trainer.model.layers import Carried
+from trainer.model.layers import LayerOutput
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
 from trainer.tasks.task import Columns, Outcome, RowLosses, Task
 
@@ -35,7 +35,7 @@ class BertForSpans(HeadedBert):
         self.spans = nn.Linear(2 * config.hidden_size, LABELS)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
         """Return (B, most, LABELS) logits for all span slots, used or not."""
         rows = self.bert.encode(batch, carried).normed
         starts = batch.starts()[:, None]

@@ -15,13 +15,13 @@ from tests.support.ordered_sums import PipelinedSums
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.evaluation import load_evaluation_batches, make_evaluation_form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.devices.cpu import Cpu
-from trainer.run.strategies import find_inference, find_strategy, strategy_class
+from trainer.run.strategies import find_inference, find_strategy, find_strategy_class
 from trainer.splitting.pieces import find_planned_division
 from trainer.splitting.plan.plan import Memory, Plan, StagePlan
 from trainer.tasks.choice import find_task
@@ -122,13 +122,13 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     device.seed(config.data.seed)
     with torch.device("meta"):
         model = task.new_model(shape)
-    model = strategy_class(device, division).build(model, device, workers, division)
+    model = find_strategy_class(device, division).build(model, device, workers, division)
     worker = Worker(config=config, device=device, workers=workers, division=division, task=task, model=model)
     strategy = find_strategy(worker)
     own = dict(model.named_parameters())
     first = {name: weight.detach().clone() for name, weight in own.items()}
     gradients: dict[str, Tensor] = {}
-    take = strategy.step.take
+    take = strategy.optimiser_step.take
 
     def note(found: list[Tensor], rate: float, number: int) -> None:
         if not gradients:
@@ -137,7 +137,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
             )
         take(found, rate, number)
 
-    strategy.step.take = note  # type: ignore[method-assign]
+    strategy.optimiser_step.take = note  # type: ignore[method-assign]
     if in_order:
         assert isinstance(strategy, Strategy)
         ordered = PipelinedSums(worker, strategy, trial.copies)
@@ -152,7 +152,10 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
     if trial.evaluates:
         with find_inference(worker, strategy).evaluating() as measure:
             evaluated = torch.stack([measure(batch).sums for batch in held_out(trial, division)]).sum(0)
-    applied, skipped = strategy.step.applied, getattr(strategy.step, "read_skipped", int)()
+    applied, skipped = (
+        strategy.optimiser_step.applied,
+        getattr(strategy.optimiser_step, "read_skipped", int)(),
+    )
     strategy.release()
     return Result(
         first=first,
@@ -167,7 +170,7 @@ def train(trial: Trial, workers: Collective, *, in_order: bool = False) -> Resul
 
 def data_of(trial: Trial) -> OpenedDataset:
     layout = ShardLayout(max_seq_length=64, max_predictions_per_seq=10)
-    return generated_data(layout, vocabulary_size=trial.shape().vocab_size, fill=trial.fill)
+    return generate_data(layout, vocabulary_size=trial.shape().vocab_size, fill=trial.fill)
 
 
 def training_batches(trial: Trial, config: Config, division: Division) -> Sequence[Sequence[Batch]]:
@@ -192,7 +195,7 @@ def held_out(trial: Trial, division: Division) -> Sequence[Batch]:
     data = data_of(trial)
     form = make_evaluation_form(data, batch_size=BATCH_SIZE)
     return list(
-        evaluation_batches(
+        load_evaluation_batches(
             data, form=form, batch_size=BATCH_SIZE, workers=division.copies, rank=division.copy, limit=22
         )
     )

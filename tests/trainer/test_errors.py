@@ -3,7 +3,7 @@
 import pytest
 
 from bertdata.errors import MissingExtraError
-from trainer.errors import naming_extra
+from trainer.errors import name_missing_extra
 
 
 @pytest.mark.parametrize(
@@ -14,11 +14,11 @@ from trainer.errors import naming_extra
     ],
 )
 def test_the_package_that_is_missing_is_named(module, package, named):
-    with pytest.raises(MissingExtraError, match=named) as caught, naming_extra(package, "train"):
+    with pytest.raises(MissingExtraError, match=named) as caught, name_missing_extra(package, "train"):
         __import__(module)
     assert "pip install '.[train]'" in str(caught.value)
 
 
 def test_a_fault_in_our_own_imports_blames_no_package():
-    with pytest.raises(ImportError, match="no_such_module"), naming_extra("torch", "train"):
+    with pytest.raises(ImportError, match="no_such_module"), name_missing_extra("torch", "train"):
         __import__("trainer.no_such_module")

@@ -19,7 +19,7 @@ from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.kept_files import keep_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.config.settings import Config
-from trainer.data.opening import training_paths
+from trainer.data.opening import find_training_paths
 
 
 def keep_tokenizer(config: Config) -> None:
@@ -33,7 +33,7 @@ def find_data_tokenizer(config: Config) -> TokenizerFile | None:
 
     Without a manifest, the casing is guessed from the vocabulary.
     """
-    dataset = find_training_data(training_paths(config), given=False)
+    dataset = find_training_data(find_training_paths(config), given=False)
     if dataset is None or dataset.manifest:
         return None if dataset is None else load_dataset_tokenizer(None, dataset)
     file = load_dataset_tokenizer(config.masking.vocab, dataset)

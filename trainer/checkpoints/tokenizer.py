@@ -23,7 +23,7 @@ from trainer.checkpoints.any_checkpoint import OURS, Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_training_data
 from trainer.checkpoints.reading import read_state
 from trainer.config.model import ModelConfig
-from trainer.data.named_tokenizer import named_tokenizer, with_casing
+from trainer.data.named_tokenizer import change_casing, find_named_tokenizer
 from trainer.data.opening import PADDING_TOKENS
 
 
@@ -37,7 +37,7 @@ def find_tokenizer(
     """Return the checkpoint's tokeniser, or None if it cannot be found.
 
     The first available of these is used:
-    1. ``vocabulary`` (a name or path, see ``named_tokenizer``)
+    1. ``vocabulary`` (a name or path, see ``find_named_tokenizer``)
     2. the tokeniser of ``train_data``
     3. the copy in the run, or next to another program's weights
     4. the tokeniser of the run's training data, for runs of earlier versions
@@ -49,14 +49,14 @@ def find_tokenizer(
     if file is None:
         file, casing = _find_in_data(checkpoint, vocabulary, train_data)
     if file is None and vocabulary is not None:
-        file = named_tokenizer(vocabulary)
+        file = find_named_tokenizer(vocabulary)
     if file is None:
         return None
     words = vocabulary_of(file)
     if not words.size <= shape.vocab_size <= words.size + PADDING_TOKENS:
         raise DataError(f"{words.name}: has {words.size} tokens, the model has vocab_size {shape.vocab_size}")
     if isinstance(file, TokenizerJson):
-        return with_casing(file, lower_case)
+        return change_casing(file, lower_case)
     if vocabulary is not None and storage.is_directory(vocabulary):
         casing = read_model_casing(vocabulary)
     for known in (casing, find_casing(checkpoint)):
@@ -72,11 +72,11 @@ def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile |
     UsageError if both exist and differ.
     """
     if given is not None and checkpoint.kind != OURS:
-        return named_tokenizer(given)
+        return find_named_tokenizer(given)
     own = find_tokenizer_beside(checkpoint)
     if own is None or given is None:
         return own
-    file = named_tokenizer(given)
+    file = find_named_tokenizer(given)
     if not is_same_tokenizer(file, own):
         raise UsageError(
             f"{file.path}: is another {_name_tokenizer(own)} than the run was trained with, {own.path}"
@@ -91,9 +91,9 @@ def find_tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
     """
     if checkpoint.kind == OURS:
         path = find_beside(checkpoint, VOCABULARY_NAME) or find_beside(checkpoint, TOKENIZER_NAME)
-        return None if path is None else named_tokenizer(path)
+        return None if path is None else find_named_tokenizer(path)
     folder = _find_folder(checkpoint)
-    return named_tokenizer(folder) if holds_tokenizer(folder) else None
+    return find_named_tokenizer(folder) if holds_tokenizer(folder) else None
 
 
 def is_same_tokenizer(file: TokenizerFile, other: TokenizerFile) -> bool:

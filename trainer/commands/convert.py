@@ -2,7 +2,7 @@
 
 from bertdata.cli.common.parser import Parser
 from bertdata.io.terminal import say
-from trainer.run.tokenizer_flags import add_tokenizer
+from trainer.run.tokenizer_flags import add_tokenizer_flags
 
 SOURCES = ("bertdata", "tf1", "tf2", "nvidia", "habana", "graphcore", "huggingface")
 TARGETS = ("bertdata", "tf1", "tf2", "nvidia", "huggingface")
@@ -48,7 +48,7 @@ updates if both formats have them."""
         metavar="PACKAGE.MODULE:CLASS",
         help="your own task that the run was trained on; loads this class",
     )
-    add_tokenizer(parser)
+    add_tokenizer_flags(parser)
     given = parser.parse_args(arguments)
     from trainer.checkpoints.formats.convert import convert
 

@@ -13,7 +13,7 @@ from bertdata.tokens.files import TokenizerJson, VocabularyFile
 from bertdata.tokens.fit import warn_of_casing
 from bertdata.tokens.load import tokenizer_of
 from bertdata.tokens.tokenizer import Tokenizer
-from trainer.data.named_tokenizer import named_tokenizer, warnings_of_given, with_casing
+from trainer.data.named_tokenizer import change_casing, find_named_tokenizer, find_vocabulary_warnings
 from trainer.tasks.data_file import read_file
 from trainer.tasks.feature_set import format_json_line, make_feature_set
 from trainer.tasks.fine_tuned import add_columns, add_task, find_task_data
@@ -151,17 +151,21 @@ def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]
     A tokenizer.json contains its casing, so that None is returned for it. There is a warning if the name or
     the words of a vocabulary do not fit the casing.
     """
-    file = named_tokenizer(given.vocab, given.dialect)
+    file = find_named_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):
         if given.dialect != "google":
             raise UsageError(f"--dialect {given.dialect}: goes with a vocabulary, and {file.path} is none")
-        return tokenizer_of(with_casing(file, given.lower_case)), None, warnings_of_given(given.vocab)
-    file = with_casing(file, given.lower_case)
+        return (
+            tokenizer_of(change_casing(file, given.lower_case)),
+            None,
+            find_vocabulary_warnings(given.vocab),
+        )
+    file = change_casing(file, given.lower_case)
     assert isinstance(file, VocabularyFile)
     tokenizer = tokenizer_of(file)
     words = tokenizer.vocabulary
     warnings = [
-        *warnings_of_given(given.vocab),
+        *find_vocabulary_warnings(given.vocab),
         *warn_about_local_name(file.path, words.md5),
         *warn_of_casing(words, file.lower_case),
     ]

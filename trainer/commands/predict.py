@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bertdata.cli.common.parser import Parser, parse_positive
 from bertdata.io.terminal import say
-from trainer.run.tokenizer_flags import add_tokenizer
+from trainer.run.tokenizer_flags import add_tokenizer_flags
 from trainer.tasks.prediction import get_single_text, refuse_flags
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _make_parser() -> Parser:
         metavar="FILE",
         help="bert_config.json of another program's checkpoint (default: found next to the weights)",
     )
-    add_tokenizer(parser)
+    add_tokenizer_flags(parser)
     return parser
 
 

@@ -136,11 +136,11 @@ def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[
     is_profiled = config.split.profile_layers
     if is_profiled:
         from trainer.devices.choice import choose_device
-        from trainer.devices.opening import find_device, on_device
+        from trainer.devices.opening import find_device, set_device
         from trainer.splitting.plan.profile import find_attention, measure_costs
         from trainer.workers.choice import find_collective
 
-        config = on_device(config, choose_device(config).name)
+        config = set_device(config, choose_device(config).name)
     hardware, model = find_hardware(named, config), _find_model(config)
     if model is None:
         raise SettingsError(

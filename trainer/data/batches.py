@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets
-from trainer.data.examples import GatheredExamples, gather
+from trainer.data.examples import GatheredExamples, gather_examples
 
 _MOST_LISTED = 8  # budgets that the log lists by number
 
@@ -31,15 +31,19 @@ FlatAttention = Callable[..., Tensor]
 """Attention of each token to the tokens of its sequence. Each device has an implementation.
 
 Arguments: query, key and value, each (T, heads, head size). ends: (N + 1,) int32, 0 and then the row after
-each of the N sequences, some of which may be empty. longest: most tokens of a sequence. dropout, scale and
-reach: as in ``Sequences.attend``. Returns the attended values, in the shape of query.
+each of the N sequences, some of which may be empty. longest: most tokens of a sequence. dropout: share of
+the attention weights that are set to 0. scale: factor of query times key, None for (head size)^-1/2. reach:
+number of tokens on each side that a token sees, None for its whole sequence. Returns the attended values, in
+the shape of query.
 """
 
 
 class Sequences:
-    """The sequences of a batch and the attention within them. This class is for flat batches without padding.
+    """The sequences of a batch, with a method that computes attention within each of them.
 
-    one_product: query, key and value may be computed by one matrix product.
+    This class is for flat batches.
+
+    one_product: layers may compute query, key and value by a single matrix product.
     """
 
     one_product = True
@@ -56,16 +60,19 @@ class Sequences:
         scale: float | None = None,
         reach: int | None = None,
     ) -> Tensor:
-        """Return the attended values.
+        """Return the attention of each token to the tokens of its sequence.
 
-        scale: factor of query times key. None: (head size)^-1/2.
+        query, key, value: (T, heads, head size), like the result. dropout: share of the attention weights
+        that are set to 0. scale: factor of query times key. None: (head size)^-1/2.
         reach: number of tokens on each side that a token sees. None: its whole sequence.
         """
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
 class Batch(ABC):
-    """Sequences as tensors. All are int32, except the weights, which are float32: 1, or 0 for an unused slot.
+    """Base class of batches: some sequences as tensors.
+
+    Tensors are int32, except the weights of masked slots, which are float32: 1, or 0 for an unused slot.
 
     Inside the model, matrices have a row for each token, including padding. A missing sequence, which only
     fills up a batch, has the label -1. A slot is the place of a masked word.
@@ -87,17 +94,17 @@ class Batch(ABC):
 
     @abstractmethod
     def starts(self) -> Tensor:
-        """Return the row of each sequence's first token, shape (sequences,)."""
+        """Return for each sequence the row of its first token in the model's matrices, shape (sequences,)."""
 
     @abstractmethod
     def masked(self) -> Tensor:
-        """Return the row of each masked slot, used or not, shape (slots,)."""
+        """Return the row in the model's matrices of each masked slot, used or not, shape (slots,)."""
 
     @abstractmethod
     def sequences(self, attention: FlatAttention) -> Sequences:
-        """Return the sequences. Tokens attend only to tokens of their sequence.
+        """Return the object by which layers compute attention within the sequences.
 
-        attention: function to use if the batch has no padding.
+        attention: the device's function for flat batches. Batches of padded rows do not use it.
         """
 
     @abstractmethod
@@ -115,7 +122,10 @@ class Batch(ABC):
         return len(self.next_sentence_labels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that are not None, by name and in order, without the task's columns."""
+        """Return the tensors that are not None by name, in the order of the fields.
+
+        Columns that only the task knows are left out.
+        """
         batch: Any = self
         values = {item.name: getattr(batch, item.name) for item in fields(batch)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
@@ -137,8 +147,8 @@ class FlatBatch(Batch):
     """B sequences in one row of T token ids, padded at the end to one of a few token budgets.
 
     Each budget is a fixed shape, so compiled devices see only a few shapes. The padding after the last
-    sequence is divided into sequences too, so that every token belongs to one. An unused slot has row 0 and
-    id 0. A missing sequence has no tokens, and its first row is 0.
+    sequence is divided into sequences too, so that every token belongs to a sequence. An unused slot has row
+    0 and id 0. A missing sequence has no tokens, and its first row is 0.
     """
 
     input_ids: Tensor  # (T,)
@@ -182,7 +192,7 @@ Each device has its function.
 
 
 class Form:
-    """Maker of batches from gathered examples.
+    """Object that makes batches from gathered examples.
 
     This class makes flat batches, padded to one of the budgets.
     """
@@ -198,16 +208,18 @@ class Form:
         """
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
-            yield prepare(flatten(gathered.cut(start, start + size), self.budgets))
+            yield prepare(make_flat_batch(gathered.cut(start, start + size), self.budgets))
 
     def blanks(self) -> Iterator[Batch]:
         """Yield a batch of missing examples for each usual shape, to compile with.
 
-        Yields nothing if there is one shape.
+        Yields nothing if all batches have one shape.
         """
         # the largest first, because the smaller ones can reuse its memory
         for budget in reversed(self.budgets.usual):
-            yield flatten(gather([], self.budgets.layout, np.arange(0)), self.budgets, budget)
+            yield make_flat_batch(
+                gather_examples([], self.budgets.layout, np.arange(0)), self.budgets, budget
+            )
 
     @property
     def sizes_vary(self) -> bool:
@@ -215,7 +227,7 @@ class Form:
         return len({budget.tokens for budget in self.budgets.budgets}) > 1
 
     def describe(self) -> str:
-        """Describe the form in a few words for the log."""
+        """Describe the batches for the log in a few words: flat or padded, and their sizes."""
         sizes = list(dict.fromkeys(f"{budget.tokens:,}" for budget in self.budgets.budgets))
         if len(sizes) > _MOST_LISTED:
             return f"flat, padded to one of {len(sizes)} sizes from {sizes[0]} to {sizes[-1]} tokens"
@@ -223,7 +235,7 @@ class Form:
         return f"flat, padded to {listed} tokens"
 
 
-def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
+def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
     """Return a flat batch of the gathered examples, which come from at most ``budgets.batch_size`` rows.
 
     The batch does not show which examples shared a row.
@@ -233,7 +245,7 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     tokens, masked = int(lengths.sum()), int(masks.sum())
     budget = budget or budgets.find(tokens, masked, count)
     # Example with lengths [3, 2] and a budget of 8 tokens: ends [0, 3, 5, 8], the last sequence is padding.
-    ends = _ends(lengths, tokens, budget)
+    ends = _find_sequence_ends(lengths, tokens, budget)
     # positions: 0 1 2, 0 1, 0 1 2. np.repeat spreads each sequence's start over its tokens.
     sizes, starts = np.diff(ends), ends[:-1]
     positions = np.arange(budget.tokens, dtype=np.int32) - np.repeat(starts, sizes)
@@ -247,16 +259,16 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
-    targets = {name: _pad(values, budgets.examples) for name, values in gathered.targets.items()}
-    targets |= {name: _pad(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
+    targets = {name: _pad_values(values, budgets.examples) for name, values in gathered.targets.items()}
+    targets |= {name: _pad_values(one[used], budget.tokens) for name, one in gathered.token_targets.items()}
     return FlatBatch(
-        input_ids=_pad(gathered.ids[used], budget.tokens),
+        input_ids=_pad_values(gathered.ids[used], budget.tokens),
         token_type_ids=torch.from_numpy((positions >= np.repeat(segment_lengths, sizes)).astype(np.int32)),
         position_ids=torch.from_numpy(positions),
         ends=torch.from_numpy(ends),
-        first_rows=_pad(starts[:count], budgets.examples),
-        masked_lm_rows=_pad(rows[in_use], budget.masks),
-        masked_lm_ids=_pad(gathered.labels[in_use], budget.masks),
+        first_rows=_pad_values(starts[:count], budgets.examples),
+        masked_lm_rows=_pad_values(rows[in_use], budget.masks),
+        masked_lm_ids=_pad_values(gathered.labels[in_use], budget.masks),
         masked_lm_weights=torch.from_numpy((np.arange(budget.masks) < masked).astype(np.float32)),
         next_sentence_labels=torch.from_numpy(labels),
         longest=longest,
@@ -265,8 +277,10 @@ def flatten(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None 
     )
 
 
-def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
-    """Return 0, then the row after each sequence: first the examples, then the padding.
+def _find_sequence_ends(lengths: Array, tokens: int, budget: Budget) -> Array:
+    """Return where the sequences of a flat batch end.
+
+    The result has 0, then the row after each example, then the row after each part of the padding.
 
     The padding is divided into near equal parts, because no sequence may be longer than the model's limit.
     """
@@ -276,7 +290,7 @@ def _ends(lengths: Array, tokens: int, budget: Budget) -> Array:
     return np.concatenate([starts, tokens + padding], dtype=np.int32, casting="unsafe")
 
 
-def _pad(values: Array, size: int) -> Tensor:
+def _pad_values(values: Array, size: int) -> Tensor:
     """Return the values as an int32 tensor, with zeros up to ``size``."""
     padded = np.zeros((size, *values.shape[1:]), np.int32)
     padded[: len(values)] = values

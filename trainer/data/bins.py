@@ -25,7 +25,7 @@ import numpy as np
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from trainer.data.examples import Rows
-from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, random_numbers
+from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, draw_numbers
 from trainer.data.padded_rows import WIDTH_STEP
 from trainer.data.windows import Window, find_lengths
 
@@ -43,10 +43,10 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     units = len(lengths) // unit_rows
     # Example with lengths [9, 2, 8, 3], units of 2 examples, 2 bins: by_length [1, 3, 2, 0], bins {1, 3} and
     # {2, 0}. Each bin is shuffled, e.g. [3, 1] and [2, 0], then the units: [2, 0, 3, 1].
-    drawn = random_numbers(len(lengths) + units, *key)
+    drawn = draw_numbers(len(lengths) + units, *key)
     by_length = np.argsort(lengths, kind="stable")
     longest = lengths[by_length].reshape(units, unit_rows)[:, -1]
-    edges = bin_edges(longest, bins) * unit_rows
+    edges = choose_bin_edges(longest, bins) * unit_rows
     in_bins = np.concatenate(
         [own[np.argsort(drawn[own], kind="stable")] for own in np.split(by_length, edges[1:-1])]
     )
@@ -54,7 +54,7 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
     return in_bins.reshape(units, unit_rows)[turns].ravel()
 
 
-def bin_edges(longest: Array, bins: int) -> Array:
+def choose_bin_edges(longest: Array, bins: int) -> Array:
     """Return the units at which bins begin, and the number of units. Choose the cut with the least padding.
 
     longest: tokens of each unit's longest example, ascending. Widths are these, rounded up to WIDTH_STEP.
@@ -67,7 +67,7 @@ def bin_edges(longest: Array, bins: int) -> Array:
     places = np.concatenate([[0], stops])
     if len(stops) <= bins:
         return places
-    padded, starts = _least_padded(places, widths[stops - 1], bins)
+    padded, starts = _find_least_padding(places, widths[stops - 1], bins)
     # Walk back from the end: starts[b, end] is where the last of b bins begins if they end at ``end``.
     edges = [len(stops)]
     for number in range(int(padded[:, -1].argmin()), 0, -1):
@@ -75,8 +75,8 @@ def bin_edges(longest: Array, bins: int) -> Array:
     return places[edges[::-1]]
 
 
-def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
-    """Dynamic programme over the places. Return (padded, starts), each of shape (bins + 1, places).
+def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
+    """Find the best cuts by dynamic programming. Return (padded, starts), each of shape (bins + 1, places).
 
     padded[b, i]: least total width of all units before place i if they are cut into b bins.
     starts[b, i]: where the last of these bins begins.
@@ -94,7 +94,7 @@ def _least_padded(places: Array, widths: Array, bins: int) -> tuple[Array, Array
 
 
 def find_unit_places(index: Array, dealer: Dealer) -> Array:
-    """Return the place of each example of some updates if the units of an update lay one after the other.
+    """Return the places at which examples would lie if the units of each update lay one after the other.
 
     Needed because example i of an update goes to micro-batch i modulo their number, so a unit's examples are
     not adjacent.
@@ -108,7 +108,7 @@ def find_unit_places(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """Order of a dealer's examples in which the examples of each window are sorted into length bins."""
+    """Order in which the examples of each window are sorted into length bins (see the module)."""
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins

@@ -17,7 +17,7 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, compute_lengths
 from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.records import ShardLayout
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 
 _NEARLY_WHOLE = 0.97  # share of the full size from which a budget is replaced by the full size
 
@@ -27,7 +27,7 @@ class ExampleSizes:
     """Sizes of a sample of examples, or of packed rows.
 
     masks_per_token: masked slots of all examples divided by their tokens.
-    deviation: standard deviation of an example's masked slots from that share of its tokens.
+    deviation: standard deviation of an example's masked slots from masks_per_token times its tokens.
     """
 
     lengths: Array  # tokens of each example or row
@@ -36,7 +36,7 @@ class ExampleSizes:
 
     @classmethod
     def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
-        """Return the sizes of examples. tokens, masks: tokens and masked slots of each example."""
+        """Make the sizes from the number of tokens and of masked slots of each example."""
         fraction = masks.sum() / tokens.sum()
         return cls(
             lengths=tokens,
@@ -187,7 +187,7 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     """
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
-    chosen = random_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
+    chosen = draw_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
     # A group deals its examples evenly, so each of its micro-batches gets the mean, rounded up.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)

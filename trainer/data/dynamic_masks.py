@@ -109,8 +109,10 @@ class UnmaskedData(OpenedDataset):
                 taken.astype(np.uint64),
             )
         starts = np.arange(len(gathered), dtype=np.int64) * gathered.ids.shape[1]
-        draws = Draws(keys=keys, numbers=numbers, rates=self._rates(gathered, len(own.positions), update))
-        words, token_targets = self._word_starts(gathered)
+        draws = Draws(
+            keys=keys, numbers=numbers, rates=self._find_rates(gathered, len(own.positions), update)
+        )
+        words, token_targets = self._find_word_starts(gathered)
         made = masker.mask(gathered.ids.reshape(-1), starts, gathered.lengths, draws, words)
         return replace(
             gathered,
@@ -121,7 +123,7 @@ class UnmaskedData(OpenedDataset):
             token_targets=token_targets,
         )
 
-    def _word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
+    def _find_word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
         """Return the word starts of the gathered ids in one row, or None, and the task's other columns."""
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
@@ -130,7 +132,7 @@ class UnmaskedData(OpenedDataset):
         words = targets.pop(name) if WORD_STARTS in objective.unlearned else targets[name]
         return words.reshape(-1), targets
 
-    def _rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
+    def _find_rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
         """Return the masking rate of each example, which is the rate of the update that its row belongs to.
 
         updates: number of updates among the gathered examples. first: number of the first of them.
@@ -141,10 +143,10 @@ class UnmaskedData(OpenedDataset):
 
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
-    """Return the opened training data in the form in which the loader draws masks."""
-    source = without_drawn_masks(config, data)
+    """Return the opened training data without their masks, so that the loader draws masks."""
+    source = remove_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
-    masker = _configured_masker(config, source, str(config.data.train_data), rate.largest)
+    masker = _make_masker(config, source, str(config.data.train_data), rate.largest)
     masked = mask_dataset(source, masker, seed=config.data.seed, rate=rate.largest)
     own: dict[str, Any] = {item.name: getattr(masked, item.name) for item in fields(OpenedDataset)}
     own["never_masked"] = masker.never_masked
@@ -158,17 +160,20 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
     """
     keys = config.masking
     rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
-    masker = _configured_masker(config, data, paths, rate)
+    masker = _make_masker(config, data, paths, rate)
     return mask_dataset(data, masker, seed=config.data.seed, rate=rate)
 
 
-def without_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
+def remove_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
     """Return the opened training data without masks that were drawn when they were opened."""
     return data.source if isinstance(data, MaskedData) else data
 
 
-def _configured_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
-    """Return the masker for a dataset. rate: largest masking rate."""
+def _make_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
+    """Return the object that draws masks for a dataset.
+
+    paths: where the dataset is. rate: largest masking rate.
+    """
     keys = config.masking
     # the first kind is for data that are masked once
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]
@@ -193,7 +198,7 @@ def find_vocabulary(
     return dataset, vocabulary
 
 
-def masked_rows(config: Config, data: OpenedDataset) -> Rows:
+def make_masked_rows(config: Config, data: OpenedDataset) -> Rows:
     """Return the rows of a dataset, with masks to draw unless the dataset keeps its masks."""
     return Rows(data, data if isinstance(data, UnmaskedData) else None)
 
@@ -209,5 +214,5 @@ class MaskingAtLoad(NamedTuple):
     rows: Callable[[Config, OpenedDataset], Rows]
 
 
-DRAWN_BY_RATE = MaskingAtLoad(mask_at_load, masked_rows)
+DRAWN_BY_RATE = MaskingAtLoad(mask_at_load, make_masked_rows)
 """Masks drawn for each epoch at a rate."""

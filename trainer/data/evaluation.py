@@ -11,7 +11,7 @@ from bertdata.examples import columns
 from bertdata.records import ShardLayout
 from trainer.data.batches import Batch, Form
 from trainer.data.budgets import find_budgets, sample_sizes
-from trainer.data.examples import CompactExamples, gather
+from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.loader import Prefetcher
 from trainer.data.padded_rows import RowForm
 
@@ -21,7 +21,7 @@ _PREFETCHED_BATCHES = 4
 def make_evaluation_form(
     data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
 ) -> Form:
-    """Return the form of the batches of ``evaluation_batches``.
+    """Return the object that makes the batches of ``load_evaluation_batches``, flat or padded.
 
     Packed rows are evaluated as single examples.
     """
@@ -31,7 +31,7 @@ def make_evaluation_form(
     return Form(find_budgets(sample_sizes(data), layout, batch_size, token_budget=token_budget))
 
 
-def evaluation_batches(
+def load_evaluation_batches(
     data: OpenedDataset,
     *,
     form: Form,
@@ -58,7 +58,7 @@ def evaluation_batches(
         for group in islice(chain(groups, repeat([])), count):
             held = CompactExamples(group, layout)
             rows = np.arange(len(held.lengths))
-            gathered = gather([(held, rows, rows)], layout, rows + 1)
+            gathered = gather_examples([(held, rows, rows)], layout, rows + 1)
             yield from form.batches(gathered, batch_size, lambda batch: batch)
 
     return Prefetcher(batches(), _PREFETCHED_BATCHES)

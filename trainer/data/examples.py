@@ -35,7 +35,11 @@ class MaskDrawing(Protocol):
     def draw(
         self, gathered: "GatheredExamples", own: OwnRows, pieces: "list[Piece]", update: int
     ) -> "GatheredExamples":
-        """Return the gathered examples with masks. update: number of their first update."""
+        """Return the gathered examples with masks.
+
+        own: rows of this worker that were gathered. pieces: the same rows by file. update: number of the
+        first update that the rows belong to.
+        """
         ...
 
 
@@ -68,7 +72,10 @@ class CompactExamples:
         return np.diff(self._bounds[IDS_ENDS].astype(np.int64))[:-1]
 
     def take(self, numbers: Array) -> dict[str, Array]:
-        """Return the columns of some examples, as windows of items, with counts instead of end offsets.
+        """Return the columns of some examples.
+
+        Columns with several items per example have windows of fixed width, and a column with the number of
+        items instead of end offsets.
 
         numbers: indices of the examples in the file.
         """
@@ -82,8 +89,8 @@ class CompactExamples:
         return found
 
 
-def empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
-    """Return columns like ``CompactExamples.take`` for ``count`` examples, with all values 0."""
+def make_empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
+    """Return zeros in the columns and shapes that ``CompactExamples.take`` returns for ``count`` examples."""
     blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
     widths = {item.name: [getattr(blank, item.ends)[0]] if item.ends else [] for item in blank.columns()}
     return {name: np.zeros((count, *width), np.int32) for name, width in widths.items()}
@@ -130,7 +137,7 @@ class GatheredExamples:
         return replace(self, **own, row_ends=self.row_ends[start:stop] - first)
 
 
-def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
+def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
     """Copy the examples of some rows from their files into arrays, each to its place.
 
     row_ends: index of the example after each row. Examples without stored masks get none, and without
@@ -138,7 +145,7 @@ def gather(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> Gat
     """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
-    made = empty_columns(layout, count)
+    made = make_empty_columns(layout, count)
     for held, numbers, places in pieces:
         for name, values in held.take(numbers).items():
             made[name][places] = values
@@ -210,7 +217,7 @@ class Rows:
         return "as stored"
 
     def sizes(self) -> ExampleSizes:
-        """Return the sizes of a sample of the rows."""
+        """Return the sizes (tokens and masked slots) of a sample of the rows."""
         return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
     def decode(self, shard: Shard) -> CompactExamples:

@@ -22,7 +22,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import DEFAULT_OBJECTIVE, ExampleBatch, ShardLayout
 from trainer.config.model_kinds import find_config_class
 from trainer.config.settings import Config
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 
 _SHORTEST = 1 / 16  # length of the shortest example, as a share of max_seq_length
 _LEAST_FULL = 0.1  # least share of examples with the full length
@@ -47,7 +47,7 @@ class GeneratedData(OpenedDataset):
         assert self.vocabulary_size is not None
         size = np.uint64(self.vocabulary_size)
         rows, ids, masks = shard.examples, self.layout.max_seq_length, self.layout.max_predictions_per_seq
-        drawn = random_numbers(rows * (ids + 2 * masks + 2), self.seed, shard.name)
+        drawn = draw_numbers(rows * (ids + 2 * masks + 2), self.seed, shard.name)
         tokens, labels, jumps, rest = np.split(drawn, np.cumsum([rows * ids, rows * masks, rows * masks]))
         lengths, slots = self._sizes(shard)
         used = np.arange(ids) < lengths[:, np.newaxis]
@@ -94,7 +94,7 @@ class GeneratedData(OpenedDataset):
         longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
         if self.fill == 1:
             return np.full(shard.examples, longest), np.full(shard.examples, masks)
-        drawn = random_numbers(2 * shard.examples, self.seed, shard.name, "lengths") / 2.0**64
+        drawn = draw_numbers(2 * shard.examples, self.seed, shard.name, "lengths") / 2.0**64
         which, place = np.split(drawn, 2)
         # The average fill is full + (1 - full) * others, where others have lengths from _SHORTEST on.
         full = max(_LEAST_FULL, (self.fill - (1 + _SHORTEST) / 2) / (1 - (1 + _SHORTEST) / 2))
@@ -104,7 +104,7 @@ class GeneratedData(OpenedDataset):
         return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
 
 
-def configured_data(config: Config) -> OpenedDataset:
+def make_configured_data(config: Config) -> OpenedDataset:
     """Return random examples of the configured objective and sizes."""
     if masking := config.masking_at_load:
         raise SettingsError(f"masking {masking} needs a dataset: generated examples have no vocabulary")
@@ -116,10 +116,10 @@ def configured_data(config: Config) -> OpenedDataset:
     )
     model = config.model_settings
     vocabulary_size = model.get("vocab_size") or find_config_class(model)().vocab_size
-    return generated_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
+    return generate_data(layout, vocabulary_size=vocabulary_size, seed=keys.seed)
 
 
-def generated_data(
+def generate_data(
     layout: ShardLayout,
     *,
     vocabulary_size: int,

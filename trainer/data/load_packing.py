@@ -22,8 +22,8 @@ from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import Dealer, FileRows, OwnRows, Position, random_numbers
-from trainer.data.packs import FullRows, expand
+from trainer.data.order import Dealer, FileRows, OwnRows, Position, draw_numbers
+from trainer.data.packs import FullRows, find_row_examples
 from trainer.data.windows import Window, find_lengths
 
 ROW_LAYOUT = "load"
@@ -81,7 +81,7 @@ class RowsPackedAtLoad(FullRows):
         return replace(found, lengths=tokens, deviation=found.deviation * math.sqrt(each))
 
     def rows_of(self, lengths: Array) -> Array:
-        """Return the row of each of many examples, packed window by window.
+        """Return the number of the packed row that each example goes to. Windows are packed separately.
 
         lengths: tokens of each example.
         """
@@ -92,7 +92,10 @@ class RowsPackedAtLoad(FullRows):
         return np.concatenate(rows)
 
     def pack(self, lengths: Array) -> Array:
-        """Return the row of each example of a window. lengths: tokens of each example."""
+        """Return the number of the packed row that each example of a window goes to.
+
+        lengths: tokens of each example.
+        """
         return pack_best_fit(lengths, self.data.layout.max_seq_length, self.sequences_per_row)
 
     def decode(self, shard: Shard) -> CompactExamples:
@@ -115,7 +118,7 @@ class RowsPackedAtLoad(FullRows):
 
 
 def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
-    """Return the row of each example.
+    """Return the number of the row that each example goes to.
 
     The longest example goes first, into the fullest row that has room for it.
     Best-fit decreasing (Johnson 1973). Of equal lengths the earlier example goes first. Of rows with equal
@@ -130,7 +133,7 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
     sizes = list[int]()  # examples of each row
     # by_room[n]: rows with room for n tokens, the most recently changed row last.
     by_room: list[list[int]] = [[] for _ in range(room + 1)]
-    rooms = list[int]()  # all n for which by_room[n] has a row, ascending
+    rooms = list[int]()  # ascending: every number of free tokens that some row in by_room has
     for example in np.argsort(-lengths.astype(np.int64), kind="stable").tolist():
         length = tokens[example]
         found = bisect_left(rooms, length)
@@ -155,7 +158,7 @@ def pack_best_fit(lengths: Array, room: int, most: int) -> Array:
 class PackedWindow(Window):
     """Examples of one epoch in packed rows.
 
-    coming: files of the examples after the window, to be decoded next.
+    coming: numbers of the files with the examples after the window, which are decoded next.
     bounds: 0, then the index of the example after each row.
     """
 
@@ -175,9 +178,10 @@ class PackedWindow(Window):
     def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
         """Return the examples of the rows, file by file.
 
-        ends: for each row the place after its last example. The targets of the examples are such places.
+        ends: for each row the place after its last example in the result. It determines the examples'
+        targets.
         """
-        return [part for part in self.find(*expand(self.bounds, rows, ends)) if len(part.rows)]
+        return [part for part in self.find(*find_row_examples(self.bounds, rows, ends)) if len(part.rows)]
 
 
 Stretch = tuple[PackedWindow, Array, Array]
@@ -249,7 +253,7 @@ class PackedOrder:
         return stretches, positions
 
     def _count(self, start: int) -> int:
-        """Return the number of examples of the window that begins at example ``start`` of an epoch."""
+        """Return how many examples the window that begins at example ``start`` of an epoch has."""
         return min(self._rows.window, self._order.examples - start)
 
     def _pack(self, epoch: int, start: int) -> PackedWindow:
@@ -259,6 +263,6 @@ class PackedOrder:
         behind = count + np.arange(self._rows.window)
         offsets = np.concatenate([behind, behind + self._dealer.ahead])
         rows = self._rows.pack(find_lengths(parts, count, self._dealer.lengths))
-        shuffle = random_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
+        shuffle = draw_numbers(int(rows.max()) + 1, self._dealer.seed, epoch, "packed rows", start)
         coming = [part.file for part in self._order.find(position, offsets)]
         return PackedWindow(parts, coming, rows, shuffle)

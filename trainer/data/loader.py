@@ -1,7 +1,7 @@
 """The loader: micro-batches for training, made in a thread before they are needed.
 
 Its steps: ``order.Dealer`` decides which rows this worker gets, ``Decoder`` decodes their files in other
-threads, ``examples.gather`` copies the examples into arrays, masks are drawn if configured, and
+threads, ``examples.gather_examples`` copies the examples into arrays, masks are drawn if configured, and
 ``batches.Form`` makes tensors.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from bertdata.errors import DatasetError, ShardError
 from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, Form, Prepare
-from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
-from trainer.data.mixture import order_of
+from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
+from trainer.data.mixture import bind_mixed_order
 from trainer.data.order import Dealer, Order, OwnRows, Position
 
 # small updates are gathered several at a time, because each NumPy call costs about a microsecond
@@ -40,7 +40,7 @@ class Update(NamedTuple):
 class Prefetcher(Iterator[Item]):
     """Iterator over the items of another iterator, of which ``depth`` are computed ahead in a thread.
 
-    An exception of the inner iterator is raised instead of its item.
+    If the inner iterator raises an exception, ``next`` raises it at the item's place.
     """
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:
@@ -106,7 +106,7 @@ class Loader(Prefetcher[Update]):
         assert min(batch_size, accumulation, open_files) > 0 <= rank < workers
         data = rows.data
         # The order is the same on every worker. A mixture has an order for each source.
-        make_order = order_of(data.sources) if data.sources else Order
+        make_order = bind_mixed_order(data.sources) if data.sources else Order
         order = make_order(data.file_rows, seed=seed, open_files=open_files)
         open_files *= max(1, len(data.sources))
         start, total, files = Position(*position), order.examples, sum(rows > 0 for _, rows in data.file_rows)
@@ -160,12 +160,12 @@ class Loader(Prefetcher[Update]):
         """Return the examples of this worker's rows, with masks. update: number of their first update."""
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
         pieces, ends = self._rows.expand(own, pieces)
-        gathered, masks = gather(pieces, self._rows.layout, ends), self._rows.masks
+        gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
         return gathered if masks is None else masks.draw(gathered, own, pieces, update)
 
 
 class Decoder:
-    """Files that are in use or will be used soon, decoded in threads, and the lengths of the files' examples.
+    """Decodes, in threads, the files that are in use or will be used soon. Also remembers their lengths.
 
     kept_lengths: number of files for which lengths are remembered.
     """
@@ -178,7 +178,10 @@ class Decoder:
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
 
     def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start to decode the files of both arguments. Drop files that were in use and are in neither."""
+        """Start to decode these files. Forget the files in use that are not among them.
+
+        now: numbers of the files that are needed first. coming: files that are needed next.
+        """
         used = list(now)
         needed = dict.fromkeys([*used, *coming])  # like a set, but keeps this order
         for file in self._in_use - needed.keys():

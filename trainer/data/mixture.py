@@ -71,6 +71,6 @@ class MixedOrder(Order):
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
 
 
-def order_of(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
-    """Return a function that makes the order of these sources. It is called like ``Order``."""
+def bind_mixed_order(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
+    """Return ``MixedOrder`` with the sources bound, to be called with the arguments of ``Order``."""
     return partial(MixedOrder, sources=sources)

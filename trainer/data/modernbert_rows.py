@@ -25,13 +25,13 @@ from bertdata.loaders.sequences import StoredSequences
 from bertdata.records import IDS, IDS_ENDS, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
-from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, without_drawn_masks
-from trainer.data.examples import CompactExamples, GatheredExamples, Piece, empty_columns
+from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, remove_drawn_masks
+from trainer.data.examples import CompactExamples, GatheredExamples, Piece, make_empty_columns
 from trainer.data.order import Dealer, OwnRows, Position
 from trainer.data.packs import FullRows
 
 ROW_LAYOUT = "modernbert"
-"""Name in a ShardLayout for these rows."""
+"""Name that a ShardLayout has for ModernBERT's rows."""
 
 _DEVIATIONS = 8 / 3  # a budget allows 3 of these deviations: 8 in total, which more masks never reach
 _SAMPLE = 64
@@ -44,7 +44,7 @@ class TakenExamples(CompactExamples):
         self._sequences, self._layout = sequences, layout
 
     def take(self, numbers: Array) -> dict[str, Array]:
-        longest, found = self._layout.max_seq_length, empty_columns(self._layout, len(numbers))
+        longest, found = self._layout.max_seq_length, make_empty_columns(self._layout, len(numbers))
         found[IDS_ENDS] = lengths = np.minimum(self._sequences.lengths[numbers], longest)
         used = np.arange(longest) < lengths[:, np.newaxis]
         found["ids"][used] = self._sequences.take(numbers, longest)
@@ -70,7 +70,7 @@ class CountingEpoch(ModernBertEpoch):
 class ModernBertBatch(OwnRows):
     """A worker's rows of one update.
 
-    epoch: epoch that they belong to, with its masks at the point before this batch.
+    epoch: epoch of the rows. The state of its random masks is that before this batch.
     """
 
     packed: PackedBatch
@@ -221,7 +221,7 @@ class ModernBertRows(FullRows):
         return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
 
 
-def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
+def make_modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     """Return the rows to train on.
 
     Raises SettingsError if data or configuration do not allow ModernBERT's rows.
@@ -254,17 +254,17 @@ def modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
     )
 
 
-def modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
+def open_modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
     """Return the opened training data without masks.
 
     ModernBERT's program may mask any token except padding.
     """
-    source = without_drawn_masks(config, data)
+    source = remove_drawn_masks(config, data)
     _, vocabulary = find_vocabulary(config, source, str(config.data.train_data), "modernbert")
     never = bytearray(vocabulary.size)
     never[vocabulary.role("pad")] = 1
     return replace(source, never_masked=bytes(never))
 
 
-AS_MODERNBERT = MaskingAtLoad(modernbert_source, modernbert_rows)
+AS_MODERNBERT = MaskingAtLoad(open_modernbert_source, make_modernbert_rows)
 """Masks, order and packing as in ModernBERT's program."""

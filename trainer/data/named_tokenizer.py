@@ -15,7 +15,7 @@ from bertdata.tokens.tokenizer_json import (
 )
 
 
-def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
+def find_named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
     """Return the tokeniser of a vocabulary, of a tokenizer.json or of a model's directory.
 
     A vocabulary lower-cases text. From a directory, the tokeniser is the same as AutoTokenizer of
@@ -34,14 +34,14 @@ def named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile
     )
 
 
-def warnings_of_given(vocabulary: str | None) -> list[str]:
-    """Return warnings about ignored settings, if ``vocabulary`` is a model's directory."""
+def find_vocabulary_warnings(vocabulary: str | None) -> list[str]:
+    """Return warnings about ignored tokeniser settings, if ``vocabulary`` is a model's directory."""
     is_directory = vocabulary is not None and storage.is_directory(vocabulary)
     return warn_of_unread_keys(str(vocabulary)) if is_directory else []
 
 
-def with_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
-    """Return the tokeniser with this casing. None keeps its casing.
+def change_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
+    """Return the tokeniser with lower_case set to this value, or unchanged for None.
 
     Raises UsageError for a casing of a tokenizer.json, which determines its casing itself.
     """

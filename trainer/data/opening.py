@@ -32,12 +32,11 @@ def open_configured(
     """Open the dataset at the paths and check that it fits the configuration.
 
     Examples without masks get masks that are the same in each epoch. If masks are to be drawn while loading,
-    ``for_training`` removes them again. Lengths are checked here if the configuration has the model's
-    positions, otherwise when the model's shape is known.
-    paths: as in ``split_paths``. model_vocabulary_size: size of the model's vocabulary if the configuration
-    has none.
-    held_out: if the directory has training and test files, open the test files. task: name of the task that
-    learns the data, or None for any pre-training.
+    ``prepare_for_training`` removes them again. Lengths are checked here if the configuration has the model's
+    positions, otherwise when the model's shape is known. paths: one or several datasets, separated by commas.
+    model_vocabulary_size: size of the model's vocabulary if the configuration has none. held_out: if the
+    directory has training and test files, open the test files. task: name of the task that learns the data,
+    or None for any pre-training.
     """
     model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
@@ -59,7 +58,7 @@ def open_configured(
     return mask_once(config, data, paths, held_out)
 
 
-def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
+def prepare_for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
     """Return the opened training data as the loader takes them: without masks if it draws masks itself."""
     masking = config.masking_at_load
     if masking is None:
@@ -69,7 +68,7 @@ def for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
-    """Return a line about a phase: the datasets to train and evaluate on, their examples and lengths."""
+    """Return a line for the log about a phase: its datasets, their numbers of examples and their lengths."""
     layout = data.layout
     has_limit = layout.max_predictions_per_seq > 0 and not config.masking_at_load
     masked = f", {layout.max_predictions_per_seq} masked" * has_limit
@@ -94,12 +93,12 @@ def describe_left_out(data: OpenedDataset, kind: str) -> str:
     return f", without {data.left_out} file{'s' if data.left_out > 1 else ''} of {kind} text"
 
 
-def training_paths(config: Config) -> str | None:
+def find_training_paths(config: Config) -> str | None:
     """Return the paths of the training data, or None for generated examples."""
     return None if config.data.generated_data else config.data.train_data
 
 
-def data_warnings(config: Config, paths: str | None) -> list[str]:
+def find_data_warnings(config: Config, paths: str | None) -> list[str]:
     """Return warnings about data whose vocabulary does not suit their text or casing.
 
     Only datasets with a manifest can be checked.

@@ -38,9 +38,9 @@ class Position(NamedTuple):
 
 
 class FileRows(NamedTuple):
-    """Rows of one file in an epoch, and where they go.
+    """Rows of one file in an epoch, and their places in the result that the caller asked for.
 
-    rows: numbers of examples in the file. targets: index of each row in the rows that were asked for.
+    rows: numbers of examples in the file. targets: for each row its index in the result.
     """
 
     file: int
@@ -49,7 +49,7 @@ class FileRows(NamedTuple):
     epoch: int
 
 
-def random_numbers(count: int, *key: object) -> Array:
+def draw_numbers(count: int, *key: object) -> Array:
     """Return ``count`` random 64-bit numbers from the key, the same on every machine.
 
     SplitMix64 (Steele et al. 2014), started from a hash of the key.
@@ -81,7 +81,7 @@ class Order:
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that is ``examples`` further."""
+        """Return the position ``examples`` examples after this position, in a later epoch if necessary."""
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
@@ -98,7 +98,7 @@ class Order:
     def _permute(self, epoch: int, file: int) -> Array:
         """Return the random order of a file's examples in an epoch."""
         name, examples = self._files[file]
-        return np.argsort(random_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
+        return np.argsort(draw_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
     def _deal(self, epoch: int) -> "_Epoch":
         """Deal the files to the queues for an epoch."""
@@ -114,7 +114,7 @@ class Order:
 
 
 class _Epoch:
-    """The map from an index in an epoch to a file and a row in it.
+    """Maps the place of an example in an epoch to a file and a row in that file.
 
     files: files of all queues, one queue after the other. totals: number of examples of each queue.
     """
@@ -148,7 +148,7 @@ class _Epoch:
             yield self._files[nth], place[here] - self._firsts[nth], here
 
 
-def group_size(micro_batches: int, batch_size: int) -> int:
+def choose_group_size(micro_batches: int, batch_size: int) -> int:
     """Return the number of neighbouring micro-batches that exchange examples: a divisor of ``micro_batches``.
 
     It is the smallest divisor that gives at least 8 micro-batches and 1024 examples, enough to make groups
@@ -204,7 +204,7 @@ class OwnRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dealer:
-    """Deals the rows of an order to a worker. The deal depends on lengths and on the updates' micro-batches.
+    """Finds the rows of an order that are dealt to this worker.
 
     lengths: returns the tokens of a file's rows. by_lengths: deal by length, for nearly equal tokens.
     micro_batches: micro-batches of all workers in an update. batch_size: rows of each.
@@ -236,7 +236,7 @@ class Dealer:
     @property
     def group(self) -> int:
         """The number of micro-batches that exchange rows."""
-        return group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
+        return choose_group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
 
     @cached_property
     def offsets(self) -> Array:

@@ -18,7 +18,8 @@ from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
 _NEARLY_WHOLE = 0.05  # share of a micro-batch that may be spread over the others
-_DEVIATIONS = 8  # standard deviations above the mean number of masks, which are never reached
+# A row has slots for its mean number of masks plus this many standard deviations, so it never needs more.
+_DEVIATIONS = 8
 
 
 class PackedExamples(CompactExamples):
@@ -65,7 +66,7 @@ class PackRows(FullRows):
 
     def sizes(self) -> ExampleSizes:
         tokens, masks = decode_first_sizes(self.masks.masked if self.masks else self.data)
-        rows = _first_rows(self.data, len(tokens))
+        rows = _find_first_rows(self.data, len(tokens))
         return ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
 
     def decode(self, shard: Shard) -> CompactExamples:
@@ -81,13 +82,13 @@ class PackRows(FullRows):
             sizes[targets] = held.row_bounds[rows + 1] - held.row_bounds[rows]
         ends = np.cumsum(sizes)
         expanded = [
-            (held, *expand(of_file, rows, ends[targets]))
+            (held, *find_row_examples(of_file, rows, ends[targets]))
             for of_file, (held, rows, targets) in zip(bounds, pieces, strict=True)
         ]
         return expanded, ends
 
 
-def mask_slots(rows: Rows) -> int:
+def count_mask_slots(rows: Rows) -> int:
     """Return the masked slots of a packed row: the layout's number, otherwise enough for the masking rate.
 
     If masks are drawn while loading they need not fit into the layout's slots.
@@ -107,7 +108,7 @@ def mask_slots(rows: Rows) -> int:
     return min(layout.sequences_per_row * layout.max_predictions_per_seq, by_rate)
 
 
-def _first_rows(data: OpenedDataset, examples: int) -> Array:
+def _find_first_rows(data: OpenedDataset, examples: int) -> Array:
     """Return the packed row of each of the first examples."""
     sizes, seen = list[Array](), 0
     for packs in (packs for shard in data.shards for packs in data.packs(shard)):
@@ -119,7 +120,7 @@ def _first_rows(data: OpenedDataset, examples: int) -> Array:
     return np.repeat(np.arange(len(counts)), counts)[:examples]
 
 
-def expand(bounds: Array, rows: Array, ends: Array) -> tuple[Array, Array]:
+def find_row_examples(bounds: Array, rows: Array, ends: Array) -> tuple[Array, Array]:
     """Return the examples of some rows, and places for them such that each row ends at its end.
 
     bounds: 0, then the index of the example after each row. ends: place after each row's last example.

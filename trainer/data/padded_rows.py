@@ -10,7 +10,7 @@ from bertdata.examples.columns import Array
 from trainer.data.batches import Form, Prepare
 from trainer.data.examples import GatheredExamples, Rows
 from trainer.data.modernbert_rows import ROW_LAYOUT
-from trainer.data.packs import mask_slots
+from trainer.data.packs import count_mask_slots
 from trainer.data.row_batches import RowBatch
 
 WIDTH_STEP = 8  # tokens, for matrix units, as in LDDL's loader
@@ -33,7 +33,7 @@ class RowForm(Form):
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
                 own = gathered.cut(start, start + size)
-                yield prepare(pad_rows(_narrow(own, self.width_step), size))
+                yield prepare(pad_rows(_narrow_windows(own, self.width_step), size))
             return
         count = max(-(-gathered.rows // size), 1) * size
         whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
@@ -54,8 +54,8 @@ class RowForm(Form):
         return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
 
 
-def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
-    """Return the form that suits the rows.
+def make_row_form(rows: Rows, few_widths: bool = False) -> RowForm:
+    """Return the object that makes padded batches of these rows.
 
     few_widths: rows from bins get at most as many different widths as there are bins. Otherwise widths are
     multiples of 8.
@@ -63,13 +63,15 @@ def row_form(rows: Rows, few_widths: bool = False) -> RowForm:
     if rows.layout.packing == ROW_LAYOUT:
         raise SettingsError("masking modernbert has flat batches, which this device does not take")
     if rows.layout.packing is not None:
-        return RowForm(slots=mask_slots(rows))
+        return RowForm(slots=count_mask_slots(rows))
     if rows.bins == 1:
         return RowForm()
-    return RowForm(width_step=width_step(rows.layout.max_seq_length, rows.bins if few_widths else None))
+    return RowForm(
+        width_step=choose_width_step(rows.layout.max_seq_length, rows.bins if few_widths else None)
+    )
 
 
-def width_step(longest: int, widths: int | None) -> int:
+def choose_width_step(longest: int, widths: int | None) -> int:
     """Return the step between the widths of rows: the smallest multiple of 8 that makes at most ``widths``.
 
     longest: the largest width. widths: None for a step of 8.
@@ -77,7 +79,7 @@ def width_step(longest: int, widths: int | None) -> int:
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
-def _narrow(gathered: GatheredExamples, step: int) -> GatheredExamples:
+def _narrow_windows(gathered: GatheredExamples, step: int) -> GatheredExamples:
     """Return a copy with windows as wide as the longest example, rounded up to a multiple of ``step``."""
     longest = int(gathered.lengths.max(initial=1))
     width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
@@ -112,15 +114,15 @@ def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
         "next_sentence_labels": gathered.pair_labels,
     }
     if count > len(gathered):
-        arrays = {name: _lengthen(array, count) for name, array in arrays.items()}
+        arrays = {name: _add_zero_rows(array, count) for name, array in arrays.items()}
         arrays["next_sentence_labels"][len(gathered) :] = -1
     own = gathered.targets | {name: values * used for name, values in gathered.token_targets.items()}
-    targets = {name: _lengthen(values, count) for name, values in own.items()}
+    targets = {name: _add_zero_rows(values, count) for name, values in own.items()}
     return RowBatch.of(arrays, targets)
 
 
-def _lengthen(array: Array, count: int) -> Array:
-    """Return the array with rows of zeros up to ``count`` rows."""
+def _add_zero_rows(array: Array, count: int) -> Array:
+    """Return the array with rows of zeros appended, so that it has ``count`` rows."""
     longer = np.zeros((count, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
@@ -137,12 +139,12 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     row = np.repeat(np.arange(gathered.rows), sizes)
     number = np.arange(len(gathered)) - (row_ends - sizes)[row]
     tokens, masks = _sum_rows(lengths, row_ends), _sum_rows(gathered.masks, row_ends)
-    _check(gathered, sizes, tokens, masks, slots)
+    _check_row_sizes(gathered, sizes, tokens, masks, slots)
     before = np.cumsum(lengths) - lengths
     starts = before - (np.cumsum(tokens) - tokens)[row]  # from the start of the row
     place = np.arange(lengths.sum()) - np.repeat(before, lengths)
     # used, masked: cells to fill in the batch. own_ids, own_masks: cells to read in the examples' windows.
-    # Both have equally many true cells in the same order, so the values are copied in one go by _spread.
+    # Both have equally many true cells in the same order, so _spread_values copies the values in one go.
     used, masked = _mark_used(tokens, count, gathered.layout.max_seq_length), _mark_used(masks, count, slots)
     own_ids = _mark_used(lengths, len(gathered), gathered.ids.shape[1])
     own_masks = _mark_used(gathered.masks, len(gathered), gathered.labels.shape[1])
@@ -150,25 +152,32 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     labels -= 1
     first[row, number], labels[row, number] = starts, gathered.pair_labels
     arrays = {
-        "input_ids": _spread(gathered.ids[own_ids], used),
-        "token_type_ids": _spread(place >= np.repeat(gathered.segment_lengths, lengths), used),
-        "attention_mask": _spread(np.repeat(number + 1, lengths), used),
-        "position_ids": _spread(place, used),
-        "masked_lm_positions": _spread((gathered.positions + starts[:, np.newaxis])[own_masks], masked),
-        "masked_lm_ids": _spread(gathered.labels[own_masks], masked),
+        "input_ids": _spread_values(gathered.ids[own_ids], used),
+        "token_type_ids": _spread_values(place >= np.repeat(gathered.segment_lengths, lengths), used),
+        "attention_mask": _spread_values(np.repeat(number + 1, lengths), used),
+        "position_ids": _spread_values(place, used),
+        "masked_lm_positions": _spread_values(
+            (gathered.positions + starts[:, np.newaxis])[own_masks], masked
+        ),
+        "masked_lm_ids": _spread_values(gathered.labels[own_masks], masked),
         "masked_lm_weights": masked.astype(np.float32),
         "next_sentence_positions": first,
         "next_sentence_labels": labels,
     }
-    targets = {name: _spread(values[own_ids], used) for name, values in gathered.token_targets.items()}
+    targets = {name: _spread_values(values[own_ids], used) for name, values in gathered.token_targets.items()}
     for name, values in gathered.targets.items():
         targets[name] = np.zeros((*labels.shape, *values.shape[1:]), np.int32)
         targets[name][row, number] = values
     return RowBatch.of(arrays, targets)
 
 
-def _check(gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int) -> None:
-    """Raise ShardError if a packed row has more than fits."""
+def _check_row_sizes(
+    gathered: GatheredExamples, sizes: Array, tokens: Array, masks: Array, slots: int
+) -> None:
+    """Raise ShardError if a packed row has too many examples, ids or masked words.
+
+    sizes, tokens, masks: examples, ids and masked words of each row. slots: masked slots of a row.
+    """
     most = {
         "examples": (sizes, gathered.layout.sequences_per_row),
         "ids": (tokens, gathered.layout.max_seq_length),
@@ -192,7 +201,7 @@ def _mark_used(sizes: Array, count: int, width: int) -> Array:
     return np.arange(width) < padded[:, np.newaxis]
 
 
-def _spread(values: Array, used: Array) -> Array:
+def _spread_values(values: Array, used: Array) -> Array:
     """Write the values one after the other into the used cells of rows. The other cells are zeros."""
     rows = np.zeros(used.shape, np.int32)
     rows[used] = values

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, FlatAttention, Sequences, Targets
-from trainer.data.window_attention import window_attention
+from trainer.data.window_attention import attend_in_windows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -114,7 +114,7 @@ class PaddedSequences(Sequences):
             # Number the sequences over all rows. The padding of each row counts as a sequence too.
             firsts = torch.arange(len(self.real), device=self.real.device)[:, None] * (self.length + 1)
             numbers = (firsts + self.real).reshape(-1)
-            return window_attention(query, key, value, numbers, reach, dropout, scale)
+            return attend_in_windows(query, key, value, numbers, reach, dropout, scale)
         rows = (part.view(-1, self.length, *part.shape[1:]).transpose(1, 2) for part in (query, key, value))
         query, key, value = rows
         # PopTorch's torch 2.0 has no scale

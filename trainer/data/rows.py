@@ -10,7 +10,10 @@ from trainer.plugins import find
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
-    """Return the configured rows of a dataset. Raises SettingsError if the dataset does not allow them."""
+    """Return the configured rows of a dataset for the loader: single examples, packed, or from length bins.
+
+    Raises SettingsError if the dataset does not allow them.
+    """
     masking = config.masking_at_load
     rows = Rows(data)
     if masking is not None:

@@ -7,7 +7,7 @@ import torch
 from trainer.data.batches import FlatBatch
 
 
-def single_sequence(
+def make_single_batch(
     ids: Sequence[int], *, first_length: int | None = None, masks: Sequence[int] = ()
 ) -> FlatBatch:
     """Return a flat batch of one sequence.

@@ -7,22 +7,22 @@ tokenizer_config.json. Longer sequences use positions whose embeddings were neve
 from bertdata.dataset.reader import OpenedDataset
 
 
-def longer_of(known: int | None, ids: int | None) -> int | None:
-    """Return the length that a model knows after further training on sequences of ``ids`` ids.
+def choose_longer(known: int | None, ids: int | None) -> int | None:
+    """Return the longest length that a model has been trained on, after further training on ``ids`` ids.
 
-    known: length that it knew before. None means any length.
+    known: longest length of the earlier training. None, for an argument or the result, means any length.
     """
     return None if known is None or ids is None else max(known, ids)
 
 
-def longest_feature(data: OpenedDataset) -> int:
+def find_longest_feature(data: OpenedDataset) -> int:
     """Return the ids of the longest feature for fine-tuning, which may be shorter than the padded length."""
     if not data.has_lengths:
         return data.layout.max_seq_length
     return max((max(data.lengths(shard), default=0) for shard in data.shards if shard.examples), default=0)
 
 
-def length_warnings(where: str, ids: int, source: str, known: int | None) -> list[str]:
+def find_length_warnings(where: str, ids: int, source: str, known: int | None) -> list[str]:
     """Return a warning if sequences are longer than those that the model was trained on.
 
     where: name of the data. ids: their length. source: name of the model. known: its trained length.

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def window_attention(
+def attend_in_windows(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -31,20 +31,20 @@ def window_attention(
     missing = -tokens % reach
     places = torch.arange(-reach, tokens + missing + reach, device=query.device)
     numbers = F.pad(numbers, (reach, missing + reach), value=-1)
-    apart = _blocks(places, reach)[:, :, None] - _neighbours(places, reach)[:, None]
-    alike = _blocks(numbers, reach)[:, :, None] == _neighbours(numbers, reach)[:, None]
+    apart = _cut_into_blocks(places, reach)[:, :, None] - _join_neighbours(places, reach)[:, None]
+    alike = _cut_into_blocks(numbers, reach)[:, :, None] == _join_neighbours(numbers, reach)[:, None]
     mask = (alike & (apart.abs() <= reach))[:, None]
     ends = (0, 0, 0, 0, reach, missing + reach)
-    query = _blocks(F.pad(query, ends), reach).transpose(1, 2)
-    key, value = (_neighbours(F.pad(part, ends), reach).transpose(1, 2) for part in (key, value))
+    query = _cut_into_blocks(F.pad(query, ends), reach).transpose(1, 2)
+    key, value = (_join_neighbours(F.pad(part, ends), reach).transpose(1, 2) for part in (key, value))
     attended: Tensor = F.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scale)
     return attended.transpose(1, 2).flatten(0, 1)[:tokens]
 
 
-def flat_window_attention(
+def attend_in_flat_windows(
     query: Tensor, key: Tensor, value: Tensor, ends: Tensor, reach: int, dropout: float, scale: float | None
 ) -> Tensor:
-    """Return ``window_attention`` for sequences that lie end to end.
+    """Return ``attend_in_windows`` for sequences that lie end to end.
 
     ends: 0, then the row after each sequence.
     """
@@ -52,15 +52,15 @@ def flat_window_attention(
     # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole
     # tensor.
     numbers = torch.searchsorted(ends, every, right=True) - 1
-    return window_attention(query, key, value, numbers, reach, dropout, scale)
+    return attend_in_windows(query, key, value, numbers, reach, dropout, scale)
 
 
-def _blocks(rows: Tensor, size: int) -> Tensor:
+def _cut_into_blocks(rows: Tensor, size: int) -> Tensor:
     """Cut rows, without the additional block at each end, into blocks: (blocks, size, ...)."""
     return rows[size:-size].reshape(-1, size, *rows.shape[1:])
 
 
-def _neighbours(rows: Tensor, size: int) -> Tensor:
+def _join_neighbours(rows: Tensor, size: int) -> Tensor:
     """Return for each block its rows and those of both neighbours: (blocks, 3 size, ...)."""
     blocks = rows.reshape(-1, size, *rows.shape[1:])
     return torch.cat((blocks[:-2], blocks[1:-1], blocks[2:]), 1)

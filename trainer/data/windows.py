@@ -1,4 +1,4 @@
-"""Windows: consecutive examples of the order that are put into another order."""
+"""Windows: consecutive examples of the training's order, put into another order within the window."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,7 +22,9 @@ class Window:
         self._part, self._place = part[order], place[order]
 
     def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
-        """Yield the examples at ``index``, with these targets.
+        """Yield the examples at the places ``index`` of the window, file by file.
+
+        targets: for each example its place among the rows that were asked for.
 
         Also yields files without any of them, because other examples of these files are needed soon.
         """

@@ -1,4 +1,4 @@
-"""What was found out about a device, launcher or package of this machine."""
+"""The result of a search for a device, launcher or package on this machine."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Availability:
     """A device, launcher or package: whether this machine has it, and the remedy if something is missing.
 
-    there: it can be used. found: what was found, in words. missing: the remedy, or "".
-    count: number of devices that can each have a worker.
+    there: True if it can be used. found: description for the user, for example versions and card names.
+    missing: the remedy, or "". count: number of devices that can each have a worker.
     """
 
     name: str

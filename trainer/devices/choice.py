@@ -8,11 +8,11 @@ from typing import NamedTuple
 from bertdata.errors import SettingsError, install_extra
 from trainer.config.settings import Config
 from trainer.devices.availability import Availability
-from trainer.plugins import check_name, find, names
+from trainer.plugins import check_name, find, list_names
 
 AUTO = "auto"
 PROCESSOR = "cpu"
-DEVICES = tuple(names("device"))
+DEVICES = tuple(list_names("device"))
 
 ACCELERATORS = {"cuda": "torch", "hpu": "habana_frameworks", "ipu": "poptorch", "xla": "torch_xla"}
 """Accelerators in the order of choice, each with the package that it needs."""
@@ -44,7 +44,7 @@ def choose_device(config: Config) -> ChosenDevice:
 
 
 def look_for(name: str, config: Config) -> Availability:
-    """Look for an accelerator as a run with this configuration would.
+    """Return whether a run with this configuration could use the accelerator.
 
     If its packages raise an error, it counts as missing. Raises SettingsError for contradictory settings.
     """
@@ -54,30 +54,33 @@ def look_for(name: str, config: Config) -> Availability:
         return Availability(name, False, str(error))
     try:
         look = getattr(module, "look_for", None)
-        finding: Availability = look(config) if look else _examine(name)
+        finding: Availability = look(config) if look else _examine_module(name)
     except SettingsError:
         raise
     except Exception as error:  # a fault in the packages of one device must not end a run on another
-        return _failed(name, error)
+        return _report_failure(name, error)
     return finding
 
 
 def examine_device(name: str) -> Availability:
-    """Look for a device without opening it. Raises SettingsError for an unknown name."""
+    """Return whether this machine has the device, without opening the device.
+
+    Raises SettingsError for an unknown name.
+    """
     check_name("device", name)
     if find_spec("torch") is None:
-        return without_torch(name)
+        return report_missing_torch(name)
     try:
-        finding = _examine(name)
+        finding = _examine_module(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
     except Exception as error:  # a fault in the packages of one device must not hide the others
-        return _failed(name, error)
+        return _report_failure(name, error)
     return finding
 
 
-def _examine(name: str) -> Availability:
-    """Look for a device whose module can be imported."""
+def _examine_module(name: str) -> Availability:
+    """Return whether this machine has the device. Its module must be importable."""
     return examine_cpu() if name == PROCESSOR else find_module(name).examine()
 
 
@@ -99,11 +102,11 @@ def find_module(name: str) -> ModuleType:
     try:
         return import_module(find("device", name).__module__)
     except (ImportError, AttributeError) as error:  # the vendor's packages are imported later
-        raise too_old(name, error) from error
+        raise make_too_old_error(name, error) from error
 
 
-def too_old(name: str, error: Exception) -> SettingsError:
-    """Return the error for a device whose module this torch cannot load."""
+def make_too_old_error(name: str, error: Exception) -> SettingsError:
+    """Return the error for a device whose module needs a newer torch than the installed one."""
 
     import torch
 
@@ -111,11 +114,11 @@ def too_old(name: str, error: Exception) -> SettingsError:
     return SettingsError(f"device {name!r} {needs}; install a newer torch")
 
 
-def without_torch(name: str) -> Availability:
-    """Return the finding for anything that needs torch, if torch is not installed."""
+def report_missing_torch(name: str) -> Availability:
+    """Return the ``Availability`` of a device or package that is missing because torch is not installed."""
     return Availability(name, False, "torch is not installed", install_extra("train"))
 
 
-def _failed(name: str, error: Exception) -> Availability:
-    """Return the finding for a device whose packages raise an error."""
+def _report_failure(name: str, error: Exception) -> Availability:
+    """Return the ``Availability`` of a device that is missing because its packages raise an error."""
     return Availability(name, False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")

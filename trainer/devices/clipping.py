@@ -9,11 +9,10 @@ from bertdata.errors import SettingsError
 
 _BLOCK = 1024
 _LARGE = 4 * _BLOCK
-"""Most elements for which PyTorch's fp32 sum of squares is accurate enough on a processor.
-"""
+"""Most elements for which PyTorch's fp32 sum of squares is accurate enough on a processor."""
 
 
-def norms_of(tensors: Sequence[Tensor]) -> Tensor:
+def compute_norms(tensors: Sequence[Tensor]) -> Tensor:
     """Return the Euclidean norm of each tensor, shape (n,), with a relative error below 1e-6.
 
     On a processor PyTorch adds the squares in few fp32 sums, which makes the norm of 30,522 x 768 numbers
@@ -21,10 +20,10 @@ def norms_of(tensors: Sequence[Tensor]) -> Tensor:
     """
     if tensors[0].device.type != "cpu" or all(tensor.numel() <= _LARGE for tensor in tensors):
         return torch.stack(list(torch._foreach_norm(list(tensors))))
-    return torch.stack([_host_norm(tensor) for tensor in tensors])
+    return torch.stack([_compute_host_norm(tensor) for tensor in tensors])
 
 
-def _host_norm(tensor: Tensor) -> Tensor:
+def _compute_host_norm(tensor: Tensor) -> Tensor:
     """Return the norm of a tensor in host memory."""
     if tensor.numel() <= _LARGE:
         found: Tensor = torch.linalg.vector_norm(tensor)
@@ -44,13 +43,13 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | No
     The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's max(norm,
     1). If the norm is not finite, neither are the results.
     max_norm: may be a 0-dim tensor on the device, which the host does not wait for.
-    norm: norm to clip by, if it is not that of the tensors.
+    norm: norm to clip by. None: the norm of the tensors.
     """
     if not isinstance(max_norm, Tensor) and max_norm <= 0:
         raise SettingsError(f"max_norm is {max_norm}, expected more than 0")
     if not tensors:
         return torch.zeros(())
     if norm is None:
-        norm = torch.linalg.vector_norm(norms_of(tensors))
+        norm = torch.linalg.vector_norm(compute_norms(tensors))
     torch._foreach_mul_(list(tensors), (max_norm / norm).clamp(max=1.0))
     return norm

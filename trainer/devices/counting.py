@@ -1,6 +1,6 @@
 """Counting of operations with tensors in host memory (real or fake), to forecast the work of another device.
 
-This module also teaches PyTorch's counters the attention operations for the host.
+This module also registers, with PyTorch's counter, the operations of attention on the host.
 """
 
 import math
@@ -22,16 +22,16 @@ host_attention = cpu_attention
 """The host's attention for sequences without padding."""
 
 
-def host_autocast(dtype: torch.dtype) -> AbstractContextManager[object]:
+def make_host_autocast(dtype: torch.dtype) -> AbstractContextManager[object]:
     """Return the context manager of a forward pass with matrix products of this type."""
     return nullcontext() if dtype == torch.float32 else torch.autocast("cpu", dtype)
 
 
-def flop_counter(seen: float) -> FlopCounterMode:
+def make_flop_counter(seen: float) -> FlopCounterMode:
     """Return PyTorch's counter with formulas for the host's attention.
 
     A backward pass has two products for each of the two in the forward pass, and computes the scores again.
-    seen: average number of tokens that a token attends to.
+    seen: average number of tokens that each token attends to.
     """
 
     def forward(query: Any, *_: Any, **__: Any) -> int:
@@ -54,25 +54,25 @@ def flop_counter(seen: float) -> FlopCounterMode:
 @register_flop_formula(torch.ops.bertdata.flat_attention, get_raw=True)
 def count_flops(query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *others: Any, **_: Any) -> int:
     """Return the operations of attention: two matrix products per sequence and head."""
-    return 2 * _product_flops(query, ends, _reach(others))
+    return 2 * _count_product_flops(query, ends, _find_reach(others))
 
 
 @register_flop_formula(torch.ops.bertdata.flat_attention_backward, get_raw=True)
 def count_backward_flops(gradient: Tensor, query: Tensor, *inputs: Any, **_: Any) -> int:
     """Return the operations of the backward pass: five products, of which one computes the scores again."""
-    return 5 * _product_flops(query, inputs[2], _reach(inputs))
+    return 5 * _count_product_flops(query, inputs[2], _find_reach(inputs))
 
 
 register_flop_formula(torch.ops.bertdata.fused_attention, get_raw=True)(count_flops)
 register_flop_formula(torch.ops.bertdata.fused_attention_backward, get_raw=True)(count_backward_flops)
 
 
-def _reach(arguments: Sequence[Any]) -> int:
+def _find_reach(arguments: Sequence[Any]) -> int:
     """Return the last argument of an attention operation, or EVERY for operations without a reach."""
     return arguments[-1] if isinstance(arguments[-1], int) else EVERY
 
 
-def _product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
+def _count_product_flops(query: Tensor, ends: Tensor, reach: int) -> int:
     """Return the operations of one matrix product over all sequences and heads."""
     _, heads, size = query.shape
     whole = reach == EVERY

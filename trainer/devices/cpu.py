@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from trainer.devices.device import Device
-from trainer.devices.window_blocks import masked_blocks
+from trainer.devices.window_blocks import iterate_masked_blocks
 from trainer.model.layers import EVERY
 
 _LEVELS = 1 << 16
@@ -40,7 +40,9 @@ def cpu_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Return the attention within each sequence. See ``trainer.data.batches.FlatAttention``.
+    """Return the attention within each sequence, computed one sequence after the other.
+
+    The arguments are those of ``trainer.data.batches.FlatAttention``.
 
     With dropout, each call draws one seed from torch's generator, and the dropout mask follows from the seed.
     """
@@ -87,12 +89,12 @@ def attend(
 ) -> Tensor:
     """Return softmax(scale * query @ key.T) @ value for each sequence and head, with dropout."""
     output = torch.empty(query.shape, dtype=query.dtype)
-    draw = _dropout_factors(seed, dropout, query.dtype)
+    draw = _make_factor_drawer(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part, seen, mask in _chunks(query, ends, reach):
-            q, out = (_heads_first(one, part) for one in (query, output))
-            k, v = (_heads_first(one, seen) for one in (key, value))
-            weights = _softmax(q, k, scale, mask)
+        for part, seen, mask in _iterate_chunks(query, ends, reach):
+            q, out = (_move_heads_first(one, part) for one in (query, output))
+            k, v = (_move_heads_first(one, seen) for one in (key, value))
+            weights = _compute_softmax(q, k, scale, mask)
             weights *= draw(weights.shape)
             out.copy_(torch.bmm(weights, v))
     return output
@@ -114,14 +116,14 @@ def attend_backward(
     # With a limited reach several blocks see the same row, so their gradients are added up.
     make, give = (torch.empty, Tensor.copy_) if reach == EVERY else (torch.zeros, Tensor.add_)
     outputs = [make(query.shape, dtype=query.dtype) for _ in range(3)]
-    draw = _dropout_factors(seed, dropout, query.dtype)
+    draw = _make_factor_drawer(seed, dropout, query.dtype)
     with torch.autocast("cpu", enabled=False):
-        for part, seen, mask in _chunks(query, ends, reach):
-            g, q, of_query = (_heads_first(one, part) for one in (gradient, query, outputs[0]))
-            k, v, of_key, of_value = (_heads_first(one, seen) for one in (key, value, *outputs[1:]))
+        for part, seen, mask in _iterate_chunks(query, ends, reach):
+            g, q, of_query = (_move_heads_first(one, part) for one in (gradient, query, outputs[0]))
+            k, v, of_key, of_value = (_move_heads_first(one, seen) for one in (key, value, *outputs[1:]))
             # weights = softmax, kept = dropout factors. First the gradient of the dropped weights, then of
             # the softmax.
-            weights = _softmax(q, k, scale, mask)
+            weights = _compute_softmax(q, k, scale, mask)
             of_weights = torch.bmm(g, v.mT)
             kept = draw(weights.shape)
             of_weights *= kept
@@ -134,18 +136,18 @@ def attend_backward(
 
 
 @attend.register_fake
-def _blank(query: Tensor, *_: Any) -> Tensor:
-    """Return an empty output. Compilers use it to find the shape."""
+def _make_empty_output(query: Tensor, *_: Any) -> Tensor:
+    """Return an output of the right shape without values, by which compilers trace the operation."""
     return torch.empty_like(query, memory_format=torch.contiguous_format)
 
 
 @attend_backward.register_fake
 def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return _blank(gradient), _blank(gradient), _blank(gradient)
+    return _make_empty_output(gradient), _make_empty_output(gradient), _make_empty_output(gradient)
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Keep the inputs for the backward pass."""
+    """Store the inputs of the attention in ``ctx`` for the backward pass."""
     *tensors, ctx.dropout, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors)
 
@@ -158,7 +160,7 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 attend.register_autograd(_backward, setup_context=_keep_inputs)
 
 
-def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
+def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
     """Return a function that draws factors of a shape: 0, or 1 / (share of kept values).
 
     The same seed yields the same factors, in the backward pass too.
@@ -176,25 +178,28 @@ def _dropout_factors(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callab
     return draw
 
 
-def _chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
+def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
     """Yield (rows computed together, rows that they see, mask of the scores or None), for some heads."""
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
     found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)
-    for rows, seen, mask in found if reach == EVERY else masked_blocks(bounds, reach):
+    for rows, seen, mask in found if reach == EVERY else iterate_masked_blocks(bounds, reach):
         step = max(1, _CHUNK // ((rows.stop - rows.start) * (seen.stop - seen.start)))
         for head in range(0, heads, step):
             some = slice(head, head + step)
             yield (rows, some), (seen, some), mask
 
 
-def _heads_first(tensor: Tensor, part: Part) -> Tensor:
+def _move_heads_first(tensor: Tensor, part: Part) -> Tensor:
     """Return a view of shape (heads, rows, head size) of a part of a tensor (rows, heads, head size)."""
     return tensor[part].transpose(0, 1)
 
 
-def _softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
-    """Return the softmax of the scores of one part."""
+def _compute_softmax(query: Tensor, key: Tensor, scale: float, mask: Tensor | None) -> Tensor:
+    """Return the softmax of the scores of some heads and rows.
+
+    mask: True where a row sees another row. None: every row sees all.
+    """
     scores = torch.bmm(query, key.mT).mul_(scale)
     if mask is not None:
         scores += mask

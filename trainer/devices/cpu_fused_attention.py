@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.devices.window_blocks import masked_blocks
+from trainer.devices.window_blocks import iterate_masked_blocks
 from trainer.model.layers import EVERY
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -26,11 +26,13 @@ def attend_fused(
 
     reach: number of tokens on each side that a token sees, or EVERY.
     """
-    output, sums = _blank(query)
+    output, sums = _make_empty_outputs(query)
     with torch.autocast("cpu", enabled=False):
-        for rows, seen, mask in _blocks(ends, reach, query.dtype):
+        for rows, seen, mask in _iterate_blocks(ends, reach, query.dtype):
             parts = (query[rows], key[seen], value[seen])
-            found, logarithms = _forward(*map(_heads_first, parts), 0.0, False, attn_mask=mask, scale=scale)
+            found, logarithms = _forward(
+                *map(_move_heads_first, parts), 0.0, False, attn_mask=mask, scale=scale
+            )
             output[rows] = found[0].transpose(0, 1)
             sums[rows] = logarithms[0].transpose(0, 1)
     return output, sums
@@ -51,9 +53,9 @@ def attend_fused_backward(
     """Return the gradients of query, key and value."""
     of_query, of_key, of_value = (torch.zeros(query.shape, dtype=query.dtype) for _ in range(3))
     with torch.autocast("cpu", enabled=False):
-        for rows, seen, mask in _blocks(ends, reach, query.dtype):
+        for rows, seen, mask in _iterate_blocks(ends, reach, query.dtype):
             parts = (gradient[rows], query[rows], key[seen], value[seen], output[rows])
-            given = (*map(_heads_first, parts), sums[rows].transpose(0, 1)[None])
+            given = (*map(_move_heads_first, parts), sums[rows].transpose(0, 1)[None])
             found = _backward(*given, 0.0, False, attn_mask=mask, scale=scale)
             for whole, place, part in zip(
                 (of_query, of_key, of_value), (rows, seen, seen), found, strict=True
@@ -62,8 +64,8 @@ def attend_fused_backward(
     return of_query, of_key, of_value
 
 
-def _blank(query: Tensor) -> tuple[Tensor, Tensor]:
-    """Return an empty output and empty sums."""
+def _make_empty_outputs(query: Tensor) -> tuple[Tensor, Tensor]:
+    """Return output and sums of the right shapes without values."""
     wide = query.dtype if query.dtype == torch.float64 else torch.float32
     sums = torch.empty(query.shape[:2], dtype=wide, device=query.device)
     return torch.empty_like(query, memory_format=torch.contiguous_format), sums
@@ -71,35 +73,41 @@ def _blank(query: Tensor) -> tuple[Tensor, Tensor]:
 
 @attend_fused.register_fake
 def _(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    return _blank(query)
+    return _make_empty_outputs(query)
 
 
 @attend_fused_backward.register_fake
 def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return _blank(gradient)[0], _blank(gradient)[0], _blank(gradient)[0]
+    return (
+        _make_empty_outputs(gradient)[0],
+        _make_empty_outputs(gradient)[0],
+        _make_empty_outputs(gradient)[0],
+    )
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    """Keep inputs and outputs for the backward pass."""
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """Store inputs and outputs of the attention in ``ctx`` for the backward pass."""
     *tensors, ctx.scale, ctx.reach = inputs
     ctx.save_for_backward(*tensors, *output)
     ctx.mark_non_differentiable(output[1])
 
 
 def _compute_gradients(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradients of the inputs, None for those that are no tensors."""
+    """Return the gradient of each input, or None for an input that is not a tensor."""
     gradients = attend_fused_backward(gradient, *ctx.saved_tensors, ctx.scale, ctx.reach)
     return *gradients, None, None, None
 
 
-attend_fused.register_autograd(_compute_gradients, setup_context=_keep)
+attend_fused.register_autograd(_compute_gradients, setup_context=_keep_for_backward)
 
 
-def _blocks(ends: Tensor, reach: int, dtype: torch.dtype) -> Iterator[tuple[slice, slice, Tensor | None]]:
+def _iterate_blocks(
+    ends: Tensor, reach: int, dtype: torch.dtype
+) -> Iterator[tuple[slice, slice, Tensor | None]]:
     """Yield (rows computed together, rows that they see, numbers to add to the scores or None)."""
     bounds = ends.tolist()
     if reach != EVERY:
-        for rows, seen, mask in masked_blocks(bounds, reach):
+        for rows, seen, mask in iterate_masked_blocks(bounds, reach):
             yield rows, seen, None if mask is None else mask.to(dtype)[None, None]
         return
     for start, end in itertools.pairwise(bounds):
@@ -107,6 +115,6 @@ def _blocks(ends: Tensor, reach: int, dtype: torch.dtype) -> Iterator[tuple[slic
             yield slice(start, end), slice(start, end), None
 
 
-def _heads_first(tensor: Tensor) -> Tensor:
+def _move_heads_first(tensor: Tensor) -> Tensor:
     """Return a view of shape (1, heads, rows, head size) of a tensor (rows, heads, head size)."""
     return tensor.transpose(0, 1)[None]

@@ -72,10 +72,10 @@ class Cuda(Device):
         # Compile unless the configuration or the machine speaks against it.
         self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
-        # with CUDA graphs, a graph would copy them into its own memory each time
+        # With CUDA graphs, the graph would copy the 16-bit weights into its memory each time.
         self.casts_once = not self._graphs
         self._attention = config.cuda.attention or "auto"
-        _allow(self._attention)
+        _allow_kernel(self._attention)
         self._kernel = ""
 
     @property
@@ -121,7 +121,7 @@ class Cuda(Device):
         if self._attention != "auto" or self.config.loading.rows:
             return self._ask_pytorch(shape, self._attention)
         for name in KERNELS:
-            _allow(name)
+            _allow_kernel(name)
             try:
                 return self._ask_pytorch(shape, name)
             except SettingsError as error:
@@ -149,7 +149,7 @@ class Cuda(Device):
             try:
                 choice = torch._fused_sdp_choice(query, query, query, mask if padded else None, dropout)
             except RuntimeError:
-                why = _reason(_KERNELS[kernel][1], [str(one.message) for one in caught])
+                why = _find_refusal_reason(_KERNELS[kernel][1], [str(one.message) for one in caught])
                 raise SettingsError(f"{case}, dropout {dropout:g}: {why}") from None
         return _NAMES[SDPBackend(choice)]
 
@@ -194,13 +194,13 @@ def examine() -> Availability:
     return replace(finding, found=f"{gpus}; {finding.found}")
 
 
-def _allow(attention: str) -> None:
+def _allow_kernel(attention: str) -> None:
     """Allow PyTorch only this attention kernel, or every kernel for "auto"."""
     for name, (allow, _) in _KERNELS.items():
         allow(attention in ("auto", name))
 
 
-def _reason(kernel: str, messages: list[str]) -> str:
+def _find_refusal_reason(kernel: str, messages: list[str]) -> str:
     """Return PyTorch's reason not to use the kernel: the warning after the one that names the kernel."""
     lines = [line.partition(" (Triggered internally")[0] for line in messages]
     heads = [number for number, line in enumerate(lines) if "kernel not used because" in line]

@@ -28,7 +28,10 @@ def flash_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Flash attention, for bf16 and fp16. See ``trainer.data.batches.FlatAttention``."""
+    """Return the attention within each sequence by the flash kernel, which takes bf16 and fp16.
+
+    The arguments are those of ``trainer.data.batches.FlatAttention``.
+    """
     size = query.shape[-1]
     scale = size**-0.5 if scale is None else scale
     sides = ("window_size_left", "window_size_right")
@@ -51,9 +54,12 @@ def efficient_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Memory-efficient attention, for every type. See ``trainer.data.batches.FlatAttention``.
+    """Return the attention within each sequence by the memory-efficient kernel, which takes every type.
 
-    The kernel has no window that reaches to both sides. Windows are computed in blocks with a mask instead.
+    The arguments are those of ``trainer.data.batches.FlatAttention``.
+
+    The kernel cannot limit attention to a window on both sides. With ``reach`` the attention is computed in
+    blocks with a mask instead.
     """
     if reach is not None:
         return padded_attention(query, key, value, ends, longest, dropout, scale, reach)
@@ -65,7 +71,7 @@ def efficient_attention(
 
 
 class _Efficient(torch.autograd.Function):
-    """PyTorch's operation with a gradient that its compiler can trace.
+    """PyTorch's memory-efficient attention, with a gradient that PyTorch's compiler can trace.
 
     The shape function that PyTorch (2.11 to 2.13) registers for its gradient lacks an argument.
     """
@@ -94,12 +100,12 @@ class _Efficient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        found = efficient_gradients(gradient, *ctx.saved_tensors, *ctx.settings)
+        found = compute_efficient_gradients(gradient, *ctx.saved_tensors, *ctx.settings)
         return *found, None, None, None, None
 
 
 @torch.library.custom_op("bertdata::efficient_gradients", mutates_args=(), device_types="cuda")
-def efficient_gradients(
+def compute_efficient_gradients(
     gradient: Tensor,
     query: Tensor,
     key: Tensor,
@@ -115,7 +121,7 @@ def efficient_gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of query, key and value.
 
-    sums, seed, offset: as the forward operation returned them.
+    output, sums, seed, offset: results of the forward operation.
     """
     parts = (part[None] for part in (gradient.contiguous(), query, key, value))
     limits = (ends, ends, longest, longest, sums, dropout, seed, offset)
@@ -125,7 +131,7 @@ def efficient_gradients(
     return of_query[0], of_key[0], of_value[0]
 
 
-@efficient_gradients.register_fake
+@compute_efficient_gradients.register_fake
 def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     of_query, of_key, of_value = (gradient.new_empty(gradient.shape) for _ in range(3))
     return of_query, of_key, of_value

@@ -17,9 +17,10 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _HalfCrossEntropy(torch.autograd.Function):
-    """Cross entropy.
+    """Cross entropy of 16-bit logits, with its backward pass.
 
-    A logit's gradient is (softmax, minus 1 at the id) times the gradient of the row's loss.
+    The gradient of a row's logits is their softmax, minus 1 at the right id, times the gradient of the row's
+    loss.
     """
 
     @staticmethod

@@ -12,7 +12,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import attend_anywhere, host_memory
+from trainer.model.bert import attend_anywhere, find_host_memory
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
@@ -51,7 +51,7 @@ class Device:
     step_chunk = 2**22
     casts_once = False  # 16-bit copies of the weights are made once per update, not in each micro-batch
     compile_mode: str | None = None  # mode for torch.compile, if it is used
-    compiles_always = False  # compiles whatever it runs, without torch.compile
+    compiles_always = False  # the device compiles all operations itself, without torch.compile
     idle: tuple[str, ...] = ()  # settings that have no effect on it
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
@@ -69,7 +69,10 @@ class Device:
         return bool(self.config.run.compile or self.config.run.compile_only)
 
     def join(self, meet: Meet) -> None:
-        """Join the process group of torch.distributed with the other workers."""
+        """Join the process group of torch.distributed with the other workers.
+
+        meet: function that meets the workers and returns the store, rank and number of workers.
+        """
         store, rank, size = meet()
         torch.distributed.init_process_group(self.process_group, store=store, rank=rank, world_size=size)
 
@@ -118,7 +121,10 @@ class Device:
             return learner(batch)
 
     def after_backward(self) -> None:
-        """Do what the device needs after each backward pass."""
+        """Do what the device needs after each backward pass, for example run the collected operations.
+
+        Plain PyTorch needs nothing.
+        """
 
     def to_host(self, tensor: Tensor) -> Tensor:
         """Return the tensor in host memory, without gradient."""
@@ -141,14 +147,14 @@ class Device:
 
         neighbours: number of workers on this machine, including this one.
         """
-        return host_memory() // neighbours
+        return find_host_memory() // neighbours
 
     def peak_memory(self) -> int:
         """Return the most bytes that this process's tensors had on the device, 0 if they are not counted."""
         return 0
 
     def describe(self) -> str:
-        """Return a line about the hardware and its use."""
+        """Return one line for the log about the hardware and how this run uses it."""
         return self.name
 
     def find_peak(self, description: str) -> float | None:

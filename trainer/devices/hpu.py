@@ -49,10 +49,10 @@ class Hpu(SteppingDevice):
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.hpu)
         if config.update.precision == "fp16":
-            raise _refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
+            raise _make_refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
         if self.mode == "lazy" and config.run.compile:
-            raise _refusal("mode lazy and compile contradict each other: --mode graph compiles")
-        _load(self.mode)
+            raise _make_refusal("mode lazy and compile contradict each other: --mode graph compiles")
+        _import_bridge(self.mode)
         self._core = import_module("habana_frameworks.torch.core")
         self._hpu = import_module("habana_frameworks.torch.hpu")
         found = self._hpu.device_count() if self._hpu.is_available() else 0
@@ -96,7 +96,7 @@ class Hpu(SteppingDevice):
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the bridge's optimiser if it computes what the preset asks for, otherwise ``ours``.
+        """Return the bridge's fused optimiser if it has the preset's arithmetic, otherwise ``ours``.
 
         FusedLamb clips gradients itself once per update, and crashes for a group without parameters.
         """
@@ -110,7 +110,7 @@ class Hpu(SteppingDevice):
             if group["params"]
         ]
         name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
-        fused = _find("optimizers", name) if name else None
+        fused = _find_bridge_class("optimizers", name) if name else None
         if fused is None:
             return ours
         if name == "FusedLamb":
@@ -120,7 +120,7 @@ class Hpu(SteppingDevice):
         return made
 
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
-        fused = _find("normalization", "FusedClipNorm")
+        fused = _find_bridge_class("normalization", "FusedClipNorm")
         if fused is None or not gradients or isinstance(max_norm, Tensor):
             return super().clip_(gradients, max_norm)
         # FusedClipNorm takes parameters and clips their grad.
@@ -144,11 +144,14 @@ class Hpu(SteppingDevice):
 
     def describe(self) -> str:
         compiled = ", compiled by hpu_backend" if self.compiles else ""
-        return f"hpu: {self._hpu.get_device_name()}, {_version()}, mode {self.mode}{compiled}"
+        return f"hpu: {self._hpu.get_device_name()}, {_describe_versions()}, mode {self.mode}{compiled}"
 
 
 def look_for(config: Config) -> Availability:
-    """Look for cards as a run with this configuration would. The bridge is imported in the run's mode."""
+    """Return whether a run with this configuration could use Gaudi cards.
+
+    The bridge is imported in the run's mode.
+    """
     return examine(find_mode(config.hpu))
 
 
@@ -158,15 +161,17 @@ def examine(mode: str | None = None) -> Availability:
         return Availability("hpu", False, "habana_frameworks is not installed", _INSTALL)
     mode = mode or ("lazy" if os.environ.get(VARIABLE) == MODES["lazy"] else "graph")
     try:
-        _load(mode)
+        _import_bridge(mode)
     except SettingsError as error:
         return Availability("hpu", False, str(error))
     hpu = import_module("habana_frameworks.torch.hpu")
     if not (count := hpu.device_count() if hpu.is_available() else 0):
-        return Availability("hpu", False, f"{_version()} finds no card", _CARDS)
-    fused = [name for module, names in _FUSED.items() for name in names if _find(module, name)]
+        return Availability("hpu", False, f"{_describe_versions()} finds no card", _CARDS)
+    fused = [name for module, names in _FUSED.items() for name in names if _find_bridge_class(module, name)]
     kernels = ", ".join(fused) or "nothing fused"
-    return Availability("hpu", True, f"{count} x Gaudi; {_version()}; mode {mode}; {kernels}", count=count)
+    return Availability(
+        "hpu", True, f"{count} x Gaudi; {_describe_versions()}; mode {mode}; {kernels}", count=count
+    )
 
 
 def find_mode(keys: HpuSection) -> str:
@@ -177,14 +182,14 @@ def find_mode(keys: HpuSection) -> str:
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
-        raise _refusal(
+        raise _make_refusal(
             f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other; mode alone is enough"
         )
     return mode
 
 
 def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
-    """Return the name of the bridge's optimiser that computes what the preset asks for, or None.
+    """Return the name of the bridge's fused optimiser with the preset's arithmetic, or None.
 
     FusedLamb uses trust ratios exactly for weights that decay. It also uses ratio 0 for a weight of norm 0,
     which then never changes. So it is right only if biases, which start at 0, have no ratio. FusedAdamW adds
@@ -199,12 +204,12 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
     return "FusedAdamW" if without_ratios else None
 
 
-def _refusal(message: str) -> SettingsError:
-    """Return the error for a setting that Gaudi does not have."""
+def _make_refusal(message: str) -> SettingsError:
+    """Return the SettingsError for a setting that Gaudi does not support."""
     return SettingsError(f"device 'hpu': {message}")
 
 
-def _load(mode: str) -> None:
+def _import_bridge(mode: str) -> None:
     """Import the bridge in this mode.
 
     Raises SettingsError if that fails or it was imported in another mode.
@@ -213,7 +218,7 @@ def _load(mode: str) -> None:
     found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
     if found not in (None, wanted):
-        raise _refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
+        raise _make_refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
     os.environ[VARIABLE] = wanted
     try:
         import_module("habana_frameworks.torch")
@@ -226,10 +231,10 @@ def _load(mode: str) -> None:
         ) from None
     if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge before
         imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
-        raise _refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
+        raise _make_refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
 
 
-def _find(module: str, name: str) -> Any:
+def _find_bridge_class(module: str, name: str) -> Any:
     """Return a class of the bridge's extensions, or None if this version has no such class."""
     try:
         return getattr(import_module(f"habana_frameworks.torch.hpex.{module}"), name, None)
@@ -237,7 +242,7 @@ def _find(module: str, name: str) -> Any:
         return None
 
 
-def _version() -> str:
-    """Return the versions of the bridge and torch."""
+def _describe_versions() -> str:
+    """Return the versions of Gaudi's PyTorch bridge and of torch as text."""
     version = getattr(import_module("habana_frameworks.torch"), "__version__", "of unknown version")
     return f"habana_frameworks {version}, torch {torch.__version__}"

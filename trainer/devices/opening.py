@@ -14,16 +14,16 @@ def find_device(config: Config, local_rank: int = 0) -> Device:
     if config.run.device == "auto":
         from trainer.devices.choice import choose_device
 
-        config = on_device(config, choose_device(config).name)
+        config = set_device(config, choose_device(config).name)
     try:
         device: Device = find("device", config.run.device)(config, local_rank)
     except (ImportError, AttributeError) as error:  # the vendor's packages are imported later
-        from trainer.devices.choice import too_old
+        from trainer.devices.choice import make_too_old_error
 
-        raise too_old(config.run.device, error) from error
+        raise make_too_old_error(config.run.device, error) from error
     return device
 
 
-def on_device(config: Config, name: str) -> Config:
+def set_device(config: Config, name: str) -> Config:
     """Return the configuration with this device in place of "auto"."""
     return config.changed(device=name) if config.run.device == "auto" else config

@@ -26,7 +26,7 @@ class SteppingDevice(Device):
     def optimiser(
         self, ours: torch.optim.Optimizer, preset: Preset, groups: list[dict[str, Any]]
     ) -> torch.optim.Optimizer:
-        """Return the optimiser to use: ``ours`` in plain operations, or one from the device's library.
+        """Return the optimiser to use: ``ours`` (plain operations), or one from the device's library.
 
         groups: parameter groups with params, weight_decay and trust.
         """

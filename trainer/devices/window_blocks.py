@@ -15,19 +15,20 @@ Small blocks make small products, large blocks compute more scores that are out 
 """
 
 
-def masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Yield the blocks, each with the numbers to add to its scores.
+def iterate_masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
+    """Yield the blocks of ``iterate_blocks``, each with a mask: numbers to add to its scores.
 
-    The number is minus infinity if a row is out of reach, otherwise 0. None if all rows are within reach.
+    A number is minus infinity if the row is out of reach, otherwise 0. The mask is None if all rows are
+    within reach.
     """
-    for rows, seen in blocks_of(ends, reach):
+    for rows, seen in iterate_blocks(ends, reach):
         farthest = max(seen.stop - 1 - rows.start, rows.stop - 1 - seen.start)
         place = reach - (rows.start - seen.start)
-        band = _band(reach)[: rows.stop - rows.start, place : place + seen.stop - seen.start]
+        band = _make_band_mask(reach)[: rows.stop - rows.start, place : place + seen.stop - seen.start]
         yield rows, seen, band if farthest > reach else None
 
 
-def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
+def iterate_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
     """Yield (rows computed together, rows that they see). ends: 0, then the row after each sequence."""
     # reach 2, a sequence with rows 0 to 79: rows 0-31 see 0-33, rows 32-63 see 30-65, rows 64-79 see 62-79.
     for start, end in itertools.pairwise(ends):
@@ -38,11 +39,16 @@ def blocks_of(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
 
 def count_scored_pairs(ends: Sequence[int], reach: int) -> int:
     """Return the number of pairs of rows for which a score is computed, whether within reach or not."""
-    return sum((rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in blocks_of(ends, reach))
+    return sum(
+        (rows.stop - rows.start) * (seen.stop - seen.start) for rows, seen in iterate_blocks(ends, reach)
+    )
 
 
 @cache
-def _band(reach: int) -> Tensor:
-    """Return the numbers to add to the scores of a full block and all rows that it sees."""
+def _make_band_mask(reach: int) -> Tensor:
+    """Return the mask of a full block: numbers to add to its scores with all rows that it sees.
+
+    They are minus infinity for rows out of reach, otherwise 0.
+    """
     apart = torch.arange(-reach, _SIZE + reach) - torch.arange(_SIZE)[:, None]
     return torch.zeros(apart.shape).masked_fill_(apart.abs() > reach, -math.inf)

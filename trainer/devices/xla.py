@@ -65,7 +65,7 @@ class Xla(SteppingDevice):
             )
 
     def _check(self, opens: Any) -> None:
-        """Call ``opens``. Raise SettingsError if the hardware cannot be opened."""
+        """Open the hardware by calling ``opens``. Raise SettingsError if that fails."""
         try:
             opens()
         except (RuntimeError, OSError) as error:
@@ -109,7 +109,10 @@ class Xla(SteppingDevice):
 
 
 def look_for(config: Config) -> Availability:
-    """Look for the hardware that torch_xla would use. "auto" does not accept the processor in its place."""
+    """Return whether there is hardware that torch_xla would use.
+
+    "auto" does not accept the processor in its place.
+    """
     if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
         return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
     return examine()
@@ -151,7 +154,7 @@ def import_torch_xla() -> tuple[ModuleType, ModuleType]:
 
 @cache
 def _keep_programs(folder: str) -> None:
-    """Keep compiled programs in the folder.
+    """Let torch_xla keep compiled programs in the folder for later runs.
 
     Cached, because torch_xla accepts the setting once per process.
     """

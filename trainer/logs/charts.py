@@ -9,7 +9,7 @@ from bertdata.dataset.label_counts import survey_labels
 from bertdata.dataset.mixture.opening import open_weighted
 from bertdata.errors import BertDataError
 from bertdata.report.charts.line_chart import Line, LineChart
-from trainer.logs.recorded_run import RecordedRun, columns_of
+from trainer.logs.recorded_run import RecordedRun, find_columns
 
 _END_NAMES = {"loss": "loss", "acc": "accuracy"}
 """For the ending of a column in training.csv, the ending of the same measure's column in evaluation.csv."""
@@ -25,9 +25,9 @@ _PER_CENT = ("exact_match", "f1")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that runs log.
+    """A number that runs log, and how it is drawn.
 
-    in_training, evaluated: its columns in training.csv and evaluation.csv, or "".
+    in_training, evaluated: names of the number's columns in training.csv and evaluation.csv, "" for none.
     factor: converts the value in training.csv to ``unit``.
     from_zero: the axis begins at 0, because the size matters more than the change.
     """
@@ -56,18 +56,20 @@ SPEED = (
 )
 
 
-def learned_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
+def make_learned_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
     """Return a chart for each loss and accuracy, then for each score."""
-    return charts_of([*_losses_and_accuracies(runs), *_scores(runs)], runs)
+    return make_charts([*_find_losses_and_accuracies(runs), *_find_scores(runs)], runs)
 
 
-def charts_of(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[LineChart]:
+def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[LineChart]:
     """Return a chart for each of the measures for which a run has numbers."""
-    lines = {measure: (*_lines(measure, runs), *_guess_lines(measure, runs)) for measure in measures}
+    lines = {
+        measure: (*_make_lines(measure, runs), *_make_guess_lines(measure, runs)) for measure in measures
+    }
     return [
         LineChart(
             title=measure.title,
-            description=_describe(measure, found),
+            description=_describe_chart(measure, found),
             x_label="update",
             y_label=measure.unit,
             lines=found,
@@ -79,19 +81,19 @@ def charts_of(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[
     ]
 
 
-def guess_column(evaluated: str) -> str:
-    """Return the column with the score of guessing, for a column of results."""
+def name_guess_column(evaluated: str) -> str:
+    """Return the name of the column with the score of guessing that belongs to a column of results."""
     return _GUESSES.get(evaluated, f"guess_{evaluated}")
 
 
-def _losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
+def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
     """Return the losses and accuracies in training.csv, grouped by task.
 
     If training.csv has no loss, the loss of the evaluations is added.
     """
-    parts = [name.rpartition("_") for name in columns_of(runs, "training") if name != "step_loss"]
+    parts = [name.rpartition("_") for name in find_columns(runs, "training") if name != "step_loss"]
     found = [(head, end) for head, _, end in parts if end in _END_NAMES]
-    if "loss" not in (end for _, end in found) and "loss" in columns_of(runs, "evaluations"):
+    if "loss" not in (end for _, end in found) and "loss" in find_columns(runs, "evaluations"):
         found.append(("", "loss"))
     heads = [head for head, _ in found]
     return [_make_measure(*one) for one in sorted(found, key=lambda one: heads.index(one[0]))]
@@ -111,9 +113,9 @@ def _make_measure(head: str, end: str) -> Measure:
     return Measure(title, unit, in_training.lstrip("_"), evaluated.lstrip("_"))
 
 
-def _scores(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """Return the evaluation results that are neither losses nor accuracies nor scores of guessing."""
-    names = columns_of(runs, "evaluations")
+def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
+    """Return the measures of evaluation.csv that are neither losses nor accuracies nor scores of guessing."""
+    names = find_columns(runs, "evaluations")
     scores = [
         name
         for name in names
@@ -134,8 +136,8 @@ def _scores(runs: Sequence[RecordedRun]) -> list[Measure]:
     ]
 
 
-def _lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Return a line for the training and a line for the evaluations of each phase, if they have numbers."""
+def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
+    """Return the chart's lines: for each phase one of its training and one of its evaluations, if any."""
     lines = []
     kind = "training" if measure.evaluated else ""
     for run in runs:
@@ -148,17 +150,17 @@ def _lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     return [line for line in lines if line.xs]
 
 
-def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
+def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     """Return lines at the score of guessing without reading the text.
 
     One line if the score is the same for all phases, otherwise a line per phase.
     """
-    lines, column = [], guess_column(measure.evaluated)
+    lines, column = [], name_guess_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
-        is_told = column in columns_of([run], "evaluations")
+        is_told = column in find_columns([run], "evaluations")
         data = run.config.get("train_data")
         is_untold = not is_told and isinstance(data, str)
-        of_data = guesses_of_data(data).get(measure.in_training) if is_untold else None
+        of_data = find_data_guesses(data).get(measure.in_training) if is_untold else None
         for phase in run.phases:
             found = phase.points(phase.evaluations, column)[1]
             level = found[-1] if found else of_data
@@ -173,8 +175,8 @@ def _guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
 
 
 @lru_cache
-def guesses_of_data(paths: str) -> Mapping[str, float]:
-    """Return for columns of training.csv the score of guessing on the training data, if the data still exist.
+def find_data_guesses(paths: str) -> Mapping[str, float]:
+    """Return {column of training.csv: score of guessing on the training data}, or {} if the data are gone.
 
     Cached, because all charts of a page need it and finding it reads all labels.
     """
@@ -187,7 +189,7 @@ def guesses_of_data(paths: str) -> Mapping[str, float]:
     return found
 
 
-def _describe(measure: Measure, lines: Sequence[Line]) -> str:
+def _describe_chart(measure: Measure, lines: Sequence[Line]) -> str:
     """Describe the chart for a screen reader: each line's last value, and its range for measures of speed."""
     ends = [f"{line.name} {'at' if line.dashed else 'ends at'} {line.ys[-1]:.4g}" for line in lines]
     if not measure.evaluated:

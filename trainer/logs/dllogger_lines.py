@@ -11,11 +11,14 @@ _START = "start_point"
 
 
 def keep_lines(path: Path, resume_step: int) -> None:
-    """Remove the lines of steps after ``resume_step``, which the resumed run writes again."""
-    drop_later_lines(path, resume_step, _record, _begins_phase, _step)
+    """Remove the lines of steps after ``resume_step``, because the resumed run writes them again.
+
+    path: dllogger file.
+    """
+    drop_later_lines(path, resume_step, _parse_record, _begins_phase, _find_step)
 
 
-def _record(line: str) -> dict[str, Any]:
+def _parse_record(line: str) -> dict[str, Any]:
     """Return the JSON object of a line, or {} for lines of other programs."""
     try:
         found = parse_json_text(line.removeprefix(PREFIX)) if line.startswith(PREFIX) else None
@@ -25,12 +28,12 @@ def _record(line: str) -> dict[str, Any]:
 
 
 def _begins_phase(record: dict[str, Any]) -> bool:
-    """Return True if a run writes this line when it begins a phase without resuming."""
+    """Return True for a line that a run writes only when it begins a phase at update 0."""
     start = record.get("data", {}).get(_START)
     return isinstance(start, str) and not start.startswith("resumed")
 
 
-def _step(record: dict[str, Any]) -> int | None:
+def _find_step(record: dict[str, Any]) -> int | None:
     """Return the update that a row, evaluation or checkpoint line belongs to, or None."""
     step = record.get("step")
     if step == "PARAMETER":

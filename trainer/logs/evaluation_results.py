@@ -5,11 +5,11 @@ from pathlib import Path
 
 from bertdata.io import storage
 from trainer.logs.reporter import Logger, Values
-from trainer.logs.table_rows import read_table, step_of
+from trainer.logs.table_rows import parse_step, read_table
 
 
 class EvaluationResults(Logger):
-    """Writes the newest evaluation as ``key = value`` lines, to the same file as Google's trainer."""
+    """Writes the newest evaluation as ``key = value`` lines to eval_results.txt, as Google's trainer does."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "eval_results.txt"
@@ -23,20 +23,20 @@ class EvaluationResults(Logger):
 
 def is_evaluated(output_dir: str, step: int) -> bool:
     """Return True if evaluation.csv exists and has a row for this update."""
-    return bool(_rows_of(output_dir, step))
+    return bool(_read_rows_of_update(output_dir, step))
 
 
-def evaluated_value(output_dir: str, step: int, column: str) -> float | None:
+def read_evaluated_value(output_dir: str, step: int, column: str) -> float | None:
     """Return the newest value for this update in evaluation.csv, or None."""
-    for row in reversed(_rows_of(output_dir, step)):
+    for row in reversed(_read_rows_of_update(output_dir, step)):
         with suppress(KeyError, ValueError):
             return float(row[column])
     return None
 
 
-def _rows_of(output_dir: str, step: int) -> list[dict[str, str]]:
+def _read_rows_of_update(output_dir: str, step: int) -> list[dict[str, str]]:
     """Return the rows for this update in evaluation.csv, none if the file does not exist."""
     path = Path(output_dir.removeprefix("file://")) / "evaluation.csv"
     if not path.exists():
         return []
-    return [row for line, row in read_table(path) if step_of(row, f"{path}: line {line}") == step]
+    return [row for line, row in read_table(path) if parse_step(row, f"{path}: line {line}") == step]

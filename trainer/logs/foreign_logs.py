@@ -68,7 +68,7 @@ def read_dllogger(path: str) -> LoggedRun:
     times: list[float] = []
     lines = storage.read_bytes(path).decode(errors="replace").split("\n")
     for number, line in enumerate(lines, 1):
-        if (record := _record(line)) is None:
+        if (record := _parse_record(line)) is None:
             continue
         with suppress(KeyError, TypeError, ValueError):
             times.append(float(record["timestamp"]))
@@ -80,14 +80,14 @@ def read_dllogger(path: str) -> LoggedRun:
         # as NVIDIA's program for TensorFlow writes it
         elif isinstance(step, int) and not isinstance(step, bool):
             check_step(step, f"{path}: line {number}")
-            numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
+            numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _select_numbers(data).items()}
             found.training.append({"step": step} | numbers | {"step": step})
         elif isinstance(step, list) and step and all(isinstance(one, int) for one in step):
-            numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _numbers(data).items()}
+            numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _select_numbers(data).items()}
             rows = found.evaluations if len(step) == 1 else found.training
             check_step(step[-1], f"{path}: line {number}")
             rows.append({"step": step[-1]} | numbers | {"step": step[-1]})
-    found.training, found.evaluations = _by_step(found.training), _by_step(found.evaluations)
+    found.training, found.evaluations = _keep_last_rows(found.training), _keep_last_rows(found.evaluations)
     found.seconds = max(times) - min(times) if times else None
     return found
 
@@ -107,10 +107,12 @@ def read_trainer_state(path: str) -> LoggedRun:
         results = {name[5:]: value for name, value in row.items() if name.startswith("eval_")}
         if results:
             kept = {name: value for name, value in results.items() if name not in _RATES}
-            found.evaluations.append({"step": step} | _numbers(kept) | {"step": step})
+            found.evaluations.append({"step": step} | _select_numbers(kept) | {"step": step})
         elif "loss" in row:
             numbers = {
-                _OF_TRAINER[name]: value for name, value in _numbers(row).items() if name in _OF_TRAINER
+                _OF_TRAINER[name]: value
+                for name, value in _select_numbers(row).items()
+                if name in _OF_TRAINER
             }
             found.training.append({"step": step, **numbers})
     return found
@@ -129,7 +131,7 @@ def check_step(step: float, where: str) -> None:
         raise InputError(f"{where}: step is {step}, expected the number of an update")
 
 
-def _record(line: str) -> dict[str, Any] | None:
+def _parse_record(line: str) -> dict[str, Any] | None:
     """Return the JSON object of a line, or None for lines of other programs."""
     if not line.startswith(_PREFIX):
         return None
@@ -140,7 +142,7 @@ def _record(line: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and isinstance(record.get("data"), dict) else None
 
 
-def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
+def _select_numbers(data: Mapping[str, Any]) -> dict[str, float]:
     """Return the values that are numbers."""
     return {
         name: float(value)
@@ -149,6 +151,6 @@ def _numbers(data: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def _by_step(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+def _keep_last_rows(rows: list[dict[str, float]]) -> list[dict[str, float]]:
     """Return the last row for each step, in order. A resumed run may have made some updates twice."""
     return [row for _, row in sorted({row["step"]: row for row in rows}.items())]

@@ -13,9 +13,10 @@ from trainer.tasks.task import Columns
 
 
 def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: int | None) -> list[Logger]:
-    """Return the configured further loggers.
+    """Return the loggers that are used only if they are configured, for example TensorBoard's.
 
-    columns, resume_step: as in ``trainer.logs.choice.make_loggers``.
+    folder: output directory. columns: the task's columns. resume_step: step after which the run resumes.
+    Later entries in the logs are removed.
     """
     keys = config.loggers
     made: list[Logger] = []

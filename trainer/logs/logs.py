@@ -45,11 +45,11 @@ class Terminal(Logger):
 
     def close(self, summary: Values, status: str, time: float) -> None:
         known = {name.removeprefix("training_"): value for name, value in summary.items()}
-        words = _words(known) | _words({"memory_gib": summary.get("peak_memory_gib")})
+        words = _format_values(known) | _format_values({"memory_gib": summary.get("peak_memory_gib")})
         self.say(", ".join([f"{status} after {summary['e2e_train_time']:.1f} s", *words.values()]))
 
     def say(self, line: str) -> None:
-        """Print a line."""
+        """Print a line. Subclasses may print it elsewhere, for example above a progress bar."""
         say_error(line)
 
     def words(self, row: Values) -> dict[str, str]:
@@ -60,11 +60,11 @@ class Terminal(Logger):
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
         left = updates * row.get("seconds_per_update", 0.0)
-        return _words({**row, "shown": shown, "left": format_duration(left) if left else None})
+        return _format_values({**row, "shown": shown, "left": format_duration(left) if left else None})
 
 
-def _words(values: Values) -> dict[str, str]:
-    """Return the known numbers as text, by name."""
+def _format_values(values: Values) -> dict[str, str]:
+    """Return the values that are not None as text, by name."""
     known = {name: values[name] for name in _FORMS if values.get(name) is not None}
     if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
         known.pop("data_wait_share", None)
@@ -87,7 +87,7 @@ _HABANA, _TENSORFLOW = "habana", "tensorflow"
 class Dllogger(Logger):
     """NVIDIA's dllogger lines, each ``DLLL`` and a JSON object. They are appended to the file.
 
-    form: names that rows use, as in the setting json_summary_form.
+    form: whose names the lines use, one of the values of the setting json_summary_form.
     resume_step: step after which the run resumes. Lines of later steps are removed.
     """
 
@@ -108,16 +108,16 @@ class Dllogger(Logger):
 
     def row(self, row: Values, time: float) -> None:
         if self._form == _TENSORFLOW:
-            self._write(row["step"], self._tensorflow_row(row), time)
+            self._write(row["step"], self._format_tensorflow_row(row), time)
             return
         data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
         if self._form == _HABANA:
             data.pop("seconds_per_update", None)
             data.pop("sequences_per_second", None)
-            data |= self._habana_speed(row)
+            data |= self._compute_habana_speed(row)
         self._write([row["epoch"], row["step"]], data, time)
 
-    def _habana_speed(self, row: Values) -> Values:
+    def _compute_habana_speed(self, row: Values) -> Values:
         """Return seconds per micro-batch and sequences per second and card, over all updates of the row."""
         if not row["seconds"]:
             return {}
@@ -128,7 +128,7 @@ class Dllogger(Logger):
         }
 
     @staticmethod
-    def _tensorflow_row(row: Values) -> Values:
+    def _format_tensorflow_row(row: Values) -> Values:
         """Return the sequences per second of all workers, the losses, and the learning rate as text."""
         found: Values = {}
         if row["seconds"]:
@@ -203,7 +203,7 @@ class Tables(Logger):
 
     def _append(self, name: str, values: Iterable[Any]) -> None:
         with (self._folder / name).open("a", encoding="utf-8") as file:
-            file.write(_line(values))
+            file.write(_format_line(values))
 
 
 def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) -> None:
@@ -213,11 +213,11 @@ def _begin_table(path: Path, columns: Collection[str], resume_step: int | None) 
         from trainer.logs.table_rows import keep_rows
 
         rows = keep_rows(path, resume_step)
-    lines = [_line(columns), *(_line(row.get(name, "") for name in columns) for row in rows)]
+    lines = [_format_line(columns), *(_format_line(row.get(name, "") for name in columns) for row in rows)]
     with storage.open_output(str(path)) as file:
         file.write("".join(lines).encode())
 
 
-def _line(values: Iterable[Any]) -> str:
-    """Return a line of a table."""
+def _format_line(values: Iterable[Any]) -> str:
+    """Return the values as a line of a CSV table."""
     return ",".join(map(str, values)) + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 from bertdata.io.json_text import parse_json_text
 from trainer.config.printed import resolve_constants
 from trainer.config.settings import Config
-from trainer.errors import naming_extra
+from trainer.errors import name_missing_extra
 from trainer.logs.reporter import Logger, Values
 from trainer.logs.resumed_lines import Record, drop_later_lines
 from trainer.tasks.task import Columns
@@ -39,11 +39,11 @@ class Mllog(Logger):
         self._reached = config.is_finetuning and target is None
         self._trained, self._step = 0, 0  # at the start of the current block or evaluation
         self._block_examples = 1
-        with naming_extra("mlperf-logging", "mllog"):
+        with name_missing_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            drop_later_lines(path, resume_step, _parse, _begins_run, _step_of)
+            drop_later_lines(path, resume_step, _parse, _begins_run, _find_step)
         self._file = logging.FileHandler(path, encoding="utf-8")
         logger = logging.Logger(f"mllog {path}", logging.INFO)  # not registered with the root logger
         logger.addHandler(self._file)
@@ -139,7 +139,7 @@ def _begins_run(record: Record) -> bool:
     return record.get("key") == "block_start" and record["metadata"].get("first_step_num") == 1
 
 
-def _step_of(record: Record) -> int | None:
+def _find_step(record: Record) -> int | None:
     """Return the step of an evaluation, a checkpoint or a block's start."""
     metadata = record.get("metadata", {})
     step = metadata.get("step_num", metadata.get("first_step_num"))

@@ -38,7 +38,9 @@ class ProgressBar(Terminal):
     def row(self, row: Values, time: float) -> None:
         words = self.words(row)
         pieces = [words[name] for name in _BESIDE_THE_BAR if name in words]
-        self._bar.update(self._task, completed=row["step"], description=_fitting(pieces, self._room()))
+        self._bar.update(
+            self._task, completed=row["step"], description=_join_fitting(pieces, self._count_free_columns())
+        )
 
     def close(self, summary: Values, status: str, time: float) -> None:
         self._bar.stop()
@@ -47,14 +49,14 @@ class ProgressBar(Terminal):
     def say(self, line: str) -> None:
         self._bar.console.print(line)
 
-    def _room(self) -> int:
-        """Return the columns that are left for numbers."""
+    def _count_free_columns(self) -> int:
+        """Return how many columns of the terminal are left for numbers."""
         counts = 2 * len(str(self._steps)) + 1
         return self._bar.console.width - counts - _BAR_WIDTH - _TIME_WIDTH - 3
 
 
-def _fitting(pieces: Sequence[str], room: int) -> str:
-    """Join the first pieces that fit into ``room`` columns, at least one."""
+def _join_fitting(pieces: Sequence[str], room: int) -> str:
+    """Join as many of the first pieces as fit into ``room`` columns, but at least one."""
     shown = pieces[0]
     for piece in pieces[1:]:
         if len(shown) + 2 + len(piece) > room:

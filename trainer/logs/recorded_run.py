@@ -42,7 +42,7 @@ Row = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedPhase:
-    """The rows of a phase.
+    """The rows that a phase of a run wrote to training.csv and evaluation.csv.
 
     name: "phase 1" and so on, or "" for a run with one phase. offset: updates of the phases before it.
     run: the run's name if a page shows several runs, otherwise "". series: number of its colour in charts.
@@ -56,7 +56,7 @@ class RecordedPhase:
     series: int = 0
 
     def label(self, kind: str = "") -> str:
-        """Return a name for a line: run, phase and kind, without those that are not needed."""
+        """Return a chart line's name: run, phase and kind, as far as they are needed to tell lines apart."""
         return ", ".join(filter(None, (self.run, self.name, kind)))
 
     @property
@@ -99,7 +99,7 @@ class RecordedRun:
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
 
-def columns_of(runs: Sequence[RecordedRun], table: str) -> list[str]:
+def find_columns(runs: Sequence[RecordedRun], table: str) -> list[str]:
     """Return the columns in which any run has a number. table: "training" or "evaluations"."""
     rows = (row for run in runs for phase in run.phases for row in getattr(phase, table))
     return list(dict.fromkeys(name for row in rows for name in row))
@@ -109,7 +109,7 @@ def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
     """Read several runs with ``read_run``, and give each a different name and different colours."""
     runs = [read_run(path) for path in paths]
     named = []
-    for place, (run, name) in enumerate(zip(runs, short_names([run.path for run in runs]), strict=True)):
+    for place, (run, name) in enumerate(zip(runs, shorten_names([run.path for run in runs]), strict=True)):
         phases = [
             replace(phase, run=name, series=place) if len(runs) > 1 else replace(phase, series=2 * number)
             for number, phase in enumerate(run.phases)
@@ -118,7 +118,7 @@ def read_runs(paths: Sequence[str]) -> list[RecordedRun]:
     return named
 
 
-def short_names(paths: Sequence[str]) -> list[str]:
+def shorten_names(paths: Sequence[str]) -> list[str]:
     """Return the last part of each path, preceded by further parts if two names would be equal."""
     parts = [Path(os.path.normpath(path)).parts for path in paths]
     for length in range(1, max(len(one) for one in parts) + 1):
@@ -190,11 +190,11 @@ def _find_earlier_tables(folder: Path) -> list[Path]:
 
 def _read_rows(table: Path) -> list[Row]:
     """Return the numbers in a table's complete rows. Raises InputError for text in place of a number."""
-    return [_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
+    return [_parse_numbers(row, f"{table}: line {number}") for number, row in read_table(table)]
 
 
-def _numbers(row: Mapping[str, str], where: str) -> Row:
-    """Return the numbers of a row by column."""
+def _parse_numbers(row: Mapping[str, str], where: str) -> Row:
+    """Parse the cells of a table's row. Return the numbers by column, without empty cells."""
     found = {}
     for name, text in row.items():
         if text:

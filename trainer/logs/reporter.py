@@ -18,7 +18,7 @@ MEASURES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateRecord:
-    """What is known about an update. step: its number, from 1.
+    """Figures of one update for the logs. step: the update's number, from 1.
 
     is_timed: False if the model was compiled during the update.
     sequences: examples over all workers. tokens, operations: over all workers, without padding. Operations
@@ -47,13 +47,14 @@ class Logger:
     """Base class of a log. Subclasses override the methods that they need.
 
     Times are seconds since 1970.
-    row: has the fields of a UpdateRecord and its metrics by name. They are those of the row's last update,
-    except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values are left
-    out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all updates so
-    far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of ``Reporter._rates``.
-    evaluation: has the values of an ``EvaluationRecord``, and its text.
-    plan: has the numbers of ``RunPlan``. reach: has the update and examples at which an evaluation begins.
-    close: has a summary with dllogger's keys.
+    row: has the fields of an UpdateRecord and its metrics by name. They are the fields of the row's last
+    update, except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values
+    are left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all
+    updates so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
+    ``Reporter._compute_rates``.
+    evaluation: has the values of an ``EvaluationRecord``, and its text. plan: has the numbers of ``RunPlan``.
+    reach: has the update and examples at which an evaluation begins. close: has a summary with dllogger's
+    keys.
     """
 
     def row(self, row: Values, time: float) -> None: ...
@@ -129,7 +130,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._start = clock()
         self._waiting: list[UpdateRecord] = []
         # sums over timed updates: of the current row, and of the whole run
-        self._row_sums, self._sums = _no_sums(), _no_sums()
+        self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = ""
@@ -139,7 +140,7 @@ class Reporter(AbstractContextManager["Reporter"]):
             self.event("init_start")
 
     def begin(self) -> None:
-        """Write the events for the start of training."""
+        """Write the events that mark the start of training."""
         self._enter("block", "run_start")
 
     def update(self, record: UpdateRecord) -> None:
@@ -184,7 +185,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._settling = SETTLING_UPDATES
         self.event("checkpoint", step * self._steps_of_update)
 
-    def waited_share(self, least_seconds: float) -> float:
+    def compute_waited_share(self, least_seconds: float) -> float:
         """Return the share of the timed seconds spent waiting for data, 0 before ``least_seconds`` were
         timed.
         """
@@ -192,7 +193,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         return self._sums["data_wait"] / seconds if seconds >= least_seconds else 0.0
 
     def describe(self, **values: Any) -> None:
-        """Write what this process trains and on what, as numbers and texts by name."""
+        """Write facts about the run (for example start point, weights, device) to the logs, by name."""
         self._call_loggers("describe", values)
 
     def plan(self, planned: RunPlan) -> None:
@@ -216,7 +217,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         if self._trains:
             self.event("run_stop", "aborted" if status == "stopped" else status)
         summary = self._summary | {"e2e_train_time": self._clock() - self._start}
-        summary |= {f"training_{name}": rate for name, rate in self._rates(self._sums).items()}
+        summary |= {f"training_{name}": rate for name, rate in self._compute_rates(self._sums).items()}
         self._call_loggers("close", summary, status)
         self._loggers = []
         return summary
@@ -234,13 +235,16 @@ class Reporter(AbstractContextManager["Reporter"]):
         row |= {"step_loss": rows[-1]["loss"], "total_time": self._summary["raw_train_time"]}
         row["step"] *= self._steps_of_update
         if updates := self._row_sums["is_timed"]:
-            row |= {"seconds_per_update": self._row_sums["seconds"] / updates, **self._rates(self._row_sums)}
+            row |= {
+                "seconds_per_update": self._row_sums["seconds"] / updates,
+                **self._compute_rates(self._row_sums),
+            }
         if "memory_gib" in row:
             self._summary["peak_memory_gib"] = row["memory_gib"]
-        self._waiting, self._row_sums = [], _no_sums()
+        self._waiting, self._row_sums = [], _make_zero_sums()
         self._call_loggers("row", row)
 
-    def _rates(self, sums: Mapping[str, float]) -> Values:
+    def _compute_rates(self, sums: Mapping[str, float]) -> Values:
         """Return the rates by name, or {} if no time was measured. Rates of tokens need a count of tokens.
 
         tokens_per_second: without padding. tflops: 10^12 operations per second and device. peak_share: tflops
@@ -275,8 +279,8 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._phase = phase
 
 
-def _no_sums() -> dict[str, float]:
-    """Return sums that are all 0."""
+def _make_zero_sums() -> dict[str, float]:
+    """Return a sum of 0 for each field of UpdateRecord that is summed over updates."""
     return dict.fromkeys(_SUMMED, 0.0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertdata.errors import SettingsError
 from trainer.config.settings import Config
-from trainer.errors import naming_extra
+from trainer.errors import name_missing_extra
 from trainer.logs.reporter import Logger, Values
 
 _NO_TENSORFLOW = "tensorboard.compat.notf"
@@ -36,7 +36,7 @@ class TensorBoard(ScalarLogger):
         # If this module exists, TensorBoard uses its own small parts of TensorFlow. Otherwise it imports an
         # installed TensorFlow, which takes up to 15 s and prints lines about the processor.
         sys.modules.setdefault(_NO_TENSORFLOW, ModuleType(_NO_TENSORFLOW))
-        with naming_extra("tensorboard", "tensorboard"):
+        with name_missing_extra("tensorboard", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
         try:
             str(folder).encode()
@@ -63,7 +63,7 @@ class WeightsAndBiases(ScalarLogger):
     """
 
     def __init__(self, folder: Path, config: Config, *, offline: bool, resumes: bool) -> None:
-        with naming_extra("wandb", "wandb"):
+        with name_missing_extra("wandb", "wandb"):
             import wandb
         id_file = folder / "wandb_id.txt"
         known = None

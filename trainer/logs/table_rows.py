@@ -21,7 +21,7 @@ def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
         raise InputError(f"{error}; correct the line, or remove it") from None
 
 
-def step_of(row: Mapping[str, str], where: str) -> int:
+def parse_step(row: Mapping[str, str], where: str) -> int:
     """Return the number of the row's update. Raises InputError if it is not a number."""
     step = row.get("step", "")
     if not (step.isascii() and step.isdecimal() and len(step) < 20):
@@ -36,7 +36,7 @@ def keep_rows(path: Path, resume_step: int | None) -> list[dict[str, str]]:
     """
     if resume_step is not None:
         found = read_table(path)
-        return [row for line, row in found if step_of(row, f"{path}: line {line}") <= resume_step]
+        return [row for line, row in found if parse_step(row, f"{path}: line {line}") <= resume_step]
     number = len(list(path.parent.glob(f"{path.stem}*.csv")))
     path.rename(path.with_suffix(f".{number}.csv"))
     return []

@@ -19,7 +19,7 @@ from bertdata.config.settings import require
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig, check_length
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.layers import Carried, Dense, Embeddings, Layer
+from trainer.model.layers import Dense, Embeddings, Layer, LayerOutput
 
 PASSES = 3.0
 """Operations of forward and backward pass, divided by those of the forward pass."""
@@ -29,7 +29,10 @@ WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 
 
 def attend_anywhere(*given: Any) -> Tensor:
-    """Return attention by PyTorch's function, which works on any device."""
+    """Compute attention with PyTorch's own operations, which work on any device.
+
+    Takes and returns what ``trainer.data.batches.FlatAttention`` describes.
+    """
     from trainer.model.padded_attention import padded_attention
 
     return padded_attention(*given)
@@ -69,24 +72,27 @@ class Bert(nn.Module):
         """Return a new layer. number: its number, from 0."""
         return Layer(config)
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> tuple[Tensor, Tensor]:
         """Return vectors of the tokens, (tokens, hidden), and vectors of the sequences, (B, hidden).
 
-        carried: output of the layer before this model's first one. None: this model has the embeddings.
+        carried: output of the layer before this model's first layer, if the model is divided. None: this
+        model has the embeddings.
         """
         normed = self.encode_seeded(batch, carried)
         first = normed.index_select(0, batch.starts())
         return normed, torch.tanh(self.pooler.dense(first))
 
-    def encode_seeded(self, batch: Batch, carried: Carried | None = None) -> Tensor:
-        """Return vectors of the tokens, shape (tokens, hidden), and seed the dropout of the heads."""
+    def encode_seeded(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
+        """Return vectors of the tokens, shape (tokens, hidden). Afterwards seed the dropout of the heads."""
         normed = self.encode(batch, carried).normed
         if self.seeds is not None:
             self.seeds(len(self.encoder.layer) + 1)
         return normed
 
-    def encode(self, batch: Batch, carried: Carried | None = None) -> Carried:
-        """Return the output of this model's last layer. carried: as in ``forward``.
+    def encode(self, batch: Batch, carried: LayerOutput | None = None) -> LayerOutput:
+        """Return the output of this model's last layer.
+
+        carried: output of the layer before this model's first layer. None: this model has the embeddings.
 
         Raises SettingsError if a sequence is too long.
         """
@@ -102,18 +108,21 @@ class Bert(nn.Module):
         return carried
 
     def _run(
-        self, seeds: Callable[[int], None] | None, number: int, carried: Carried, sequences: Any
-    ) -> Carried:
-        """Seed and run a layer."""
+        self, seeds: Callable[[int], None] | None, number: int, carried: LayerOutput, sequences: Any
+    ) -> LayerOutput:
+        """Seed the dropout of layer ``number``, then run the layer.
+
+        seeds: seeding function, or None to seed nothing.
+        """
         if seeds is not None:
             seeds(number + 1)
-        return Carried(*self.encoder.layer[number](*carried, sequences))
+        return LayerOutput(*self.encoder.layer[number](*carried, sequences))
 
     def sequences(self, batch: Batch) -> Any:
-        """Return the batch's sequences in the form that the layers take."""
+        """Return the batch's sequences as the object by which the layers compute attention."""
         return batch.sequences(self.attention)
 
-    def embed(self, batch: Batch) -> Carried:
+    def embed(self, batch: Batch) -> LayerOutput:
         """Return the embedded tokens, which are the input of the first layer."""
         types = batch.token_type_ids.reshape(-1)
         # both texts of a pair have the same type
@@ -122,16 +131,16 @@ class Bert(nn.Module):
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())
         if self.norm_first:
             rows = F.dropout(rows, self.dropout, self.training)
-            return Carried(rows, self.embeddings.LayerNorm(rows))
+            return LayerOutput(rows, self.embeddings.LayerNorm(rows))
         rows = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
-        return Carried(rows, rows)
+        return LayerOutput(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Draw the first values of a weight matrix or an embedding.
 
-        path: its module's name in the whole model.
+        values: tensor to fill. path: name of the weight's module in the whole model.
         """
-        values.normal_(std=deviation(path, config))
+        values.normal_(std=find_deviation(path, config))
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
@@ -141,24 +150,25 @@ class Bert(nn.Module):
         return shape.num_hidden_layers * (layer + 2 * width * int(lengths @ lengths))
 
 
-def deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
+def find_deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
     """Return the standard deviation of a weight's first values.
 
-    deep: endings of the paths whose values shrink with the number of layers.
+    path: name of the weight's module. deep: endings of the paths whose first values are smaller in a model
+    with more layers.
     """
     if config.deep_weight_init and path.endswith(deep):
         return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
     return config.initializer_range
 
 
-def host_memory() -> int:
+def find_host_memory() -> int:
     """Return the bytes of this machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def check_memory(parameters: int) -> None:
     """Raise SettingsError if this machine's memory cannot hold a model with this number of weights."""
-    needed, there = 4 * parameters, host_memory()
+    needed, there = 4 * parameters, find_host_memory()
     remedy = "choose a smaller hidden_size, intermediate_size or num_hidden_layers"
     require(
         needed <= there,

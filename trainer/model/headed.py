@@ -14,7 +14,7 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import PASSES, Bert, attend_anywhere
-from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
+from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.plugins import find
 
 
@@ -65,17 +65,20 @@ class HeadedBert(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The output of the heads, for M masked slots and a padded vocabulary of V tokens."""
+    """The logits that the heads of pre-training compute.
+
+    M is the number of masked slots, V the size of the vocabulary with its padding.
+    """
 
     # (M, V). Padding of the vocabulary has minus infinity, unless it takes part in the softmax
     masked_lm: Tensor
     next_sentence: Tensor | None  # (B, 2), or None if the model has no such head
 
 
-class Predictions(nn.Module):
-    """The masked-word head.
+class MaskedWordHead(nn.Module):
+    """Head that predicts masked words: a transform, then a product with output weights, one row per word.
 
-    Its output weights are the word embeddings, passed at each call, or its decoder's.
+    The output weights are the word embeddings, passed at each call, or the weights of a separate decoder.
     transform, bias: None if the model has none. decoder: None if the word embeddings are used.
     """
 
@@ -94,7 +97,7 @@ class Predictions(nn.Module):
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def take_padding(self) -> None:
-        """From now on, include the rows that pad the vocabulary to a multiple of 8 in the softmax."""
+        """From now on, let the softmax include the rows that pad the vocabulary to a multiple of 8."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
     def forward(self, rows: Tensor, words: Tensor | None) -> Tensor:
@@ -121,12 +124,12 @@ class BertForMaskedLM(HeadedBert):
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)
         self.ties_words = config.tie_word_embeddings
-        self.cls: Any = nn.ModuleDict({"predictions": Predictions(config)})
+        self.cls: Any = nn.ModuleDict({"predictions": MaskedWordHead(config)})
         if self.pairs:
             self.cls["seq_relationship"] = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Logits:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Logits:
         """Return logits of all masked slots, used or not, and of next sentence if the model has that head."""
         if not self.pairs:
             return Logits(self.guess_words(batch, self.bert.encode(batch, carried).normed), None)
@@ -150,8 +153,8 @@ class BertForPreTraining(BertForMaskedLM):
     pairs = True
 
 
-class Counted(NamedTuple):
-    """Counts over micro-batches.
+class OperationCounts(NamedTuple):
+    """Counts of tokens and operations, summed over micro-batches.
 
     tokens: tokens without padding. operations: operations of their matrix products. slots: tokens with
     padding.
@@ -162,19 +165,19 @@ class Counted(NamedTuple):
     slots: int
 
 
-def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> Counted:
+def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> OperationCounts:
     """Count tokens and operations, forward and backward, of micro-batches in host memory."""
     tokens = operations = slots = 0
     for batch in batches:
         lengths = batch.lengths()
         masks = int(np.count_nonzero(batch.masked_lm_weights.numpy()))
         tokens += int(lengths.sum())
-        operations += forward_operations(lengths, masks, shape)
+        operations += count_forward_operations(lengths, masks, shape)
         slots += batch.input_ids.numel()
-    return Counted(tokens, PASSES * operations, slots)
+    return OperationCounts(tokens, PASSES * operations, slots)
 
 
-def forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
+def count_forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """Return the operations of a forward pass. A multiply-add counts as two.
 
     lengths: int64, tokens of each sequence. masks: positions for which the masked-word head computes logits.

@@ -21,11 +21,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 """Activation functions by Hugging Face's names. gelu_pytorch_tanh is another name of gelu_new."""
 
 
-class Carried(NamedTuple):
-    """What a layer passes to the next one, two tensors of shape (tokens, hidden).
+class LayerOutput(NamedTuple):
+    """Output of a layer, which the next layer takes: two tensors of shape (tokens, hidden).
 
-    rows: the residual. normed: the input of the next attention. They are the same tensor, unless the norm
-    comes before the attention.
+    rows: the residual stream. normed: the input of the next layer's attention. They are the same tensor,
+    unless the norm comes before the attention.
     """
 
     rows: Tensor
@@ -63,7 +63,7 @@ class Embeddings(nn.Module):
 
 
 class Dense(nn.Module):
-    """A linear layer inside a module, as in Hugging Face's names."""
+    """A module that only holds a linear layer ``dense``, as the weight names of Hugging Face require."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
@@ -150,6 +150,9 @@ class Layer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, sequences: Sequences) -> tuple[Tensor, Tensor]:
-        """Return the residual and the attention input for the next layer, from those for this layer."""
+        """Return the residual and the attention input for the next layer.
+
+        rows, normed: residual and attention input of this layer. sequences: computes the attention.
+        """
         rows, normed = self.attention.output.add(self.attention.self(normed, sequences), rows)
         return self.output.add(self.activation(self.intermediate.dense(normed)), rows)

@@ -16,8 +16,8 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Batch, FlatAttention, Sequences
-from trainer.model.bert import Bert, attend_anywhere, deviation
-from trainer.model.layers import ACTIVATIONS, Carried, Dense, Norm, NormedDense
+from trainer.model.bert import Bert, attend_anywhere, find_deviation
+from trainer.model.layers import ACTIVATIONS, Dense, LayerOutput, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
 """Cosine and sine of each token's angles, each (T, 1, half of the head size) in fp32."""
@@ -90,7 +90,10 @@ class RotaryLayer(nn.Module):
         self.activation = ACTIVATIONS[config.hidden_act]
 
     def forward(self, rows: Tensor, normed: Tensor, context: RotarySequences) -> tuple[Tensor, Tensor]:
-        """Return the residual and the attention input for the next layer, from those for this layer."""
+        """Return the residual and the attention input for the next layer.
+
+        rows, normed: residual and attention input of this layer. context: sequences with their rotations.
+        """
         rows, normed = self.attention.output.add(self.attention.self(normed, context), rows)
         values, gates = self.intermediate.dense(normed).chunk(2, -1)
         gated = F.dropout(self.activation(values) * gates, self.dropout, self.training)
@@ -125,26 +128,26 @@ class ModernBert(Bert):
 
     @staticmethod
     def new_layer(config: ModelConfig, number: int) -> nn.Module:
-        return RotaryLayer(_as_modernbert(config), number)
+        return RotaryLayer(_require_modernbert(config), number)
 
     def sequences(self, batch: Batch) -> RotarySequences:
         return RotarySequences.of(batch.sequences(self.attention), batch.positions(), self.rotary)
 
-    def embed(self, batch: Batch) -> Carried:
+    def embed(self, batch: Batch) -> LayerOutput:
         rows = self.embeddings(batch.input_ids.reshape(-1))
-        return Carried(rows, rows)
+        return LayerOutput(rows, rows)
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
-        """Draw values from a normal distribution without its tails."""
-        std = deviation(path, config, _DEEP)
+        """Fill ``values`` with random numbers from a normal distribution that is cut off at its tails."""
+        std = find_deviation(path, config, _DEEP)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
-        end = _as_modernbert(config).initializer_cutoff_factor * std
+        end = _require_modernbert(config).initializer_cutoff_factor * std
         nn.init.trunc_normal_(values, std=std, a=-end, b=end)
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
-        config = _as_modernbert(shape)
+        config = _require_modernbert(shape)
         width, inner, count = config.hidden_size, config.intermediate_size, config.num_hidden_layers
         layer = int(lengths.sum()) * (4 * width * width + 3 * width * inner)
         whole = sum(map(config.is_global, range(count)))
@@ -211,7 +214,7 @@ def count_seen_pairs(lengths: Array, reach: int) -> int:
     return int((short + (lengths - seen) * (2 * reach + 1)).sum())
 
 
-def _as_modernbert(config: ModelConfig) -> ModernBertConfig:
-    """Return the configuration, which must be ModernBERT's."""
+def _require_modernbert(config: ModelConfig) -> ModernBertConfig:
+    """Return the configuration, which must be a ModernBertConfig, under that type."""
     assert isinstance(config, ModernBertConfig)
     return config

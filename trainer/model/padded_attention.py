@@ -15,15 +15,15 @@ def padded_attention(
     scale: float | None = None,
     reach: int | None = None,
 ) -> Tensor:
-    """Return the attention over sequences that are padded for it, which costs work for the padding.
+    """Pad the sequences to the longest, compute attention, and return the result without padding.
 
-    See ``trainer.data.batches.FlatAttention``.
+    The padding costs work too. Arguments and result are those of ``trainer.data.batches.FlatAttention``.
     """
     tokens = len(query)
     if reach is not None:
-        from trainer.data.window_attention import flat_window_attention
+        from trainer.data.window_attention import attend_in_flat_windows
 
-        return flat_window_attention(query, key, value, ends, reach, dropout, scale)
+        return attend_in_flat_windows(query, key, value, ends, reach, dropout, scale)
     starts, lengths = ends[:-1], ends.diff()
     places = torch.arange(longest, dtype=ends.dtype, device=ends.device)
     # rows: for each sequence and place the row of its token, (N, longest). Places behind the end read any row

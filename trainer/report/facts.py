@@ -15,8 +15,8 @@ from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
 from bertdata.report.sections.provenance import describe_text_counts
 from trainer.config.settings import Config
-from trainer.logs.charts import guess_column
-from trainer.logs.recorded_run import RecordedRun, columns_of
+from trainer.logs.charts import name_guess_column
+from trainer.logs.recorded_run import RecordedRun, find_columns
 from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
 _PAGE_ROWS = 25
@@ -24,16 +24,16 @@ _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no
 """Settings that do not say what is trained."""
 
 
-def facts_table(runs: Sequence[RecordedRun]) -> DataTable:
+def make_facts_table(runs: Sequence[RecordedRun]) -> DataTable:
     """Return a table of each run's task, data, device and progress. Facts that no run has are left out."""
-    facts = [_facts(run) for run in runs]
+    facts = [_collect_facts(run) for run in runs]
     rows = [(label, *(one[label] for one in facts)) for label in facts[0]]
     told = tuple(row for row in rows if any(row[1:]))
     return DataTable("What was trained", ("fact", *(run.name for run in runs)), told, wide=True)
 
 
-def _facts(run: RecordedRun) -> dict[str, str]:
-    """Return facts about the run by label, "" for those that are not known."""
+def _collect_facts(run: RecordedRun) -> dict[str, str]:
+    """Return facts about the run by label. A fact that is not known is ""."""
     config, log = run.config, run.log
     start = log.starts[-1] if log.starts else {}
     rate, optimiser = config.get("base_learning_rate"), config.get("optimiser")
@@ -41,32 +41,32 @@ def _facts(run: RecordedRun) -> dict[str, str]:
     first_to_last = "from the first line of its log to the last"
     return {
         "directory": run.path,
-        "task": _task(run),
-        "labels": _labels(config),
-        "model": _model(run),
-        "weights": _as_text(start.get("weights")),
-        "training data": _as_text(config.get("train_data")),
-        "evaluation data": _as_text(config.get("eval_data")),
-        "evaluation and guess": _as_text(log.events.get("evaluation")),
-        "updates made": _progress(run),
-        "an update": _as_text(start.get("updates")),
-        "micro-batches": _as_text(start.get("micro_batches")),
+        "task": _find_run_task(run),
+        "labels": _format_labels(config),
+        "model": _describe_model_size(run),
+        "weights": _format_value(start.get("weights")),
+        "training data": _format_value(config.get("train_data")),
+        "evaluation data": _format_value(config.get("eval_data")),
+        "evaluation and guess": _format_value(log.events.get("evaluation")),
+        "updates made": _describe_progress(run),
+        "an update": _format_value(start.get("updates")),
+        "micro-batches": _format_value(start.get("micro_batches")),
         "optimiser": f"{optimiser}, learning rate {rate:g} at most" if has_update else "",
-        "precision": _as_text(config.get("precision")),
-        "device": _as_text(start.get("device")),
-        "workers": _as_text(start.get("workers")),
-        "began": "; ".join(_as_text(one.get("start_point")) for one in log.starts),
+        "precision": _format_value(config.get("precision")),
+        "device": _format_value(start.get("device")),
+        "workers": _format_value(start.get("workers")),
+        "began": "; ".join(_format_value(one.get("start_point")) for one in log.starts),
         "time": "" if log.seconds is None else f"{log.seconds:,.0f} s {first_to_last}",
         "versions": ", ".join(run.state.get("versions", ())),
     }
 
 
-def _as_text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value of a run's log or settings as text, "" for None."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
+def make_settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
     """Return a table with a row for each setting.
 
     changed: only settings that are not the default, or that differ between the runs.
@@ -77,22 +77,22 @@ def settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTable:
         found = [run.config.get(name) for run in runs]
         is_usual = all(value == usual.get(name) for value in found)
         if not changed or not (is_usual or name in _SETTINGS_BESIDE):
-            rows.append((f"--{name.replace('_', '-')}", *(_setting(value) for value in found)))
+            rows.append((f"--{name.replace('_', '-')}", *(_format_setting(value) for value in found)))
     caption = "Settings that are not the defaults" if changed else "All settings"
     columns = ("setting", *(run.name for run in runs))
     pages = 0 if changed else _PAGE_ROWS
     return DataTable(caption, columns, tuple(rows), page_rows=pages, wide=len(runs) > 1)
 
 
-def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
+def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
     """Return a table with a row for each evaluation, or None if there are none."""
-    columns = _beside_guesses([name for name in columns_of(runs, "evaluations") if name != "step"])
+    columns = _add_guess_columns([name for name in find_columns(runs, "evaluations") if name != "step"])
     rows: list[tuple[Value, ...]] = []
     for phase in (phase for run in runs for phase in run.phases):
         for row in phase.evaluations:
             update = int(row["step"]) + phase.offset
             label = f"{phase.label()}: {update:,}" if phase.label() else update
-            rows.append((label, *(_as_int_if_whole(row.get(column)) for column in columns)))
+            rows.append((label, *(_convert_whole_number(row.get(column)) for column in columns)))
     if not rows:
         return None
     first = "update" if not isinstance(rows[0][0], str) else "run and update"
@@ -100,9 +100,9 @@ def evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
     return DataTable("Evaluations", (first, *heads), tuple(rows), page_rows=_PAGE_ROWS, wide=True)
 
 
-def _beside_guesses(columns: Sequence[str]) -> list[str]:
-    """Return the columns, each followed by its score of guessing."""
-    results = {guess_column(column): column for column in columns}  # two columns may have the same
+def _add_guess_columns(columns: Sequence[str]) -> list[str]:
+    """Return the columns, each followed by the column with its score of guessing if there is one."""
+    results = {name_guess_column(column): column for column in columns}  # two columns may have the same
     own = [column for column in columns if column not in results]
     after = {column: guess for guess, column in results.items() if guess in columns}
     return [name for column in own for name in (column, after.get(column)) if name is not None]
@@ -115,27 +115,31 @@ _UNITS = {
 }
 
 
-def data_steps(run: RecordedRun) -> tuple[PathStep, ...]:
-    """Return the path of the data: training datasets, the run, evaluation datasets."""
-    done = (("task", _task(run)), ("updates", f"{run.updates:,}"), ("model", _model(run)))
+def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
+    """Return the steps of a picture of the data's path: training datasets, the run, evaluation datasets."""
+    done = (
+        ("task", _find_run_task(run)),
+        ("updates", f"{run.updates:,}"),
+        ("model", _describe_model_size(run)),
+    )
     return (
-        *_dataset_steps("Trained on", run.config.get("train_data")),
+        *_iterate_dataset_steps("Trained on", run.config.get("train_data")),
         PathStep(f"Run {run.path}", _drop_empty(*done)),
-        *_dataset_steps("Evaluated on", run.config.get("eval_data")),
+        *_iterate_dataset_steps("Evaluated on", run.config.get("eval_data")),
     )
 
 
-def _dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
+def _iterate_dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
     """Yield a step for each dataset at the paths of a setting, or a step that says that it is not at hand."""
-    for path in _paths(given):
+    for path in _split_setting_paths(given):
         try:
-            yield from [_dataset_step(kind, found) for found in find_datasets(path)]
+            yield from [_make_dataset_step(kind, found) for found in find_datasets(path)]
         except BertDataError:
             yield PathStep(f"{kind} {path}", (("now", "not at hand"),))
 
 
-def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
-    """Return the facts about a dataset from its manifest."""
+def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
+    """Return the step of the picture for a dataset, with facts from the dataset's manifest."""
     title = f"{kind} {found.path}"
     if found.manifest is None:
         return PathStep(title, (("files", f"{len(found.shards):,}"), ("manifest", "none")))
@@ -157,11 +161,11 @@ def _dataset_step(kind: str, found: FoundDataset) -> PathStep:
     )
 
 
-def data_notes(run: RecordedRun) -> Iterator[str]:
+def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
     """Yield how many evaluation texts the run was trained on, by the datasets' parts and by their shards."""
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
     with suppress(BertDataError):  # moved or deleted, which the steps of the data say
-        for path in _paths(training):
+        for path in _split_setting_paths(training):
             for found in find_datasets(path):
                 yield from (f"{found.path}: {told}" for told in describe_text_counts(found))
     if isinstance(training, str) and isinstance(held_out, str):
@@ -174,11 +178,11 @@ def data_notes(run: RecordedRun) -> Iterator[str]:
 
 
 def _drop_empty(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the facts with a value."""
+    """Return the facts (label, value) whose value is not empty."""
     return tuple((name, value) for name, value in facts if value)
 
 
-def _paths(given: object) -> list[str]:
+def _split_setting_paths(given: object) -> list[str]:
     """Return the paths of a setting. A text that cannot be split into paths is returned unchanged."""
     if not isinstance(given, str):
         return []
@@ -187,12 +191,12 @@ def _paths(given: object) -> list[str]:
     return [given]
 
 
-def _task(run: RecordedRun) -> str:
+def _find_run_task(run: RecordedRun) -> str:
     """Return the run's task, or ""."""
     return str(run.state.get("task") or run.config.get("task") or "")
 
 
-def _labels(config: Mapping[str, Any]) -> str:
+def _format_labels(config: Mapping[str, Any]) -> str:
     """Return the labels that a run has learned, with their numbers, or ""."""
     labels = config.get("labels")
     if not isinstance(labels, list) or not labels:
@@ -202,7 +206,7 @@ def _labels(config: Mapping[str, Any]) -> str:
     return ", ".join([*names[:MOST_SHOWN], *more])
 
 
-def _model(run: RecordedRun) -> str:
+def _describe_model_size(run: RecordedRun) -> str:
     """Return the model's size in words, or ""."""
     model = run.state.get("model", {})
     if not {"num_hidden_layers", "hidden_size", "num_attention_heads"} <= model.keys():
@@ -213,7 +217,7 @@ def _model(run: RecordedRun) -> str:
     )
 
 
-def _progress(run: RecordedRun) -> str:
+def _describe_progress(run: RecordedRun) -> str:
     """Return how many updates were made of those planned, and how the run ended."""
     steps = run.config.get("steps")
     if isinstance(steps, int):
@@ -226,13 +230,13 @@ def _progress(run: RecordedRun) -> str:
     return f"{planned}{phases}{ended}"
 
 
-def _setting(value: Any) -> Value:
+def _format_setting(value: Any) -> Value:
     """Return a setting's value as text, None if it is not set."""
     if value is None:
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _as_int_if_whole(value: float | None) -> Value:
+def _convert_whole_number(value: float | None) -> Value:
     """Return the value as int if it is a whole number."""
     return int(value) if value is not None and value.is_integer() and abs(value) >= 1 else value

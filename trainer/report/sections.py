@@ -8,10 +8,16 @@ from bertdata.report.charts.line_chart import LineChart
 from bertdata.report.charts.values import DataTable
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
 from bertdata.report.page.page import ReportPage, ReportSection
-from trainer.logs.charts import OPTIMISER, SPEED, charts_of, learned_charts
+from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_learned_charts
 from trainer.logs.recorded_run import RecordedRun
-from trainer.report.facts import data_notes, data_steps, evaluations_table, facts_table, settings_table
-from trainer.report.split_plan import draw_file
+from trainer.report.facts import (
+    describe_data_overlap,
+    make_data_path,
+    make_evaluations_table,
+    make_facts_table,
+    make_settings_table,
+)
+from trainer.report.split_plan import draw_plan_file
 
 _KEPT_PLAN = "plan.json"
 _GUESS_NOTE = (
@@ -21,60 +27,62 @@ _GUESS_NOTE = (
 
 
 def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
-    """Return the page. Its title has the names of the runs."""
+    """Return the page about the runs. Its title has their names."""
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
-        ReportSection("What was trained", (facts_table(runs), *_drawn_data(runs), *_data_notes(runs))),
-        ReportSection("Loss and accuracy", _blocks(learned_charts(runs)), _GUESS_NOTE),
-        ReportSection("Evaluations", tuple(filter(None, [evaluations_table(runs)]))),
-        ReportSection("Optimiser", _blocks(charts_of(OPTIMISER, runs))),
-        ReportSection("Speed", _blocks(charts_of(SPEED, runs))),
-        ReportSection("Division of the model", tuple(_plans(runs))),
-        ReportSection("Settings", tuple(_settings(runs))),
+        ReportSection(
+            "What was trained", (make_facts_table(runs), *_draw_data(runs), *_make_data_notes(runs))
+        ),
+        ReportSection("Loss and accuracy", _make_chart_blocks(make_learned_charts(runs)), _GUESS_NOTE),
+        ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
+        ReportSection("Optimiser", _make_chart_blocks(make_charts(OPTIMISER, runs))),
+        ReportSection("Speed", _make_chart_blocks(make_charts(SPEED, runs))),
+        ReportSection("Division of the model", tuple(_draw_plans(runs))),
+        ReportSection("Settings", tuple(_make_settings_tables(runs))),
     ]
     return ReportPage(
         title=title,
         sections=[section for section in sections if section.blocks],
-        faults=[fault for run in runs for fault in _faults(run)],
+        faults=[fault for run in runs for fault in _find_faults(run)],
     )
 
 
-def _blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
-    """Return the charts as blocks of a page."""
+def _make_chart_blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
+    """Return the charts as blocks of the HTML page."""
     return tuple(map(ChartBlock, charts))
 
 
-def _drawn_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
+def _draw_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
     """Return a picture of each run's data, from dataset to evaluation."""
-    found = [(run.name, data_steps(run)) for run in runs]
+    found = [(run.name, make_data_path(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]
 
 
-def _data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:
+def _make_data_notes(runs: Sequence[RecordedRun]) -> Iterator[Prose]:
     """Yield notes on how the evaluation data of each run overlap with its training data."""
     for run in runs:
-        if notes := list(data_notes(run)):
+        if notes := list(describe_data_overlap(run)):
             yield Prose(*notes)
 
 
-def _settings(runs: Sequence[RecordedRun]) -> list[DataTable]:
+def _make_settings_tables(runs: Sequence[RecordedRun]) -> list[DataTable]:
     """Return a table of the changed settings and one of all settings, if a run has any."""
-    tables = [settings_table(runs, changed=changed) for changed in (True, False)]
+    tables = [make_settings_table(runs, changed=changed) for changed in (True, False)]
     return [table for table in tables if table.rows]
 
 
-def _plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
+def _draw_plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
     """Yield the plan of each run whose model was divided over devices, if the plan was kept."""
     for run in runs:
         paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]
         path = next((path for path in paths if isinstance(path, str) and storage.exists(path)), None)
         if path is not None:
-            yield draw_file(path, run.name)
+            yield draw_plan_file(path, run.name)
         elif (strategy := run.config.get("strategy")) in ("pipelined", "sharded"):
             yield Prose(f"{run.name}: divided by {strategy}, but its plan was not kept.")
 
 
-def _faults(run: RecordedRun) -> list[str]:
+def _find_faults(run: RecordedRun) -> list[str]:
     """Return the run's faults: an end without success, and numbers that are not finite."""
     faults = []
     if run.log.events.get("run_stop") == "aborted":

@@ -14,19 +14,24 @@ _INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": 
 """The page's colour for each colour of the picture, except those of forward and backward passes."""
 
 
-def draw_file(path: str, run: str) -> DrawingBlock:
-    """Return the block for the plan in a file. Raises SettingsError like ``read_plan``."""
+def draw_plan_file(path: str, run: str) -> DrawingBlock:
+    """Return the page's block about the plan in a file: a picture of its schedule, and a table of stages.
+
+    Raises SettingsError if the file cannot be read as a plan.
+    """
     plan = read_plan(path)
     title = f"Plan of {run}: {plan.strategy}"
     described = (
         f"One update of {plan.examples:,} sequences, stages {len(plan.stages)}, copies {plan.copies}: "
         f"{plan.seconds * 1e3:,.4g} ms by forecast; {plan.bubble:.1%} of the time of the passes is idle."
     )
-    return DrawingBlock(title, described, _in_page(draw_schedule(plan)), _stages(plan, title))
+    return DrawingBlock(
+        title, described, _fit_into_page(draw_schedule(plan)), _make_stages_table(plan, title)
+    )
 
 
-def _in_page(svg: str) -> str:
-    """Return the picture in the width of the page, with the page's light or dark colours."""
+def _fit_into_page(svg: str) -> str:
+    """Return the SVG picture as wide as the page, in the page's light or dark colours."""
     svg = _SIZE.sub(" class='chart wide'", svg, count=1)
     svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
     for colour, name in _INK.items():
@@ -34,7 +39,7 @@ def _in_page(svg: str) -> str:
     return svg
 
 
-def _stages(plan: Plan, title: str) -> DataTable:
+def _make_stages_table(plan: Plan, title: str) -> DataTable:
     """Return the plan's stages as a table."""
     columns = ("stage", "layers", "devices", "forward (ms)", "backward (ms)", "memory (GiB)")
     rows = [

@@ -50,16 +50,16 @@ def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
     """End all workers with a SettingsError unless they have the same versions and settings."""
     if runtime.workers.size == 1:
         return
-    lines = _versions() | {"number of phases": str(len(phases))}
+    lines = _find_versions() | {"number of phases": str(len(phases))}
     for config in phases:
         of_phase = f"phase {config.phase}'s " if len(phases) > 1 else ""
-        lines |= {f"{of_phase}{name}": value for name, value in _settings_lines(config).items()}
+        lines |= {f"{of_phase}{name}": value for name, value in _describe_settings(config).items()}
     lines["device"] = runtime.device.name
     size = phases[0].workers.world_size or runtime.workers.size
     lines[format_flag("world_size")] = str(size)
     lines["FORCE_WEIGHT_SYNC"] = os.environ.get("FORCE_WEIGHT_SYNC", "not given")
     remedy = "start all workers with the same settings, on the same versions"
-    _compare(runtime, lines, SettingsError, remedy)
+    _require_equal_lines(runtime, lines, SettingsError, remedy)
 
 
 def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> None:
@@ -73,12 +73,12 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
     for name, data in datasets.items():
         shape = {**asdict(data.layout), "vocabulary": data.vocabulary_size}
         files = f"{len(data.shards)} file{'s' if len(data.shards) > 1 else ''}"
-        lines[name] = f"{data.examples} examples in {files} (digest {_digest(data)})"
+        lines[name] = f"{data.examples} examples in {files} (digest {_compute_data_digest(data)})"
         lines[f"{name}: form of the examples"] = ", ".join(f"{key} {value}" for key, value in shape.items())
     if vocab := runtime.config.masking.vocab:
         is_file = not storage.is_remote(vocab) and os.path.isfile(vocab.removeprefix("file://"))
         lines[format_flag("vocab")] = f"md5 {compute_file_md5(vocab)}" if is_file else vocab
-    _compare(runtime, lines, DatasetError, "give every worker the same data, copied whole")
+    _require_equal_lines(runtime, lines, DatasetError, "give every worker the same data, copied whole")
 
 
 def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, step: int) -> None:
@@ -90,7 +90,7 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
     """
     if runtime.workers.size == 1:
         return
-    found = runtime.workers.gather([name, weights_digest(runtime.device, weights)])
+    found = runtime.workers.gather([name, compute_weights_digest(runtime.device, weights)])
     ranks: dict[str, tuple[int, str]] = {}
     for rank, (held, digest) in enumerate(found):
         first, expected = ranks.setdefault(held, (rank, digest))
@@ -104,8 +104,8 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
             )
 
 
-def weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
-    """Return a digest of the weights' bits."""
+def compute_weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
+    """Return a digest that differs if any bit of a weight differs, with near certainty."""
     if not weights:
         return ""
     # other devices cannot reinterpret a tensor as another type
@@ -132,12 +132,12 @@ def _sum_of_bits(weight: Tensor) -> Tensor:
     return flat[:end].view(torch.int64).sum() + rest.sum(dtype=torch.int64)
 
 
-def _versions() -> dict[str, str]:
+def _find_versions() -> dict[str, str]:
     """Return the versions of bertdata and torch."""
     return {"bertdata": __version__, "torch": str(torch.__version__)}
 
 
-def _settings_lines(config: Config) -> dict[str, str]:
+def _describe_settings(config: Config) -> dict[str, str]:
     """Return the settings of a phase by their flags.
 
     For a path that each machine may have elsewhere the line says only whether the path is set.
@@ -155,18 +155,18 @@ def _settings_lines(config: Config) -> dict[str, str]:
     return lines | {name: json.dumps(value) for name, value in model.items()}
 
 
-def _digest(data: OpenedDataset) -> str:
+def _compute_data_digest(data: OpenedDataset) -> str:
     """Return a digest of the dataset. A file without a checksum in a manifest counts by its size."""
-    sizes = [_size(shard) for shard in data.shards if shard.md5 is None]
+    sizes = [_find_file_size(shard) for shard in data.shards if shard.md5 is None]
     return md5(f"{data.digest} {sizes}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def _size(shard: Shard) -> int:
+def _find_file_size(shard: Shard) -> int:
     """Return the file's size in bytes, or 0 if the file does not exist."""
     return storage.read_size(shard.path) if shard.path and storage.exists(shard.path) else 0
 
 
-def _compare(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: str) -> None:
+def _require_equal_lines(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: str) -> None:
     """End all workers with an error of class ``kind`` if a worker's lines differ from another's."""
     digest = md5(json.dumps(lines).encode(), usedforsecurity=False).hexdigest()
     if len(set(runtime.workers.gather(digest))) == 1:
@@ -186,7 +186,7 @@ def describe_difference(found: Sequence[Lines]) -> str:
     values: dict[Any, list[int]] = {}
     for rank, lines in enumerate(found):
         values.setdefault(lines.get(name, "not known"), []).append(rank)
-    said = ", ".join(f"{value} on {_workers(ranks)}" for value, ranks in values.items())
+    said = ", ".join(f"{value} on {_format_ranks(ranks)}" for value, ranks in values.items())
     more = ""
     if others:
         more = f"; {', '.join(others[:_MOST_NAMED])}"
@@ -195,7 +195,7 @@ def describe_difference(found: Sequence[Lines]) -> str:
     return f"workers differ: {name} is {said}{more}"
 
 
-def _workers(ranks: Sequence[int]) -> str:
+def _format_ranks(ranks: Sequence[int]) -> str:
     """Return the ranks in words: "worker 2" or "workers 0, 1, 2"."""
     if len(ranks) == 1:
         return f"worker {ranks[0]}"

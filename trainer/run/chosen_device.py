@@ -4,14 +4,14 @@ from bertdata.io.terminal import say_error
 from trainer.config.settings import Config
 from trainer.devices.choice import choose_device
 from trainer.devices.device import Device
-from trainer.devices.opening import find_device, on_device
+from trainer.devices.opening import find_device, set_device
 from trainer.workers.launchers import find_local_rank, find_rank
 
 
 def open_chosen_device(config: Config) -> Device:
     """Return the chosen device. Rank 0 logs its name, or why no accelerator is used."""
     chosen, reason = choose_device(config)
-    device = find_device(on_device(config, chosen), find_local_rank())
+    device = find_device(set_device(config, chosen), find_local_rank())
     if find_rank()[0] == 0:
         name, _, about = device.describe().partition(": ")
         words = f"{chosen}, since {reason}" if reason else f"{name} ({about})"

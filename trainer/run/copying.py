@@ -51,21 +51,21 @@ def copy_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
 
 
 def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path | None) -> None:
-    """Send the list of files, then one file after the other."""
+    """Send the names and sizes of the directory's files, then the content of one file after the other."""
     sizes = None
     if path is not None:
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         sizes = {str(file.relative_to(path)): file.stat().st_size for file in files}
     sizes = runtime.workers.gather(sizes)[source]
-    with nullcontext() if target is None else open_directory(target, _never_same) as growing:
+    with nullcontext() if target is None else open_directory(target, _is_never_same) as growing:
         for name, size in sizes.items():
             if growing is not None:
                 (growing / name).parent.mkdir(parents=True, exist_ok=True)
             _copy_file(runtime, source, path and path / name, growing and growing / name, size)
 
 
-def _never_same(one: Path, other: Path) -> bool:
-    """Return False: whatever is at the target is damaged or incomplete, and is replaced."""
+def _is_never_same(one: Path, other: Path) -> bool:
+    """Return False, so that a directory at the target is replaced. It is damaged or incomplete."""
     return False
 
 

@@ -46,7 +46,7 @@ class UpdateCourse:
         return self._find_stretch(update).micro_batches
 
     def next_change(self, update: int) -> int | None:
-        """Return the first update of the next size, or None after the last change."""
+        """Return the number of the next update with another size, or None if no later size differs."""
         place = bisect_right(self.stretches, update, key=attrgetter("start"))
         return self.stretches[place].start if place < len(self.stretches) else None
 
@@ -111,14 +111,16 @@ def plan_course(config: Config, rows: Rows, copies: int, batch_size: int, accumu
             if least < accumulation
             else None,
         )
-        stretches = list(grow(BatchWarmup(settings), each, accumulation))
+        stretches = list(iterate_stretches(BatchWarmup(settings), each, accumulation))
     return UpdateCourse(
         stretches=tuple(stretches), tokens=each * copies, warmup_tokens=keys.warmup_tokens or 0
     )
 
 
-def grow(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
-    """Yield the stretches of ModernBERT's batch warm-up, up to updates of ``most`` micro-batches per copy.
+def iterate_stretches(warmup: BatchWarmup, tokens: int, most: int) -> Iterator[Stretch]:
+    """Yield the stretches of ModernBERT's batch warm-up, in which updates grow.
+
+    most: micro-batches per copy in the last, largest updates.
 
     tokens: tokens of one micro-batch per copy.
     """

@@ -52,7 +52,7 @@ def _count_asked_updates(
     """
     # Were all earlier updates of the size that is planned now? Then the number of updates is the same as at
     # the first start, and the progress does not matter.
-    is_other_size = trained != sum(planned.examples_of(update) for update in range(step))
+    is_other_size = trained != sum(planned.count_examples(update) for update in range(step))
     if not is_other_size:
         step, trained = 0, 0
     course, epochs, data = (

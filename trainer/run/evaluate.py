@@ -24,7 +24,7 @@ from trainer.model.headed import HeadedBert
 from trainer.run.agreement import agree_on_data
 from trainer.run.configured_shape import describe_differences, override_stored
 from trainer.run.evaluation import Evaluation
-from trainer.run.evaluation_warnings import warnings_of_model
+from trainer.run.evaluation_warnings import find_model_warnings
 from trainer.run.placing import place_model
 from trainer.run.runtime import find_model_config, make_model, open_runtime
 from trainer.run.strategies import find_inference
@@ -55,7 +55,10 @@ def evaluate(
 def evaluate_checkpoints(
     runtime: Runtime, *, poll: bool = False, timeout: float = math.inf, until_step: int | None = None
 ) -> None:
-    """Evaluate the configured checkpoint, or each checkpoint that appears, as ``evaluate`` does."""
+    """Evaluate the configured checkpoint, or with ``poll`` each checkpoint that appears in output_dir.
+
+    The arguments mean the same as for ``evaluate``.
+    """
     config = runtime.config
     data = None
     if not config.is_finetuning:
@@ -77,9 +80,9 @@ def evaluate_checkpoints(
             loggers.append(mllog)
     evaluation, shape = None, None
     with directory, Reporter(loggers, trains=False) as report:
-        for path in _checkpoints(runtime, poll, timeout, newest=until_step is not None):
-            read = partial(_unless_removed, path, poll)
-            found = runtime.on_rank_0(partial(read, _inspect, config, path))
+        for path in _iterate_checkpoints(runtime, poll, timeout, newest=until_step is not None):
+            read = partial(_read_unless_removed, path, poll)
+            found = runtime.on_rank_0(partial(read, _inspect_checkpoint, config, path))
             if found is None:
                 continue
             known, step, trained, is_last, unit = found
@@ -91,11 +94,11 @@ def evaluate_checkpoints(
             # Build the model again only if this checkpoint's model has another shape than the last one's.
             if evaluation is None or known != shape:
                 if evaluation is None and data is not None:
-                    about = partial(read, warnings_of_model, config, path, data)
+                    about = partial(read, find_model_warnings, config, path, data)
                     for warning in runtime.on_rank_0(about) or []:
                         runtime.log(f"warning: {warning}")
                 shape = known
-                runtime, evaluation, model = _prepare(runtime, shape)
+                runtime, evaluation, model = _prepare_evaluation(runtime, shape)
                 inference = find_inference(runtime.worker(model))
             if not load_weights(runtime, model, inference, path, read):
                 continue
@@ -107,7 +110,7 @@ def evaluate_checkpoints(
         report.close()
 
 
-def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = False) -> Iterator[str]:
+def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = False) -> Iterator[str]:
     """Yield the paths of the checkpoints to evaluate, the same paths on every worker.
 
     newest: with poll, skip to the newest checkpoint each time, and use start_from_ckpt only if there is none.
@@ -135,8 +138,11 @@ def _checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: bool = Fa
             time.sleep(min(_PAUSE_SECONDS, timeout))
 
 
-def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of ``read``, or None if the checkpoint was removed meanwhile and polling goes on."""
+def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments: Any) -> Any:
+    """Call ``read`` with the arguments and return its result.
+
+    Returns None if the run that is polled has removed the checkpoint meanwhile.
+    """
     try:
         return read(*arguments)
     except (BertDataError, OSError):
@@ -145,7 +151,7 @@ def _unless_removed(path: str, poll: bool, read: Callable[..., Any], *arguments:
         raise
 
 
-def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
+def _inspect_checkpoint(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
     """Return (model, step, examples trained, is last, steps per update) of a checkpoint.
 
     The step is counted as in the run's logs. The last checkpoint of a run is not "last" if the run was
@@ -164,7 +170,9 @@ def _inspect(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int
     return theirs.config.as_json() if theirs.config else None, step, 0, False, 1
 
 
-def _prepare(runtime: Runtime, shape: dict[str, Any] | None) -> tuple[Runtime, Evaluation, HeadedBert]:
+def _prepare_evaluation(
+    runtime: Runtime, shape: dict[str, Any] | None
+) -> tuple[Runtime, Evaluation, HeadedBert]:
     """Return the runtime, the evaluation and a model for a checkpoint with this model shape.
 
     shape: the checkpoint's settings of the model, or None if it has none. Configured settings override them.

@@ -28,14 +28,14 @@ from trainer.update.worker import Runtime
 
 
 def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: float) -> None:
-    """Evaluate as the command line asks.
+    """Run the ``evaluate`` command with these command-line arguments.
 
     The task and settings of a fine-tuned run come from its checkpoint.
     """
     given = make_config(expand_task_flags(arguments), prog)
     given.require("output_dir")
     runtime = connect_workers(given)
-    trained = runtime.on_rank_0(lambda: trained_keys(given))
+    trained = runtime.on_rank_0(lambda: read_trained_settings(given))
     if given.is_finetuning or trained.get("task") in FINE_TUNED:
         evaluate_fine_tuned(runtime, trained, arguments, prog, poll=poll, timeout=timeout)
     else:
@@ -46,24 +46,24 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
     runtime.workers.close()
 
 
-def trained_keys(config: Config) -> dict[str, Any]:
+def read_trained_settings(config: Config) -> dict[str, Any]:
     """Return the configuration in the checkpoint that would be evaluated first, or {} if there is none.
 
     For another program's model and a file of labelled data, the model's head determines the task.
     """
-    path = _first_checkpoint(config)
+    path = _find_first_checkpoint(config)
     if path is None:
-        return _keys_of_head(config)
+        return _find_head_settings(config)
     try:
         return read_state(path).config
     except CheckpointError:
         if path.exists():
             raise
         # The checkpoint was removed meanwhile, because a newer one was written. Look again.
-        return trained_keys(config)
+        return read_trained_settings(config)
 
 
-def _keys_of_head(config: Config) -> dict[str, Any]:
+def _find_head_settings(config: Config) -> dict[str, Any]:
     """Return the task and labels that the head of another program's model determines.
 
     Returns {} if a task is configured, or if no file of labelled data is.
@@ -77,7 +77,7 @@ def _keys_of_head(config: Config) -> dict[str, Any]:
     return {name: learned.values()[name] for name in names} if learned.is_finetuning else {}
 
 
-def _first_checkpoint(config: Config) -> Path | None:
+def _find_first_checkpoint(config: Config) -> Path | None:
     """Return the checkpoint of this trainer that would be evaluated first, or None if there is none yet."""
     run, start = config.run, config.start
     if start.start_from_ckpt is not None:

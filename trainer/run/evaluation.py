@@ -9,9 +9,9 @@ import torch
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.io import storage
 from trainer.checkpoints.checkpoint import State
-from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.evaluation import load_evaluation_batches, make_evaluation_form
 from trainer.errors import StopRequested
-from trainer.logs.evaluation_results import evaluated_value, is_evaluated
+from trainer.logs.evaluation_results import is_evaluated, read_evaluated_value
 from trainer.logs.reporter import Reporter
 from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.strategies import find_inference
@@ -36,7 +36,7 @@ class EvaluationRecord:
     text: str
 
     def values(self) -> dict[str, Any]:
-        """Return the numbers, in the order of the table's columns."""
+        """Return step, examples and results by name, in the order of the columns of evaluation.csv."""
         return {"step": self.step, "trained": self.trained, "examples": self.examples, **self.results}
 
 
@@ -83,7 +83,7 @@ class Evaluation:
             padded=self._runtime.has_rows,
             token_budget=config.data.token_budget,
         )
-        batches = evaluation_batches(
+        batches = load_evaluation_batches(
             self._data,
             form=form,
             batch_size=batch_size,
@@ -108,12 +108,12 @@ class Evaluation:
                 if found.outputs is not None:
                     self._evaluation.add(batch, device.to_host(found.outputs).float())
         workers.stopping.check(exchanges=True)
-        # Rank by rank in Python floats: float64 even if the device has none, and the same bits on every
-        # worker.
+        # Add the ranks' sums in Python floats, which are float64 on every device. All workers add in the
+        # order of the ranks, so they get the same bits.
         of_ranks = workers.gather(torch.stack(sums).double().sum(0).tolist())
         totals = [sum(column) for column in zip(*of_ranks, strict=True)]
         pairs = zip(totals[::2], totals[1::2], strict=True)
-        # only the last stages have results
+        # Of a divided model only the workers of the last stage have results. Their ranks are the highest.
         kept = workers.gather(self._evaluation.kept())[-division.copies :]
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
         self._write_files()
@@ -148,14 +148,14 @@ class Evaluation:
         """
         is_last = state.step == self._runtime.config.schedule.steps
         if not is_last and not crosses_multiple(
-            planned.interval, state.trained - planned.examples_of(state.step - 1), state.trained
+            planned.interval, state.trained - planned.count_examples(state.step - 1), state.trained
         ):
             return False
         folder = str(self._runtime.config.run.output_dir)
         evaluated: bool = self._runtime.on_rank_0(lambda: is_evaluated(folder, state.logged_step))
         return not evaluated
 
-    def was_reached(self, state: State) -> bool:
+    def has_reached_target(self, state: State) -> bool:
         """Return True if the resumed checkpoint was evaluated before and reached the target accuracy."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
@@ -163,7 +163,7 @@ class Evaluation:
             return False
         folder = str(self._runtime.config.run.output_dir)
         found: float | None = self._runtime.on_rank_0(
-            lambda: evaluated_value(folder, state.logged_step, columns.target)
+            lambda: read_evaluated_value(folder, state.logged_step, columns.target)
         )
         return found is not None and found >= target * columns.whole
 
@@ -177,7 +177,7 @@ class Evaluation:
                     file.write(text.encode())
 
     def reached(self, record: EvaluationRecord) -> bool:
-        """Return True if the results reach the target accuracy, False also if there is no target."""
+        """Return True if the results reach the configured target accuracy. Without a target, return False."""
         columns = self._runtime.task.columns
         target = self._runtime.config.evaluation.target_accuracy
         return target is not None and record.results[columns.target] >= target * columns.whole

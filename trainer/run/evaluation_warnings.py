@@ -14,29 +14,29 @@ from trainer.checkpoints.reading import read_state
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer, is_same_tokenizer
 from trainer.config.settings import Config
-from trainer.data.opening import data_warnings, find_verified, training_paths
-from trainer.data.trained_length import length_warnings
+from trainer.data.opening import find_data_warnings, find_training_paths, find_verified
+from trainer.data.trained_length import find_length_warnings
 
 _CASING = {True: "is lower-cased", False: "keeps its case"}
 _REMEDY = {True: "without --no-lower-case", False: "with --no-lower-case"}
 
 
-def warnings_of_model(config: Config, path: str, data: OpenedDataset) -> list[str]:
+def find_model_warnings(config: Config, path: str, data: OpenedDataset) -> list[str]:
     """Return warnings about evaluation data that do not suit the checkpoint, or have faults themselves.
 
     data: the opened evaluation data.
     """
-    about_data, tokenizer = data_warnings(config, config.data.eval_data), None
-    about_data += _warn_if_trained_on(path, data)
+    about_data, tokenizer = find_data_warnings(config, config.data.eval_data), None
+    about_data += _find_trained_on_warnings(path, data)
     checkpoint = open_checkpoint(path, with_moments=False)
-    about_data += length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
+    about_data += find_length_warnings(data.name, data.layout.max_seq_length, path, checkpoint.longest)
     if checkpoint.config is not None:
         with suppress(DataError):  # the vocabulary file next to the weights belongs to another model
             tokenizer = find_tokenizer(checkpoint, checkpoint.config, None, None, None)
     return [*checkpoint.warnings, *about_data, *_compare_tokenizers(config, tokenizer, path)]
 
 
-def _warn_if_trained_on(path: str, data: OpenedDataset) -> list[str]:
+def _find_trained_on_warnings(path: str, data: OpenedDataset) -> list[str]:
     """Return a warning if the checkpoint was trained on these evaluation data.
 
     Compares the digest stored in the checkpoint. Otherwise compares file by file, if the training data still
@@ -57,9 +57,9 @@ def _warn_if_trained_on(path: str, data: OpenedDataset) -> list[str]:
     return []
 
 
-def warnings_of_training(config: Config) -> list[str]:
+def find_training_warnings(config: Config) -> list[str]:
     """Return warnings about evaluation data that do not suit the training data."""
-    trained = find_training_data(training_paths(config), given=False)
+    trained = find_training_data(find_training_paths(config), given=False)
     if trained is None or trained.manifest is None or (file := load_dataset_tokenizer(None, trained)) is None:
         return []
     return _compare_tokenizers(config, file, trained.path)

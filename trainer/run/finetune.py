@@ -19,9 +19,9 @@ from trainer.checkpoints.tokenizer import find_tokenizer
 from trainer.config.model import ModelConfig, check_length
 from trainer.config.model_kinds import read_model_config
 from trainer.config.settings import Config, format_flag
-from trainer.data.named_tokenizer import warnings_of_given
+from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.data.rows import find_rows
-from trainer.data.trained_length import length_warnings, longest_feature
+from trainer.data.trained_length import find_length_warnings, find_longest_feature
 from trainer.run.agreement import agree_on_data
 from trainer.run.configured_shape import override_stored
 from trainer.run.copying import copy_features
@@ -76,16 +76,17 @@ def finetune(config: Config, *, may_be_new: bool = False) -> None:
 def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
     """Train the task with evaluations, then predict. With do_train false only evaluate and predict.
 
-    poll, timeout: wait for new checkpoints to evaluate, as ``evaluate`` does.
+    poll: evaluate each new checkpoint as it appears. timeout: seconds without a new checkpoint after which
+    polling ends.
     Features, metrics and predictions are written to output_dir.
     """
-    with _without_features_of_refused(runtime):
+    with _remove_features_if_refused(runtime):
         _run_task(runtime, poll=poll, timeout=timeout)
 
 
 def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     """Make the features on rank 0, give them to the other machines, then train or evaluate, then predict."""
-    model, keys, predicted = runtime.on_rank_0(lambda: _prepare(runtime))
+    model, keys, predicted = runtime.on_rank_0(lambda: _prepare_features(runtime))
     # Machines without a shared disk get a copy of the features.
     keys |= {key: copy_features(runtime, keys[key]) for key in ("train_data", "eval_data") if key in keys}
     predicted = copy_features(runtime, predicted)
@@ -102,12 +103,12 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
     elif config.data.eval_data is not None:
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
     if predicted is not None:
-        _predict(runtime, shape, predicted)
+        _write_predictions(runtime, shape, predicted)
 
 
 @contextmanager
-def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
-    """If the run raises an error before its first update, remove the features that it has made.
+def _remove_features_if_refused(runtime: Runtime) -> Iterator[None]:
+    """During the context, remove the features that the run has made if it fails before its first update.
 
     Features that existed before stay. So do the features of a run that has begun to train.
     """
@@ -122,11 +123,12 @@ def _without_features_of_refused(runtime: Runtime) -> Iterator[None]:
         raise
 
 
-def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Make the features.
+def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+    """Make the features (datasets of token ids) from the task's files.
 
-    Return the model's settings, changed settings of the run, and the features to predict.
-    Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the configured ones.
+    Return the model's settings, the settings of the run that change, and the path of the features to predict
+    on, or None. Rank 0 calls this alone. The model's settings are the checkpoint's, overridden by the
+    configured ones.
     """
     config, given = runtime.config, runtime.config.finetuning
     source = _find_model_path(config)
@@ -137,7 +139,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
     own = () if config.run.do_train else checkpoint.warnings  # when training, load_start logs these warnings
-    for warning in (*own, *warnings_of_given(vocab)):
+    for warning in (*own, *find_vocabulary_warnings(vocab)):
         runtime.log(f"warning: {warning}")
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
     if found is None:
@@ -151,7 +153,7 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
     if config.run.do_train:
         for warning in warn_of_same_file(files):
             runtime.log(f"warning: {warning}")
-    keys |= {"vocab": found.path, "lower_case": lower_case, **_keys_of_files(runtime, files, checkpoint)}
+    keys |= {"vocab": found.path, "lower_case": lower_case, **_find_file_settings(runtime, files, checkpoint)}
     config = config.changed(**keys)
     runtime = runtime.changed(config)
     lengths = list[int]()
@@ -159,29 +161,29 @@ def _prepare(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any], str | No
         made = make_features(config, files.train, training=True, labelled=True, tell=runtime.log)
         keys["train_data"] = made.directory
         data = runtime.task.open(config, made.directory)
-        lengths.append(longest_feature(data))
+        lengths.append(find_longest_feature(data))
         _log_labels(runtime, files.train, data)
         planned = plan_updates(runtime, data)
-        keys |= schedule_of_epochs(config, made.examples, planned.examples)
+        keys |= count_epoch_updates(config, made.examples, planned.examples)
     if files.evaluation is not None:
         made = make_features(config, files.evaluation, training=False, labelled=True, tell=runtime.log)
         data = runtime.task.open(config, made.directory)
         _log_labels(runtime, files.evaluation, data)
-        lengths.append(longest_feature(data))
+        lengths.append(find_longest_feature(data))
         keys |= {"eval_data": made.directory, "task_eval_file": files.evaluation}
     predicted = None
     if given.do_predict and files.prediction is not None:
         made = make_features(config, files.prediction, training=False, labelled=False, tell=runtime.log)
-        lengths.append(longest_feature(runtime.task.open(config, made.directory)))
+        lengths.append(find_longest_feature(runtime.task.open(config, made.directory)))
         predicted = made.directory
         keys["task_predict_file"] = files.prediction
-    for warning in length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
+    for warning in find_length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
         runtime.log(f"warning: {warning}")
     return override_stored(config, shape.as_json()), keys, predicted
 
 
-def _keys_of_files(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the settings that follow from the files and the checkpoint: labels, and whether the head is new.
+def _find_file_settings(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the settings that follow from the task's files and the checkpoint, for example the labels.
 
     A resumed run uses the head of its own newest checkpoint, not the head of the model that it started from.
     """
@@ -231,10 +233,12 @@ def _find_model_path(config: Config) -> str:
     raise SettingsError("start_from_ckpt is missing: fine-tuning starts from a pre-trained model")
 
 
-def schedule_of_epochs(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
+def count_epoch_updates(config: Config, examples: int, update_examples: int) -> dict[str, Any]:
     """Return the number of updates that the configured epochs take, as a changed setting.
 
-    Sets eval_every to one epoch unless it is configured. Raises SettingsError if the warm-up is longer.
+    Sets eval_every to one epoch unless it is configured.
+    examples: examples of the training data. update_examples: examples per update, over all workers.
+    Raises SettingsError if the warm-up has more updates than the training.
     """
     epochs = config.schedule.num_train_epochs
     if epochs is None:
@@ -251,7 +255,7 @@ def schedule_of_epochs(config: Config, examples: int, update_examples: int) -> d
     return keys
 
 
-def _predict(runtime: Runtime, shape: ModelConfig, features: str) -> None:
+def _write_predictions(runtime: Runtime, shape: ModelConfig, features: str) -> None:
     """Write predictions for the file without answers, with the newest checkpoint or start_from_ckpt.
 
     features: dataset made from the file. The predictions go to the folder ``predict`` in output_dir.

@@ -30,13 +30,13 @@ class GrowingUpdates(PlannedUpdates):
     def form(self, accumulation: int | None = None) -> Form:
         return super().form(accumulation or self.course.micro_batches(0))
 
-    def examples_of(self, update: int) -> int:
+    def count_examples(self, update: int) -> int:
         return self.examples * self.course.micro_batches(update) // self.accumulation
 
     def add_warmup(self, schedule: Schedule) -> Schedule:
         return self.course.add_warmup(schedule)
 
-    def new_loader(self, **settings: Any) -> Loader:
+    def make_new_loader(self, **settings: Any) -> Loader:
         return GrowingLoader(self.course, self.rows, **settings)
 
     def describe(self) -> str:
@@ -53,10 +53,10 @@ class GrowingLoader(Loader):
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
         found = self._rows.find_sized(dealer, start, update, self._course.micro_batches)
-        return self._in_stretches(dealer, start, update) if found is None else found
+        return self._find_in_stretches(dealer, start, update) if found is None else found
 
-    def _in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """Yield rows for one size of update after the other.
+    def _find_in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+        """Yield this worker's rows of the updates of each size, from one size to the next.
 
         The order deals rows to updates of one fixed size. Where the size changes, dealing starts again with
         the new size from the position that was reached.

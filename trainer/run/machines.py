@@ -20,7 +20,7 @@ from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.run.copying import copy_directory
 from trainer.run.near_names import find_near_run
-from trainer.run.path_check import find_used, in_use_error
+from trainer.run.path_check import find_used, make_in_use_error
 from trainer.update.worker import Runtime
 
 
@@ -59,9 +59,9 @@ class MachineOutput:
                 faults[number] = fault
                 continue
             state = read_state(path)
-            checkpoints[number] = _digest(state.files)
+            checkpoints[number] = _compute_digest(state.files)
             model = {name: value for name, value in state.model.items() if name not in CHANGEABLE}
-            run = _digest([model, state.seed, state.optimiser])
+            run = _compute_digest([model, state.seed, state.optimiser])
         skips = start.continues_here and start.resume_skips_damaged
         return cls(
             rank=rank,
@@ -88,12 +88,12 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
     # Every worker gets the outputs of all machines, so all take the same decisions below without a further
     # exchange.
     mine = runtime.on_machines(lambda: asdict(MachineOutput.inspect(workers.rank, config)))
-    outputs = [_from_json(found) for found in workers.gather(mine) if found is not None]
+    outputs = [_parse_machine_output(found) for found in workers.gather(mine) if found is not None]
     # A new run: no machine may have an earlier one.
     if not config.start.continues_here:
         for output in outputs:
             if output.used is not None and not config.run.overwrite_output_dir:
-                runtime.stop_all(in_use_error(_name_directory(output, outputs), output.used))
+                runtime.stop_all(make_in_use_error(_name_directory(output, outputs), output.used))
         return list(phases)
     # A continued run: any machine may have the checkpoint. If machine 0 has [100, 200] and machine 1 has
     # [100], the run continues from 200, and machine 1 gets a copy.
@@ -127,8 +127,8 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
     return list(phases)
 
 
-def _from_json(found: Mapping[str, object]) -> MachineOutput:
-    """Restore a Look from JSON, which has turned its integer keys into strings."""
+def _parse_machine_output(found: Mapping[str, object]) -> MachineOutput:
+    """Return the MachineOutput that another worker sent as JSON, which turns integer keys into strings."""
     numbered = {
         name: {int(number): value for number, value in found[name].items()}  # type: ignore[attr-defined]
         for name in ("checkpoints", "faults")
@@ -213,7 +213,10 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
 
 
 def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
-    """Return the remedy for a damaged checkpoint. The machine that has the checkpoint finds it."""
+    """Return what the user can do about a damaged checkpoint.
+
+    The worker whose machine has the checkpoint finds the remedy and sends it to all workers.
+    """
     found = None
     if runtime.workers.rank == output.rank:
         start = runtime.config.start
@@ -222,16 +225,16 @@ def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     return str(runtime.workers.gather(found)[output.rank])
 
 
-def _digest(value: object) -> str:
+def _compute_digest(value: object) -> str:
     """Return the md5 of the value's JSON."""
     return md5(json.dumps(value, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
 def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> str:
-    """Return the directory of a output, with the worker's rank if there are several machines."""
+    """Return the path of a machine's output directory, with its worker's rank if there are several."""
     return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 
 def _join_numbers(checkpoints: Mapping[int, str | None]) -> str:
-    """Return the checkpoints' numbers as text."""
+    """Return the numbers of the checkpoints as text for an error message."""
     return ", ".join(map(str, checkpoints)) or "none"

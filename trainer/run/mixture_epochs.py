@@ -18,7 +18,9 @@ def log_epochs(
     examples: int,
     examples_per_row: float,
 ) -> None:
-    """Log the epochs of each source before the next update. When a run starts, also log the epochs to come.
+    """Log how many epochs of each source (dataset of the mixture) the run has trained on.
+
+    When a run starts, also log the epochs at its last update.
 
     start, last: first and last update of the run. examples: examples per update.
     If rows are packed while loading, the examples of a partly used window are estimated from the average per
@@ -37,11 +39,11 @@ def log_epochs(
         parts = sum(source.weight for source in data.sources)
         shares = [f"{source.name} {source.weight / parts:.2%}" for source in data.sources]
         log(f"mixture of {', '.join(shares)} of the {'packed rows' if is_packed else 'examples'}")
-        log(f"by update {last}: {_in_words(dict(zip(names, end, strict=True)))}")
+        log(f"by update {last}: {_format_epochs(dict(zip(names, end, strict=True)))}")
     if state.step:
-        log(f"after update {state.step}: {_in_words(now)}")
+        log(f"after update {state.step}: {_format_epochs(now)}")
 
 
-def _in_words(epochs: dict[str, float]) -> str:
+def _format_epochs(epochs: dict[str, float]) -> str:
     """Return the epochs as text: "wiki 1.20 epochs, books 0.80 epochs"."""
     return ", ".join(f"{name} {number:.2f} epochs" for name, number in epochs.items())

@@ -55,7 +55,7 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
     evaluates: the run only evaluates, so it writes no logs and no plan.
     """
     for config in phases:
-        inputs = _data_paths(config)
+        inputs = _list_data_paths(config)
         if not evaluates:
             inputs += [config.start.start_from_ckpt, config.start.resume_from]
         continues = config.start.continues_here
@@ -72,7 +72,7 @@ def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> N
             check_output(split.save_plan, [split.plan, *files], PLAN_FORM, remedy=_OTHER_NAME)
 
 
-def _data_paths(config: Config) -> list[str | None]:
+def _list_data_paths(config: Config) -> list[str | None]:
     """Return the paths of all data that the run reads: its datasets and the files of its task."""
     train_data = None if config.data.generated_data else config.data.train_data
     paths: list[str | None] = [
@@ -94,17 +94,17 @@ def require_paths(phases: Sequence[Config]) -> None:
 
 
 def find_used(output_dir: str) -> list[str]:
-    """Return the names in the directory that show that a run wrote to it."""
+    """Return the names of files in the directory that only a run writes, [] if no run wrote to it."""
     return [name for name in _RUN if storage.exists(storage.join(output_dir, name))]
 
 
-def check_free(output_dir: str) -> None:
+def check_output_is_free(output_dir: str) -> None:
     """Raise DatasetError if a new run's output directory already has a run."""
     for used in find_used(output_dir):
-        raise in_use_error(output_dir, used)
+        raise make_in_use_error(output_dir, used)
 
 
-def in_use_error(output_dir: str, used: str) -> DatasetError:
+def make_in_use_error(output_dir: str, used: str) -> DatasetError:
     """Return the error for a new run in a directory that has a run.
 
     used: name in the directory that shows it, for example "checkpoints".
@@ -119,7 +119,7 @@ def _check_output(output_dir: str, config: Config) -> None:
     """Raise an error if the output directory has another run, is locked by one, or cannot be written."""
     continues = config.start.continues_here
     if config.run.do_train and not continues and not config.run.overwrite_output_dir:
-        check_free(output_dir)
+        check_output_is_free(output_dir)
     folder = storage.join(output_dir, UNFINISHED)
     if storage.exists(storage.join(folder, LOCK_NAME)):
         with lock_directory(folder):

@@ -16,9 +16,9 @@ from torch import Tensor
 from trainer.data.loader import Loader, Update
 from trainer.errors import NotFiniteError
 from trainer.logs.reporter import Reporter, UpdateRecord
-from trainer.model.headed import Counted, count_operations
+from trainer.model.headed import OperationCounts, count_operations
 from trainer.run.training_state import Training
-from trainer.update.strategy import named_means
+from trainer.update.strategy import compute_means
 
 REMEDY = "continue from the last checkpoint with a smaller learning rate or another precision"
 MOST_WAITING = 0.1
@@ -29,7 +29,7 @@ _LEAST_SECONDS = 1e-6
 _FLUSH_SECONDS = 1.0  # Seconds between two flushes, unless a single update takes longer.
 
 
-class Pending(NamedTuple):
+class PendingUpdate(NamedTuple):
     """An update that is not logged yet.
 
     values: sums and weights of loss and metrics, still on the device.
@@ -40,7 +40,7 @@ class Pending(NamedTuple):
 
     values: Tensor
     sequences: int
-    counted: Counted
+    counted: OperationCounts
     learning_rate: float
     epoch: int
     compile_seconds: float
@@ -54,32 +54,35 @@ class PendingUpdates:
         self._runtime = training.runtime
         self._is_warned = False
         self._reported = training.state.step
-        self._waiting: list[Pending] = []
+        self._waiting: list[PendingUpdate] = []
         self._interval = 1  # updates between two flushes, adjusted after each to take about a second
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Exclude the time since the last update from the measured time."""
+        """Start to measure time now, so that a checkpoint or evaluation does not count as training time."""
         self._since = time.perf_counter()
         self._waited_before = self._loader.waited
 
     def add(self, update: Update, values: Tensor, sequences: int, compile_seconds: float) -> None:
         """Add an update that was made.
 
-        values: sums as ``Training.update`` returns them. sequences: examples over all workers.
-        compile_seconds: seconds of compiling in this update, usually 0.
+        values: sums and weights of loss and metrics, still on the device. sequences: examples over all
+        workers. compile_seconds: seconds of compiling in this update, usually 0.
         """
         is_counted = self._runtime.division.stage == 0  # all stages of a divided model see the same examples
         counted = (
             count_operations(update.batches, self._training.model.config)
             if is_counted
-            else Counted(0, 0.0, 0)
+            else OperationCounts(0, 0.0, 0)
         )
         rate, epoch = self._training.learning_rate, update.position.epoch
-        self._waiting.append(Pending(values, sequences, counted, rate, epoch, compile_seconds))
+        self._waiting.append(PendingUpdate(values, sequences, counted, rate, epoch, compile_seconds))
 
     def is_due(self, step: int, log_every: int) -> bool:
-        """Return True after log_every updates, or after about a second."""
+        """Return True if ``flush`` must be called after update ``step``.
+
+        This is so at each multiple of log_every, and after as many updates as take about a second.
+        """
         return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
     def flush(self) -> None:
@@ -106,16 +109,16 @@ class PendingUpdates:
         # [[a0, b0], [a1, b1]] -> [(a0, a1), (b0, b1)]
         by_update = list(zip(*of_ranks, strict=True))
         compiling = [max(values[-1] for values in by_rank) for by_rank in by_update]
-        seconds = _seconds_of_one(elapsed_by_rank[0], compiling)
+        seconds = _compute_update_seconds(elapsed_by_rank[0], compiling)
         # Choose the number of updates until the next flush so that they take about _FLUSH_SECONDS.
         self._interval = max(1, int(_FLUSH_SECONDS / seconds))
         for one, by_rank, compile_seconds in zip(self._waiting, by_update, compiling, strict=True):
             self._reported += 1
             self._check_losses(by_rank)
-            # Sums add up over the workers. named_means divides each by its weight, which gives the mean over
-            # all examples even if one worker had more masked words.
+            # Sums add up over the workers. compute_means divides each by its weight, which gives the mean
+            # over all examples even if one worker had more masked words.
             *sums, tokens, operations, slots, _ = (sum(column) for column in zip(*by_rank, strict=True))
-            means = named_means(self._runtime.task, sums)
+            means = compute_means(self._runtime.task, sums)
             record = UpdateRecord(
                 step=self._reported,
                 epoch=one.epoch,
@@ -139,14 +142,13 @@ class PendingUpdates:
 
     def _warn_of_waiting(self) -> None:
         """Warn once if the device has spent much of its time waiting for data."""
-        share = self._report.waited_share(_JUDGED_SECONDS)
+        share = self._report.compute_waited_share(_JUDGED_SECONDS)
         if share > MOST_WAITING and not self._is_warned:
-            from trainer.run.slow_data import remedy
+            from trainer.run.slow_data import describe_remedy
 
             self._is_warned = True
-            self._runtime.log(
-                f"warning: the device waits for data {share:.0%} of the time; {remedy(self._runtime.config)}"
-            )
+            remedy = describe_remedy(self._runtime.config)
+            self._runtime.log(f"warning: the device waits for data {share:.0%} of the time; {remedy}")
 
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
@@ -160,7 +162,7 @@ class PendingUpdates:
     def _read(self) -> tuple[list[list[float]], float | None]:
         """Copy the sums of each update, and the gradient norm of the last, to the host in one transfer."""
         values = torch.stack([one.values for one in self._waiting])
-        norm = self._training.strategy.step.gradient_norm
+        norm = self._training.strategy.optimiser_step.gradient_norm
         if norm is None:
             return self._runtime.device.to_host(values).tolist(), None
         both = torch.cat([values.flatten(), norm.reshape(1).to(values)])
@@ -172,15 +174,17 @@ class PendingUpdates:
         """Log how many updates were skipped since the last flush, if any."""
         updates = len(self._waiting)
         try:
-            found = self._training.strategy.step.describe_skipped(updates)
+            found = self._training.strategy.optimiser_step.describe_skipped(updates)
         except NotFiniteError as error:
             self._runtime.stop_all(error)
         if found:
             self._runtime.log(f"update {self._reported + updates}: {found}")
 
 
-def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
-    """Return the seconds per update, without the time of compiling.
+def _compute_update_seconds(elapsed: float, compiling: list[float]) -> float:
+    """Return the average seconds per update since the last flush, without the time of compiling.
+
+    elapsed: seconds of all these updates.
 
     compiling: for each update the seconds that it compiled, usually 0. If all updates compiled, returns their
     average.
@@ -188,5 +192,6 @@ def _seconds_of_one(elapsed: float, compiling: list[float]) -> float:
     timed = compiling.count(0.0)
     if not timed:
         return elapsed / len(compiling)
-    # not below 0: another worker may have compiled longer than this one's whole time
+    # The difference may be negative, because another worker may have compiled for longer than this worker's
+    # whole time.
     return max(elapsed - sum(compiling), _LEAST_SECONDS) / timed

@@ -14,7 +14,7 @@ def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> R
     """Return the runtime with this worker's part of the model, and the plan's micro-batches if there is a
     plan.
 
-    sequence_length: most tokens of an example.
+    shape: settings of the model. sequence_length: most tokens of an example.
     Raises SettingsError if the model cannot be divided as configured.
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers

@@ -35,10 +35,10 @@ class PlannedUpdates:
 
     @property
     def last(self) -> int:
-        return last_update(self.runtime.config, self.start)
+        return find_last_update(self.runtime.config, self.start)
 
     def form(self, accumulation: int | None = None) -> Form:
-        """Return the form of the micro-batches: flat or padded, and their possible sizes.
+        """Return the object that makes the tensors of micro-batches, flat or padded, in a few possible sizes.
 
         accumulation: micro-batches per copy and update, or None for the usual number.
         """
@@ -52,12 +52,15 @@ class PlannedUpdates:
             few_widths=device.compiles or device.needs_rows,
         )
 
-    def examples_of(self, update: int) -> int:
-        """Return the examples of this update over all workers."""
+    def count_examples(self, update: int) -> int:
+        """Return how many examples this update trains on, over all workers."""
         return self.examples
 
     def add_warmup(self, schedule: Schedule) -> Schedule:
-        """Return the schedule with the warm-up that these updates need. Updates of equal size need none."""
+        """Return the schedule with the warm-up that these updates need.
+
+        Updates of equal size need no further warm-up, so this class returns the schedule unchanged.
+        """
         return schedule
 
     def loader(self, form: Form, state: State) -> Loader:
@@ -68,7 +71,7 @@ class PlannedUpdates:
             if not config.is_finetuning:  # all workers share the single file of features
                 self.runtime.log(f"warning: {message}")
 
-        return self.new_loader(
+        return self.make_new_loader(
             form=form,
             batch_size=self.batch_size,
             accumulation=self.accumulation * device.replicas,
@@ -82,8 +85,11 @@ class PlannedUpdates:
             warn=warn,
         )
 
-    def new_loader(self, **settings: Any) -> Loader:
-        """Return a loader of the planned rows. settings: arguments of ``Loader``."""
+    def make_new_loader(self, **settings: Any) -> Loader:
+        """Return a loader of the planned rows.
+
+        settings: all arguments of ``Loader`` except the rows.
+        """
         return Loader(self.rows, **settings)
 
     def log_epochs(self, state: State) -> None:
@@ -103,7 +109,8 @@ class PlannedUpdates:
         """Describe the numbers of the updates, and the micro-batches and examples of each."""
         runtime = self.runtime
         kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
-        parts = f"{_with_noun(runtime.copies, *kind)} x {_with_noun(self.accumulation, 'micro-batch', 'es')}"
+        copies = _format_count(runtime.copies, *kind)
+        parts = f"{copies} x {_format_count(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"
         if self.examples_per_row > 1:
             rows += f" packed rows x {self.examples_per_row:.3f} (on average)"
@@ -111,7 +118,7 @@ class PlannedUpdates:
         return f"updates {self.start} to {self.last} of {runtime.config.schedule.steps}, each of {each}"
 
 
-def last_update(config: Config, start: int) -> int:
+def find_last_update(config: Config, start: int) -> int:
     """Return the number of the last update of a run that begins after update ``start`` of its phase."""
     steps = config.schedule.steps
     return min(steps, start + (config.run.steps_this_run or steps))
@@ -122,7 +129,7 @@ def crosses_multiple(interval: int, before: int, now: int) -> bool:
     return interval > 0 and now // interval > before // interval
 
 
-def _with_noun(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
+def _format_count(number: int, noun: str, ending: str = "s", of_one: str = "") -> str:
     """Return the number with its noun: "1 worker", "2 copies".
 
     ending: ending of the plural. of_one: ending of the singular.

@@ -6,7 +6,7 @@ from bertdata.errors import SettingsError, UsageError
 from bertdata.io.terminal import dump_printable_json
 from bertdata.tokens.readable import make_words_readable
 from bertdata.tokens.wordpiece import WordPieceTokenizer
-from trainer.data.single import single_sequence
+from trainer.data.single import make_single_batch
 from trainer.model.bert import WORD_HEAD, check_memory
 from trainer.model.headed import BertForMaskedLM
 from trainer.tasks.prediction import Trained
@@ -47,7 +47,7 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
         raise UsageError(f"the text has no {MASK}: write {MASK} where a word is to be guessed")
     opened.warn_of_length(len(ids))
     with torch.no_grad():
-        logits = model(single_sequence(ids, masks=masks)).masked_lm
+        logits = model(make_single_batch(ids, masks=masks)).masked_lm
     # As in transformers, rows of the output layer without a token (padding of the vocabulary) take part in
     # the softmax.
     shares = logits.float().softmax(1)

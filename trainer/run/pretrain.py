@@ -16,14 +16,14 @@ from bertdata.io.directory_protocol import UNFINISHED
 from trainer.config.settings import Config, format_flag
 from trainer.data.opening import (
     check_data_length,
-    data_warnings,
     describe_phase,
-    for_training,
-    training_paths,
+    find_data_warnings,
+    find_training_paths,
+    prepare_for_training,
 )
 from trainer.data.rows import find_rows
-from trainer.data.trained_length import length_warnings
-from trainer.devices.opening import on_device
+from trainer.data.trained_length import find_length_warnings
+from trainer.devices.opening import set_device
 from trainer.run.agreement import agree_on_data
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
@@ -49,7 +49,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
         return evaluate(phases[-1])
     require_paths(phases)
     runtime = open_runtime(*phases)
-    phases = [on_device(config, runtime.device.name) for config in phases]
+    phases = [set_device(config, runtime.device.name) for config in phases]
     with ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)
@@ -102,15 +102,17 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
         from trainer.run.epochs import count_updates
 
         phases = [count_updates(runtime, one, data) for one, data in zip(phases, opened, strict=True)]
-    datasets = [for_training(config, data) for config, data in zip(phases, opened, strict=True)]
+    datasets = [prepare_for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
     # Rank 0 warns about data that do not suit the settings or each other.
     if runtime.workers.rank == 0:
-        warnings = [one for config in phases for one in data_warnings(config, training_paths(config))]
+        warnings = [
+            one for config in phases for one in find_data_warnings(config, find_training_paths(config))
+        ]
         if any(config.data.eval_data for config in phases):
-            from trainer.run.evaluation_warnings import warnings_of_training
+            from trainer.run.evaluation_warnings import find_training_warnings
 
-            warnings += [one for config in phases for one in warnings_of_training(config)]
+            warnings += [one for config in phases for one in find_training_warnings(config)]
         for warning in dict.fromkeys(warnings):
             runtime.log(f"warning: {warning}")
     about = list[str]()
@@ -123,11 +125,11 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # raises here, not after the first phase
         find_rows(config, data)  # raises here, not after the first phase
-        if held_out and training_paths(config) and runtime.workers.rank == 0:
+        if held_out and find_training_paths(config) and runtime.workers.rank == 0:
             warnings = make_shared_warnings(data, held_out)
             if not config.start.is_continued:
                 ids = held_out.layout.max_seq_length
-                warnings += length_warnings(held_out.name, ids, "the model", data.layout.max_seq_length)
+                warnings += find_length_warnings(held_out.name, ids, "the model", data.layout.max_seq_length)
             for warning in warnings:
                 runtime.log(f"warning: {warning}")
         about.append(describe_phase(config, data, held_out))

@@ -9,8 +9,10 @@ from trainer.update.worker import Runtime
 
 
 @contextmanager
-def profiled(runtime: Runtime, updates: int) -> Iterator[Callable[[], None]]:
-    """Yield a function to call after each call of the strategy. On rank 0 it records four of the calls.
+def record_profile(runtime: Runtime, updates: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that the training loop calls after each call of the strategy.
+
+    On rank 0 four of the strategy's calls are profiled.
 
     Recording begins after four calls, or in the middle of a shorter run. The trace is written to output_dir.
     updates: number of updates that the run makes.

@@ -18,7 +18,7 @@ from trainer.data.opening import check_data_length
 from trainer.devices.opening import find_device
 from trainer.model.headed import HeadedBert
 from trainer.run.agreement import agree_on_settings
-from trainer.run.strategies import strategy_class
+from trainer.run.strategies import find_strategy_class
 from trainer.tasks.choice import find_task
 from trainer.update.worker import Runtime, make_undivided
 from trainer.workers.choice import find_collective
@@ -101,6 +101,6 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     """Build the model, or this worker's part of a divided model, with random weights from the run's seed."""
     runtime.device.seed(runtime.config.data.seed)
     device, division = runtime.device, runtime.division
-    return strategy_class(device, division).build(
+    return find_strategy_class(device, division).build(
         runtime.empty_model(shape), device, runtime.workers, division
     )

@@ -4,7 +4,7 @@ from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config
 
 
-def remedy(config: Config) -> str:
+def describe_remedy(config: Config) -> str:
     """Return the ways to faster data that this machine and these settings leave open."""
     remedies = [f"more cores help (this process has {count_available_cores()})"]
     if config.masking_at_load:

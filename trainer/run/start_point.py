@@ -30,10 +30,10 @@ from trainer.checkpoints.source import find_trained_length, find_trainer_checkpo
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.order import Position
-from trainer.data.trained_length import longer_of
+from trainer.data.trained_length import choose_longer
 from trainer.errors import CheckpointError
 from trainer.run.configured_shape import override_stored
-from trainer.run.path_check import check_free, find_used
+from trainer.run.path_check import check_output_is_free, find_used
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
 from trainer.splitting.split_tensors import SplitTensors
@@ -80,7 +80,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if follows and start.start_from_ckpt:
         return "weights", start.start_from_ckpt
     if (there or not resuming) and not config.run.overwrite_output_dir:
-        check_free(output_dir)
+        check_output_is_free(output_dir)
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
 
@@ -100,7 +100,7 @@ def find_resumed(config: Config) -> Path | None:
     return found
 
 
-def load(training: Training, update_examples: int) -> int | None:
+def load_start_point(training: Training, update_examples: int) -> int | None:
     """Find the start point and load it on all workers.
 
     update_examples: examples per update of this run, over all workers.
@@ -112,16 +112,18 @@ def load(training: Training, update_examples: int) -> int | None:
     training.start_point = f"{kind} {path}".strip()
     if kind == "new":
         return None
-    training.state, later_than = load_from(kind, path, training, update_examples)
+    training.state, later_than = load_start_from(kind, path, training, update_examples)
     training.saved_step = training.state.step
     return later_than
 
 
-def load_from(kind: str, path: str, training: Training, update_examples: int) -> tuple[State, int | None]:
-    """Load a start point on all workers.
+def load_start_from(
+    kind: str, path: str, training: Training, update_examples: int
+) -> tuple[State, int | None]:
+    """Load weights, moments and state of a start point on all workers.
 
-    Return the state, and the number after which checkpoints are removed.
-    kind, path: as ``find_start_point`` returns them, but not "new".
+    kind: "weights", "phase 2" or "resumed". path: path of the checkpoint.
+    Returns the state to continue with, and the number after which later checkpoints are removed.
     """
     runtime, fresh, config = training.runtime, training.state, training.runtime.config
     tensors = training.tensors
@@ -133,18 +135,18 @@ def load_from(kind: str, path: str, training: Training, update_examples: int) ->
         # If this directory has a phase 1, checkpoints of phase 2 are numbered on from its end.
         there = runtime.on_rank_0(lambda: max(find_checkpoints(str(config.run.output_dir)), default=0))
         known = runtime.on_rank_0(lambda: find_trained_length(path))
-        return replace(fresh, phase_start=there, longest=longer_of(known, fresh.longest)), None
+        return replace(fresh, phase_start=there, longest=choose_longer(known, fresh.longest)), None
     saved = State(**runtime.on_rank_0(lambda: asdict(read_state(Path(path)))))
     # Weights and moments. Counts and position start again, because phase 2 has other data.
     if kind == "phase 2":
-        longest = longer_of(saved.longest, fresh.longest)
+        longest = choose_longer(saved.longest, fresh.longest)
         state = replace(fresh, phase_start=saved.number, longest=longest)
         reader.read(Path(path), saved, state.applied)
         return state, None
     # Everything continues: counts, position in the data, loss scale, weights and moments.
     position = Position(*saved.position)
     state = replace(saved, task=fresh.task, position=position, config=config.as_json())
-    training.strategy.step.scale.load_state_dict(saved.loss_scale)
+    training.strategy.optimiser_step.scale.load_state_dict(saved.loss_scale)
     for difference in describe_changed_settings(saved, config, update_examples):
         runtime.log(f"warning: {difference}")
     reader.read(Path(path), saved, state.applied)
@@ -238,7 +240,8 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
     if run.resume_from and (branched := find_resumed(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
-    if run.resume_step is not None:  # later checkpoints will be removed, and may be damaged
+    # Checkpoints after resume_step will be removed and may be damaged, so they are not read.
+    if run.resume_step is not None:
         there = {number: path for number, path in there.items() if number <= run.resume_step}
     if there and not (run.phase2 and run.start_from_ckpt):
         first, last = (read_state(there[number]) for number in (min(there), max(there)))

@@ -9,11 +9,15 @@ from trainer.update.worker import Division, Worker
 
 def find_strategy(worker: Worker) -> Strategy:
     """Return the strategy that trains this worker's part of the model."""
-    return strategy_class(worker.device, worker.division)(worker)
+    return find_strategy_class(worker.device, worker.division)(worker)
 
 
-def strategy_class(device: Device, division: Division) -> type[Strategy]:
-    """Return the class of the strategy: the plan's, otherwise the user's plug-in, otherwise the device's."""
+def find_strategy_class(device: Device, division: Division) -> type[Strategy]:
+    """Return the class of the strategy.
+
+    This is the plan's strategy if a plan divides the model. Otherwise it is the user's plug-in if one is
+    configured, otherwise the device's strategy.
+    """
     asked = device.config.run.strategy
     whole = asked if ":" in asked else device.strategy
     kind: type[Strategy] = find("strategy", division.strategy or whole)
@@ -25,5 +29,5 @@ def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inferenc
 
     strategy: the strategy of the training that is under way, or None if nothing is trained.
     """
-    kind = strategy_class(worker.device, worker.division)
+    kind = find_strategy_class(worker.device, worker.division)
     return (kind.inference or Inference)(worker, strategy)

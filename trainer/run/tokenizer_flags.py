@@ -3,7 +3,7 @@
 from bertdata.cli.common.parser import Parser
 
 
-def add_tokenizer(parser: Parser) -> None:
+def add_tokenizer_flags(parser: Parser) -> None:
     """Add the flags for the vocabulary, for training data that may have it, and for its casing."""
     parser.add_argument(
         "--vocab",

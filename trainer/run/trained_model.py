@@ -15,7 +15,7 @@ from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.learned_task import make_learned_task_config
 from trainer.checkpoints.source import is_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
-from trainer.data.named_tokenizer import warnings_of_given
+from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.tasks.prediction import Trained
 
 
@@ -39,7 +39,7 @@ def open_trained(
             f"{source}: {what if storage.exists(source) else 'no such file or directory'}"
         )
     checkpoint = open_checkpoint(source, model_config=model_config, with_moments=False)
-    warnings = (*checkpoint.warnings, *warnings_of_given(vocabulary))
+    warnings = (*checkpoint.warnings, *find_vocabulary_warnings(vocabulary))
     say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     shape = checkpoint.expect_config()
     found = find_tokenizer(checkpoint, shape, vocabulary, train_data, lower_case)

@@ -25,11 +25,11 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Form
 from trainer.data.loader import Loader
-from trainer.data.trained_length import longest_feature
+from trainer.data.trained_length import find_longest_feature
 from trainer.errors import StopRequested
 from trainer.logs.choice import make_loggers
 from trainer.logs.reporter import Reporter, RunPlan
-from trainer.run.path_check import check_free
+from trainer.run.path_check import check_output_is_free
 from trainer.run.pending_updates import PendingUpdates
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
@@ -37,7 +37,7 @@ from trainer.run.planned_updates import PlannedUpdates, crosses_multiple
 from trainer.run.runtime import find_model_config, make_model
 from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
-from trainer.workers.signals import training_signals
+from trainer.workers.signals import handle_training_signals
 
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
@@ -52,7 +52,7 @@ SLOW_HALVES = (
 def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None = None) -> Training:
     """Train one phase until its last update, or until the run is asked to stop. Return its final state.
 
-    shape: shape of the model, or None for the configured one.
+    shape: sizes and settings of the model. None: the configured ones.
     """
     shape = shape or find_shape(runtime, data)
     # The new runtime knows which part of the model this worker holds: all of it, unless the model is divided.
@@ -61,7 +61,7 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     planned = plan_updates(runtime, data)
     runtime.log("building the model")
     order = planned.rows.describe(f"{runtime.copies * planned.accumulation} x {planned.batch_size} examples")
-    longest = longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
+    longest = find_longest_feature(data) if config.is_finetuning else data.layout.max_seq_length
     # The state of a run that starts at update 0. If the run continues a checkpoint, load_start replaces it.
     fresh = make_initial_state(config, shape, data.digest, order, runtime.task.name, longest)
     schedule = planned.add_warmup(config.make_schedule(runtime.copies))
@@ -89,16 +89,16 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     devices = runtime.workers.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
-    signals = training_signals(runtime.workers.stopping, config.run.checkpoint_signal)
+    signals = handle_training_signals(runtime.workers.stopping, config.run.checkpoint_signal)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
-        from trainer.run.profiling import profiled
+        from trainer.run.profiling import record_profile
 
-        profile = profiled(runtime, planned.last - planned.start)
+        profile = record_profile(runtime, planned.last - planned.start)
     # Leaving the block ends the loader's threads, closes the logs, restores the signal handlers and waits for
     # the last checkpoint to be written.
     with closing(loader), report, signals, training, profile as count_update:
-        announce(training, planned, form, described, report)
+        announce_start(training, planned, form, described, report)
         report.plan(make_run_plan(training, planned, evaluation))
         report.begin()
         stopped = make_updates(training, loader, evaluation, report, planned, count_update)
@@ -149,12 +149,12 @@ def load_start(training: Training, update_examples: int) -> int | None:
     if runtime.config.run.overwrite_output_dir and not runtime.config.start.continues_here:
         remove_earlier_run(runtime, output_dir)
     if is_continued(runtime.config):
-        from trainer.run.start_point import load
+        from trainer.run.start_point import load_start_point
 
-        later_than = load(training, update_examples)
+        later_than = load_start_point(training, update_examples)
     else:
         overwrites = runtime.config.run.overwrite_output_dir
-        runtime.on_machines(lambda: None if overwrites else check_free(output_dir))
+        runtime.on_machines(lambda: None if overwrites else check_output_is_free(output_dir))
     training.tensors.broadcast()
     return later_than
 
@@ -190,7 +190,7 @@ def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -
     return Evaluation.of(runtime, held_out, data)
 
 
-def announce(
+def announce_start(
     training: Training, planned: PlannedUpdates, form: Form, described: str, report: Reporter
 ) -> None:
     """Log the start point, the planned updates, the sizes of the micro-batches, the model and the device."""
@@ -219,7 +219,7 @@ def announce(
 
 
 def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Evaluation | None") -> RunPlan:
-    """Return the numbers of the run that its logs write in their header."""
+    """Return the figures (workers, examples per update and so on) that logs write before the first update."""
     runtime, state = planned.runtime, training.state
     return RunPlan(
         workers=runtime.workers.size * runtime.device.replicas,
@@ -261,7 +261,7 @@ def make_updates(
     try:
         # Two cases of a resumed run: the run before it has already reached the target accuracy, or it was
         # killed between its last checkpoint and the evaluation that follows a checkpoint.
-        if evaluation and training.is_resumed and evaluation.was_reached(training.state):
+        if evaluation and training.is_resumed and evaluation.has_reached_target(training.state):
             target = config.evaluation.target_accuracy
             runtime.log(f"update {planned.start} has reached the target accuracy {target}")
             last = planned.start
@@ -294,7 +294,7 @@ def make_updates(
             # Count the updates. The losses in ``sums`` are still on the device. ``update.position`` is the
             # place in the data from which a resume would continue.
             for update, sums in zip(updates, made, strict=True):
-                examples = planned.examples_of(training.state.step)
+                examples = planned.count_examples(training.state.step)
                 pending.add(update, sums, examples, compile_seconds / len(updates))
                 training.advance(update.position, examples)
             count_update()

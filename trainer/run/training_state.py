@@ -94,8 +94,8 @@ class Training(AbstractContextManager["Training"]):
         if not self.tensors.are_finite():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if failure is None:
-            scale = strategy.step.scale.state_dict()
-            state = replace(self.state, applied=strategy.step.applied, loss_scale=scale)
+            scale = strategy.optimiser_step.scale.state_dict()
+            state = replace(self.state, applied=strategy.optimiser_step.applied, loss_scale=scale)
             self.tensors.save(state, self._writer)
         self._share_failure(failure)
         self.saved_step = self.state.step
@@ -116,7 +116,7 @@ class Training(AbstractContextManager["Training"]):
                 self.runtime.stop_all(StorageError(message))
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Wait until the checkpoint is written, also after an error, but not after a second Ctrl-C."""
+        """Wait until the last checkpoint is written, even after an error, except after a second Ctrl-C."""
         if isinstance(error, KeyboardInterrupt):
             return
         failure = self._writer.wait(_LOST_SECONDS if isinstance(error, WorkerLost) else None)

@@ -7,7 +7,7 @@ from functools import partial
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
 from trainer.devices.opening import find_device
-from trainer.run.planned_updates import last_update
+from trainer.run.planned_updates import find_last_update
 from trainer.run.start_point import is_phase_over
 from trainer.run.training_loop import train_phase
 from trainer.run.training_state import Training
@@ -24,7 +24,7 @@ def train_both(
     """
     skips_first = runtime.on_rank_0(partial(is_phase_over, phases[0]))
     for config in [] if skips_first else phases[1:]:  # a phase 2 that is not resumed starts at update 0
-        runtime.device.check_updates(last_update(config, 0))
+        runtime.device.check_updates(find_last_update(config, 0))
     for line in dict.fromkeys([*(config.reports.description for config in phases), *about[skips_first:]]):
         if line:
             runtime.log(line)

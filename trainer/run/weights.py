@@ -18,7 +18,7 @@ def load_weights(
 ) -> bool:
     """Fill the model of every worker with the weights at ``path``.
 
-    read: calls the reading function, and may return None if the checkpoint was removed.
+    read: calls the function that it gets and returns the result, or None if the checkpoint was removed.
     Returns False if the checkpoint was removed. Raises DataError if it lacks the task's head.
     """
     if isinstance(inference, SplitInference):

@@ -16,8 +16,8 @@ from trainer.splitting.stage import WorkerStage, count_tokens, make_schedule, pa
 from trainer.splitting.subgroups import StageGroups, Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.averaging import sum_dtype, sync_weights
-from trainer.update.loss_shares import loss_divisors
-from trainer.update.optimiser import Norms, configured_preset, group_parameters
+from trainer.update.loss_shares import compute_loss_divisors
+from trainer.update.optimiser import Norms, find_configured_preset, group_parameters
 from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
 
@@ -70,7 +70,7 @@ class Pipelined(SplitStrategy):
         super().__init__(worker)
         self.groups = StageGroups(worker)
         self.optimiser.norms = StageNorms(worker, self.groups.pipeline, self.held.norms)
-        self._stage = WorkerStage(worker, self.step.scale)
+        self._stage = WorkerStage(worker, self.optimiser_step.scale)
         make = partial(make_schedule, worker, self._stage, self.groups.pipeline)
         self._find_schedule = lru_cache(_KEPT_SCHEDULES)(make)
 
@@ -80,10 +80,10 @@ class Pipelined(SplitStrategy):
         (batches,) = updates
         worker = self.worker
         with worker.workers.naming_lost_workers():
-            self._stage.divisors = loss_divisors(worker, batches, worker.division.copies)
+            self._stage.divisors = compute_loss_divisors(worker, batches, worker.division.copies)
             values = self._run_stages(pad_to_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
-            self.step.take(self._average(), learning_rate, first.step + 1)
+            self.optimiser_step.take(self._average(), learning_rate, first.update + 1)
         self.held.drop_gradients()
         none = torch.zeros(2 + 2 * len(worker.task.metrics), device=worker.device.torch_device)
         return [torch.stack(values).sum(0) if values else none]
@@ -92,8 +92,8 @@ class Pipelined(SplitStrategy):
         """Run all micro-batches through the pipeline.
 
         It adds their gradients, times the loss scale, to the weights' grad.
-        batches: micro-batches with the same number of tokens. Return ``loss_and_sums`` of each on the last
-        stage, and nothing on other stages.
+        batches: micro-batches with the same number of tokens. Return ``join_loss_and_sums`` of each on the
+        last stage, and nothing on other stages.
         """
         stage, numbers = self._stage, torch.arange(len(batches))
         stage.batches, stage.at, stage.values = batches, at, []
@@ -141,7 +141,7 @@ class StageNorms(Norms):
     def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:
         """of_weights: object that computes the norms of this stage's weights."""
         self._group, self._of_weights = group, of_weights
-        preset = configured_preset(worker.config)
+        preset = find_configured_preset(worker.config)
         with torch.device("meta"):
             whole = worker.task.new_model(worker.model.config)
         order, names = (_list_weight_names(preset, model) for model in (whole, worker.model))

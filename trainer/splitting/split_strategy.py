@@ -61,7 +61,7 @@ class SplitStrategy(Strategy):
         self.worker = worker
         set_softmax(worker)
         self.held = HeldWeights(worker.model, worker.division)
-        self.step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
+        self.optimiser_step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 
     def weight_parts(self) -> Sequence[WeightPart]:
@@ -75,14 +75,14 @@ class SplitStrategy(Strategy):
     @property
     def optimiser(self) -> Optimiser:
         """The trainer's optimiser. Devices with an optimiser of their own cannot train split models."""
-        assert isinstance(self.step.optimiser, Optimiser)
-        return self.step.optimiser
+        assert isinstance(self.optimiser_step.optimiser, Optimiser)
+        return self.optimiser_step.optimiser
 
     def set_applied(self, applied: int) -> None:
         """Set the number of updates made so far, in this phase and in the optimiser. It is used when
         resuming.
         """
-        self.step.applied = applied
+        self.optimiser_step.applied = applied
         for group in self.optimiser.param_groups:
             group["step"] = applied
 
@@ -113,7 +113,7 @@ class Sharded(SplitStrategy):
         try:
             with self.worker.workers.naming_lost_workers():
                 values = self._accumulate(batches, first)
-                self.step.take(self.held.take_gradients(), learning_rate, first.step + 1)
+                self.optimiser_step.take(self.held.take_gradients(), learning_rate, first.update + 1)
         finally:
             self.held.drop_gradients()
         return [values]

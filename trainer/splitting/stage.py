@@ -11,11 +11,11 @@ from torch.nn import functional as F
 from trainer.data.batches import Batch, FlatBatch, Prepare
 from trainer.devices.device import HALVES
 from trainer.model.headed import HeadedBert
-from trainer.model.layers import Carried
+from trainer.model.layers import LayerOutput
 from trainer.splitting.subgroups import Subgroup
 from trainer.tasks.task import Outcome
 from trainer.update.step import LossScale
-from trainer.update.strategy import UpdateNumber, loss_and_sums, seed_micro_batch
+from trainer.update.strategy import UpdateNumber, join_loss_and_sums, seed_micro_batch
 from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
@@ -25,7 +25,7 @@ _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
 class ResumedModel:
     """The model as a task calls it, but continuing from the tensors of the stage before."""
 
-    def __init__(self, model: HeadedBert, carried: Carried | None) -> None:
+    def __init__(self, model: HeadedBert, carried: LayerOutput | None) -> None:
         self.training = model.training
         self._model, self._carried = model, carried
 
@@ -38,7 +38,7 @@ class WorkerStage(nn.Module):
 
     Its forward pass takes a micro-batch by number. On the last stage it also computes the loss.
     batches: the update's micro-batches. divisors: a divisor for each one's loss. at: the update's number.
-    values: on the last stage, the ``loss_and_sums`` of each micro-batch so far.
+    values: on the last stage, the ``join_loss_and_sums`` of each micro-batch so far.
     """
 
     def __init__(self, worker: Worker, scale: LossScale | None = None) -> None:
@@ -88,13 +88,13 @@ class WorkerStage(nn.Module):
         """Record the micro-batch's sums and return its scaled loss."""
         assert self._scale is not None
         outcome = self.outcome(received, batch)
-        self.values.append(loss_and_sums(outcome))
+        self.values.append(join_loss_and_sums(outcome))
         return (torch.stack([self._scale.scale(outcome.loss / divisor)]),)
 
 
-def _make_carried(received: Sequence[Tensor]) -> Carried | None:
+def _make_carried(received: Sequence[Tensor]) -> LayerOutput | None:
     """Return the received tensors for the encoder. None on the first stage, which receives nothing."""
-    return Carried(received[0], received[-1]) if received else None
+    return LayerOutput(received[0], received[-1]) if received else None
 
 
 def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: int, count: int) -> Any:

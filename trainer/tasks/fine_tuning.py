@@ -13,7 +13,7 @@ from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
 from trainer.data.batches import Batch
-from trainer.data.named_tokenizer import named_tokenizer, with_casing
+from trainer.data.named_tokenizer import change_casing, find_named_tokenizer
 from trainer.data.opening import open_for_training
 from trainer.tasks.evaluation import TaskEvaluation
 from trainer.tasks.prediction import Trained
@@ -89,5 +89,5 @@ def load_configured_tokenizer(config: Config) -> Tokenizer:
     A vocab.txt is read as WordPiece that splits words as Google's program does, with the configured casing.
     """
     config.require("vocab")
-    file = named_tokenizer(str(config.masking.vocab))
-    return tokenizer_of(with_casing(file, config.finetuning.lower_case))
+    file = find_named_tokenizer(str(config.masking.vocab))
+    return tokenizer_of(change_casing(file, config.finetuning.lower_case))

@@ -12,7 +12,7 @@ from trainer.config.roberta import RobertaConfig
 from trainer.data.batches import Batch, FlatAttention, FlatBatch
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
-from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
+from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 
 if TYPE_CHECKING:
     from trainer.data.row_batches import RowBatch
@@ -36,7 +36,7 @@ class BertForSequenceClassification(HeadedBert):
         self.classifier = nn.Linear(config.hidden_size, labels)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
         """Return (B, labels) logits."""
         first = self.bert.encode_seeded(batch, carried).index_select(0, batch.starts())
         first = F.dropout(first, self.first_dropout, self.training)
@@ -57,7 +57,7 @@ class BertForQuestionAnswering(HeadedBert):
         self.draw_weights()
         self.bert.pooler.requires_grad_(requires_grad=False)
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
         """Return (tokens, 2) logits, in the batch's order of tokens, one row after another."""
         rows, _ = self.bert(batch, carried)
         logits: Tensor = self.qa_outputs(rows)
@@ -97,7 +97,7 @@ class ModernBertForSequenceClassification(HeadedBert):
         self.classifier = nn.Linear(config.hidden_size, labels)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
         """Return (B, labels) logits."""
         rows = self.bert.encode_seeded(batch, carried)
         if self.takes_mean:
@@ -118,7 +118,7 @@ class ModernBertForQuestionAnswering(HeadedBert):
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> Tensor:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> Tensor:
         """Return (tokens, 2) logits, in the batch's order of tokens, one row after another."""
         rows = self.bert.encode_seeded(batch, carried)
         logits: Tensor = self.qa_outputs(self.cls["predictions"](rows))

@@ -11,7 +11,7 @@ from bertdata.records import Vocabulary
 from bertdata.tokens.tokenizer import Tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.trained_length import length_warnings
+from trainer.data.trained_length import find_length_warnings
 
 if TYPE_CHECKING:
     from trainer.model.headed import HeadedBert
@@ -56,7 +56,7 @@ class Trained:
 
     def warn_of_length(self, ids: int) -> None:
         """Print a warning if a sequence is longer than those that the model was trained on."""
-        for warning in length_warnings("the text", ids, self.source, self.longest):
+        for warning in find_length_warnings("the text", ids, self.source, self.longest):
             say_error(f"trainer: warning: {warning}")
 
 

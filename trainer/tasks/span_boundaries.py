@@ -15,7 +15,7 @@ from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import BertForMaskedLM, Logits
-from trainer.model.layers import ACTIVATIONS, Carried, NormedDense
+from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sum_guess_metrics
 from trainer.tasks.pretraining import MaskedWords, average_and_sum, compute_words_loss, make_columns
 from trainer.tasks.task import Outcome, TaskModel
@@ -134,7 +134,7 @@ class BertForSpanBoundaries(BertForMaskedLM):
         self.boundary = BoundaryHead(config)
         self.draw_weights()
 
-    def forward(self, batch: Batch, carried: Carried | None = None) -> SpanLogits:
+    def forward(self, batch: Batch, carried: LayerOutput | None = None) -> SpanLogits:
         """Return logits of both heads for all masked slots, used or not."""
         rows = self.bert.encode(batch, carried).normed
         slots = find_span_slots(batch)

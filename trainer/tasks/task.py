@@ -110,9 +110,9 @@ class Task(ABC):
 
         SettingsError if the task cannot generate them.
         """
-        from trainer.data.generated import configured_data
+        from trainer.data.generated import make_configured_data
 
-        return configured_data(config)
+        return make_configured_data(config)
 
     @classmethod
     def exported(cls, weights: Mapping[str, Any], form: str) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import DEFAULT_OBJECTIVE
 from trainer.config.settings import Config
-from trainer.data.opening import open_configured, training_paths
+from trainer.data.opening import find_training_paths, open_configured
 from trainer.tasks.choice import find_objective_task, find_task_class
 
 
@@ -17,5 +17,5 @@ def generate_examples(config: Config) -> OpenedDataset:
 
 def open_training_data(config: Config) -> OpenedDataset:
     """Open the configured training data and check that it fits the configuration."""
-    paths = training_paths(config)
+    paths = find_training_paths(config)
     return generate_examples(config) if paths is None else open_configured(config, paths)

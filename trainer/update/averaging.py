@@ -23,7 +23,11 @@ class WorkerAverages:
     def __init__(
         self, worker: Worker, weights: Sequence[Tensor], leaves: Sequence[Tensor] | None = None
     ) -> None:
-        """leaves: as in ``GradientBuckets``."""
+        """Prepare the averages.
+
+        leaves: for each weight the tensor whose gradient the backward pass computes: a 16-bit copy, or the
+        weight. None: the weights themselves.
+        """
         workers, keys = worker.workers, worker.config.workers
         self._workers, self._weights, self._type = workers, weights, sum_dtype(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
@@ -109,10 +113,10 @@ class GradientBuckets:
         # buckets: bucket 2 completes and starts, bucket 0 completes and waits for bucket 1, then 1 completes
         # and both start.
         for leaf, number in zip(leaves or weights, numbers, strict=True):
-            leaf.register_post_accumulate_grad_hook(self._hook(number))  # type: ignore[no-untyped-call]
+            leaf.register_post_accumulate_grad_hook(self._make_hook(number))  # type: ignore[no-untyped-call]
 
     def reset(self) -> None:
-        """Set the gradients to 0, as views of the buckets."""
+        """Set the gradients to 0, and make each gradient a view of its part of a bucket."""
         for bucket, flat in zip(self._buckets, self._flat, strict=True):
             flat.zero_()
             parts = torch.split(flat, [weight.numel() for weight in bucket])
@@ -137,9 +141,10 @@ class GradientBuckets:
             self._next = -1
             self._under_way = []
 
-    def _hook(self, number: int) -> Callable[[Tensor], None]:
-        """Return a function that counts a complete gradient of bucket ``number`` and starts the exchanges it
-        allows.
+    def _make_hook(self, number: int) -> Callable[[Tensor], None]:
+        """Return a hook that the backward pass calls when a gradient of bucket ``number`` is complete.
+
+        The hook starts the exchange of each bucket that is now complete and next in order.
         """
 
         def count(_: Tensor) -> None:

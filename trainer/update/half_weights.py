@@ -20,7 +20,7 @@ class HalfWeights:
 
     def __init__(self, learner: nn.Module, half: torch.dtype) -> None:
         self._learner = learner
-        self._weights = linear_weights(learner)
+        self._weights = find_linear_weights(learner)
         self._copies = {
             name: weight.detach().to(half).requires_grad_() for name, weight in self._weights.items()
         }
@@ -37,14 +37,15 @@ class HalfWeights:
         torch._foreach_copy_(list(self._copies.values()), list(self._weights.values()))
 
     def leaves(self, weights: list[Tensor]) -> list[Tensor]:
-        """Return for each weight the tensor that gets the gradient in the backward pass: its copy, or the
-        weight.
+        """Return for each weight the tensor that gets the gradient in the backward pass.
+
+        This is the 16-bit copy if the weight has one, otherwise the weight itself.
         """
         copies = {id(self._weights[name]): copy for name, copy in self._copies.items()}
         return [copies.get(id(weight), weight) for weight in weights]
 
 
-def linear_weights(model: nn.Module) -> dict[str, Tensor]:
+def find_linear_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return weights and biases of the model's linear layers, by name."""
     return {
         f"{path}.{name}": weight

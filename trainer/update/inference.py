@@ -14,7 +14,7 @@ from trainer.update.worker import Worker
 
 
 class Inference:
-    """The model without dropout and gradients, which returns loss and metrics of batches.
+    """Evaluates the model: computes loss and metrics of batches, without dropout and gradients.
 
     exchanges: evaluating a batch needs an exchange between the workers, so all must evaluate equally many
     batches.

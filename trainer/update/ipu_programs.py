@@ -14,30 +14,30 @@ from trainer.data.batches import Batch
 from trainer.devices.ipu.device import Ipu
 from trainer.devices.ipu.options import (
     check_training,
-    loss_scale,
+    find_loss_scale,
     make_optimiser,
-    shared_options,
-    training_options,
+    make_training_options,
+    set_shared_options,
 )
 from trainer.errors import CheckpointError
 from trainer.tasks.task import Outcome
 from trainer.update.adaptive_scale import AdaptiveScale
 from trainer.update.inference import Inference
-from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.optimiser import find_configured_preset, group_parameters
 from trainer.update.step import OptimiserStep
-from trainer.update.strategy import Strategy, UpdateNumber, loss_and_sums
+from trainer.update.strategy import Strategy, UpdateNumber, join_loss_and_sums
 from trainer.update.worker import Worker
 
 _STEP = "Step"
 
 
 class ModelWithLoss(nn.Module):
-    """The model in the form that PopTorch compiles: from a batch's tensors to the fp32 loss and the sums.
+    """The model as a function that PopTorch compiles: it takes a batch's tensors and returns loss and sums.
 
-    When evaluating, only the sums are returned.
-    batch: any batch of the same form. Its tensors are replaced by the arguments of ``forward``.
-    With reduction_type "sum" PopTorch adds losses up over its replicas too. This trainer averages over
-    replicas, so the loss is divided by their number.
+    The loss is fp32. The sums are those of ``join_loss_and_sums``. When evaluating, only the sums are
+    returned. batch: any batch whose tensors have the same names. ``forward`` replaces the tensors by its
+    arguments, because PopTorch passes plain tensors only. With reduction_type "sum" PopTorch adds losses up
+    over its replicas too. This trainer averages over replicas, so the loss is divided by their number.
     """
 
     batch: Batch
@@ -59,7 +59,7 @@ class ModelWithLoss(nn.Module):
     def forward(self, *tensors: Tensor) -> Any:
         batch = self.batch.changed(**dict(zip(self.batch.tensors(), tensors, strict=True)))
         outcome = self._task.outcome(self.model, batch)
-        sums = loss_and_sums(outcome)
+        sums = join_loss_and_sums(outcome)
         if not self.training:
             return sums
         loss = outcome.loss / self._divisor if self._divisor > 1 else outcome.loss
@@ -74,7 +74,7 @@ class IpuStep(OptimiserStep):
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
         # stored in checkpoints only: PopTorch's optimisers scale the loss themselves
-        fixed = loss_scale(config, 0)
+        fixed = find_loss_scale(config, 0)
         self.scale = AdaptiveScale(fixed, fixed, fixed)
 
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
@@ -102,27 +102,29 @@ class IpuPrograms(Strategy, Inference):
     def update(
         self, updates: Sequence[Sequence[Batch]], learning_rate: float, first: UpdateNumber
     ) -> list[Tensor]:
-        config, optimiser = self.worker.config, self.step.optimiser
+        config, optimiser = self.worker.config, self.optimiser_step.optimiser
         for group in optimiser.param_groups:
             group["lr"] = learning_rate
         if self._training is None:
             self.compile(updates, first)
-        optimiser.loss_scaling = loss_scale(config, first.step)
+        optimiser.loss_scaling = find_loss_scale(config, first.update)
         self._training.setOptimizer(optimiser)
         _, values = self._training(*self._join(updates))
         if config.ipu.synthetic_data:
             values = torch.zeros_like(values)  # With synthetic data the IPU returns no results.
-        self.step.applied += len(updates)
+        self.optimiser_step.applied += len(updates)
         return [self._add_up(rows) for rows in values.reshape(len(updates), -1)]
 
     def compile(self, updates: Sequence[Sequence[Batch]], first: UpdateNumber) -> None:
         # The seed depends on the updates made so far. Otherwise a resumed run would repeat the dropout of the
         # first updates.
         seed = self.worker.config.data.seed + first.total
-        options = training_options(
+        options = make_training_options(
             self._device, accumulation=len(updates[0]) // self._device.replicas, seed=seed
         )
-        executor = self._poptorch.trainingModel(self._module, options, optimizer=self.step.optimiser)
+        executor = self._poptorch.trainingModel(
+            self._module, options, optimizer=self.optimiser_step.optimiser
+        )
         executor.compile(*self._join(updates))
         self._training = executor
         if self._moments:
@@ -139,8 +141,11 @@ class IpuPrograms(Strategy, Inference):
         return [torch.cat(column) for column in columns]
 
     def _restore(self) -> None:
-        """Copy the checkpoint's moments into PopTorch's state, which has names only after compiling."""
-        optimiser, moments = self.step.optimiser, self._moments
+        """Copy the checkpoint's moments into PopTorch's optimiser state.
+
+        Called after compiling, because the state has no entries before.
+        """
+        optimiser, moments = self.optimiser_step.optimiser, self._moments
         state = optimiser.state_dict()
         targets = self._select_moments(state)
         if foreign := sorted(moments.keys() ^ targets.keys()):
@@ -152,7 +157,7 @@ class IpuPrograms(Strategy, Inference):
             target.copy_(moments[key])
         for key, target in state["ipu_state"].items():
             if key.partition("___")[0] == _STEP:
-                target.fill_(self.step.applied)
+                target.fill_(self.optimiser_step.applied)
         optimiser.load_state_dict(state)
 
     def _select_moments(self, state: dict[str, Any]) -> dict[str, Tensor]:
@@ -161,7 +166,7 @@ class IpuPrograms(Strategy, Inference):
         PopTorch's names consist of "Accl1___" or "Accl2___", the names of wrapping modules, and the weight's
         name.
         """
-        is_adaptive = "betas" in self.step.optimiser.defaults
+        is_adaptive = "betas" in self.optimiser_step.optimiser.defaults
         kinds = {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"} if is_adaptive else {"Accl1": "momentum_buffer"}
         found = {}
         for key, value in state["ipu_state"].items():
@@ -179,10 +184,10 @@ class IpuPrograms(Strategy, Inference):
     def moments(self) -> dict[str, Tensor]:
         if self._training is None:
             return self._moments
-        return self._select_moments(self.step.optimiser.state_dict())
+        return self._select_moments(self.optimiser_step.optimiser.state_dict())
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
-        self._moments, self.step.applied = moments, applied
+        self._moments, self.optimiser_step.applied = moments, applied
 
     def check_accumulation(self, accumulation: int) -> None:
         check_training(self._device, accumulation)
@@ -190,7 +195,7 @@ class IpuPrograms(Strategy, Inference):
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
         self._module.eval()
-        with self._training_off_the_ipus():
+        with self._detach_training():
             if self._inference is not None:
                 self._inference.attachToDevice()
             yield self._measure
@@ -199,8 +204,11 @@ class IpuPrograms(Strategy, Inference):
         self._module.train()
 
     @contextmanager
-    def _training_off_the_ipus(self) -> Iterator[None]:
-        """Detach the training program from the IPUs. Weights and moments are then on the host."""
+    def _detach_training(self) -> Iterator[None]:
+        """Detach the training program from the IPUs during the context, and attach it again afterwards.
+
+        While it is detached, weights and moments are on the host.
+        """
         if self._training is not None:
             self._training.detachFromDevice()
         yield
@@ -220,14 +228,16 @@ class IpuPrograms(Strategy, Inference):
             tensors["next_sentence_labels"][-missing:] = -1
         if self._inference is None:
             options = self._device.fresh_options()
-            shared_options(self._device, options, "ShardedExecution")  # the stages of a pipeline take turns
+            set_shared_options(
+                self._device, options, "ShardedExecution"
+            )  # the stages of a pipeline take turns
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._add_up(self._inference(*tensors.values()))
         return Outcome(sums[0], sums[2:])
 
     def _add_up(self, values: Tensor) -> Tensor:
-        """Add up the rows of sums, one row per micro-batch."""
+        """Add up the sums of the micro-batches, a row of ``values`` for each."""
         return values.reshape(-1, self._width).float().sum(0)
 
     def release(self) -> None:
@@ -252,6 +262,8 @@ class IpuTraining(IpuPrograms):
         _, accumulation = worker.config.update.micro_batches(worker.workers.size * self._device.replicas)
         self.check_accumulation(accumulation)
         self._device.check_workers(worker.workers.size)
-        preset = configured_preset(worker.config)
+        preset = find_configured_preset(worker.config)
         groups = group_parameters(preset, worker.model.named_parameters())
-        self.step = IpuStep(worker.config, make_optimiser(self._poptorch, worker.config, preset, groups))
+        self.optimiser_step = IpuStep(
+            worker.config, make_optimiser(self._poptorch, worker.config, preset, groups)
+        )

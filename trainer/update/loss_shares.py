@@ -15,7 +15,7 @@ _LEAST = 1e-6
 """Stands for 0 words, so that an empty micro-batch (whose loss is 0) does not divide by 0."""
 
 
-def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequence[float | Tensor]:
+def compute_loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequence[float | Tensor]:
     """Return for each micro-batch of this worker's update the number to divide its loss by.
 
     The gradients of the divided losses are added up, then averaged over the workers. Every worker must call
@@ -26,7 +26,7 @@ def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequ
     over = config.update.loss_over
     # Equal shares: 4 micro-batches -> [4, 4, 4, 4], so that the sum of the gradients is their mean
     if over in ("micro_batch", "sum"):
-        divisor = loss_divisor(config, len(batches), copies)
+        divisor = compute_loss_divisor(config, len(batches), copies)
         return [divisor] * len(batches)
     require(config.ipu.reduction_type != "sum", f"loss_over is {over}: expected reduction_type mean")
     # By sequences of this worker: 8 and 24 sequences -> 32/8 and 32/24
@@ -35,7 +35,7 @@ def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequ
         counts = [float(count_sequences(batch, size)) for batch in batches]
         return [sum(counts) / max(count, _LEAST) for count in counts]
     is_task = worker.task.is_fine_tuned
-    counts = [count_learned(batch, is_task=is_task) for batch in batches]
+    counts = [count_loss_terms(batch, is_task=is_task) for batch in batches]
     # By masked words over all workers. Worker 0 has 6 words, worker 1 has 10, so the mean is 8. A micro-batch
     # with 2 words gets the divisor 8/2. Averaging over 2 workers makes its share 2/16, as if one machine had
     # computed all 16 words.
@@ -44,17 +44,18 @@ def loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequ
     return [mean.clamp(min=_LEAST) / max(count, _LEAST) for count in counts]
 
 
-def loss_divisor(config: Config, count: int, copies: int) -> float:
+def compute_loss_divisor(config: Config, count: int, copies: int) -> float:
     """Return the divisor of the loss for each of the ``count`` micro-batches of a worker's update.
 
     With losses that are summed instead of averaged, the setting ``replicas`` says over how many workers the
-    original program summed. This run may have another number of workers, one doing the work of several.
+    original program summed. This run may have fewer workers, each of which does the work of several of the
+    original's.
     """
     is_sum = config.ipu.reduction_type == "sum" or config.update.loss_over == "sum"
     return (config.update.replicas or copies) / copies if is_sum else count
 
 
-def count_learned(batch: Batch, *, is_task: bool) -> float:
+def count_loss_terms(batch: Batch, *, is_task: bool) -> float:
     """Return the number of masked words in a batch.
 
     For a fine-tuned task, return the number of its examples.

@@ -8,7 +8,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.devices.stepping_device import SteppingDevice
 from trainer.update.device_step import DeviceOptimiserStep
-from trainer.update.optimiser import configured_preset, group_parameters
+from trainer.update.optimiser import find_configured_preset, group_parameters
 from trainer.update.optimisers import build_optimiser
 from trainer.update.skipping import SkippingOptimiserStep
 from trainer.update.step import OptimiserStep
@@ -18,7 +18,7 @@ def make_optimiser_step(
     config: Config, device: Device, named_parameters: Iterable[tuple[str, nn.Parameter]]
 ) -> OptimiserStep:
     """Return the optimiser step for these weights, with the configured optimiser."""
-    preset = configured_preset(config)
+    preset = find_configured_preset(config)
     groups = group_parameters(preset, named_parameters)
     if isinstance(device, SteppingDevice):
         return DeviceOptimiserStep(config, device, preset, groups)

@@ -26,7 +26,12 @@ class MicroBatchSums:
         step: OptimiserStep,
         row_norms: RowNorms | None = None,
     ) -> None:
-        """row_norms: norms to clip by. None: the norm of the whole gradients."""
+        """Prepare the sums.
+
+        step: optimiser step, whose loss scale and clipping function are used. row_norms: computes the norm
+        to clip by, with each row of an embedding's gradient counted separately. None: clip by the usual
+        norm of the gradients.
+        """
         self._row_norms = row_norms
         self._config, self._workers = worker.config, worker.workers
         self._weights, self._step = weights, step
@@ -38,7 +43,7 @@ class MicroBatchSums:
         divisor: the number that the micro-batch's loss was divided by.
         """
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        clip_norm = micro_batch_clip_norm(self._config.update, divisor)
+        clip_norm = find_clip_norm(self._config.update, divisor)
         if clip_norm is not None:
             # The gradients are still multiplied by the loss scale, so the limit must be too.
             scale = self._step.scale
@@ -56,16 +61,17 @@ class MicroBatchSums:
         self._step.optimiser.zero_grad()
 
     def finish(self) -> None:
-        """Make the sums the weights' gradients."""
+        """Set each weight's ``grad`` to the sum of its gradients."""
         for weight, gradient in zip(self._weights, self._sums, strict=bool(self._sums)):
             weight.grad = gradient
 
 
-def micro_batch_clip_norm(keys: UpdateSection, divisor: float | Tensor) -> float | Tensor | None:
+def find_clip_norm(keys: UpdateSection, divisor: float | Tensor) -> float | Tensor | None:
     """Return the norm to which a micro-batch's gradients are clipped, or None if they are not.
 
-    The gradients are those of the loss divided by ``divisor``. MLPerf's program clips the gradient of the
-    undivided loss to max_grad_norm and then divides it. Habana's clips the gradient of the divided loss.
+    MLPerf's program clips the gradient of the undivided loss to max_grad_norm and then divides it. Habana's
+    clips the gradient of the divided loss.
+    divisor: number that the micro-batch's loss was divided by before the backward pass.
     """
     norms = {
         "per_micro_batch": keys.max_grad_norm / divisor,

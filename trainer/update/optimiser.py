@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
-from trainer.devices.clipping import norms_of
+from trainer.devices.clipping import compute_norms
 from trainer.devices.device import Device
 from trainer.plugins import find
 
@@ -21,7 +21,7 @@ memory.
 """
 
 
-class Numbers(NamedTuple):
+class StepScalars(NamedTuple):
     """Scalars of an optimiser step. Tensors are 0-dim, fp32 and on the weights' device.
 
     rate: learning rate. applied: steps that changed the weights, including this one.
@@ -35,7 +35,7 @@ class Numbers(NamedTuple):
     skip: Tensor | None = None
 
 
-class Tensors(NamedTuple):
+class StepTensors(NamedTuple):
     """Tensors of some weights of a parameter group: lists of equal length and order."""
 
     weights: list[Tensor]
@@ -46,20 +46,20 @@ class Tensors(NamedTuple):
 class Norms:
     """Norms of weights and gradients if each process holds the whole model.
 
-    Subclasses compute norms over all processes that share a divided model. Then each process must make the
-    same calls in the same order.
+    Subclasses compute norms over all processes that share a divided model. With such a subclass each process
+    must make the same calls in the same order.
     """
 
     def size(self, weight: Tensor) -> int:
-        """Return the elements of the whole weight, of which the tensor may be this process's part."""
+        """Return how many elements the whole weight has. ``weight`` may be only this process's part of it."""
         return weight.numel()
 
     def each(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return the norm of each weight or gradient, shape (n,).
 
-        A tensor may be this process's part of it.
+        Each tensor may be only this process's part of the weight or gradient.
         """
-        return norms_of(tensors)
+        return compute_norms(tensors)
 
     def all(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return the norm of all gradients of the model together, 0-dim.
@@ -78,7 +78,7 @@ class GroupSettings(NamedTuple):
     """Settings of a parameter group, except its learning rate. Each optimiser reads those that it has.
 
     trust: use trust ratios (LAMB) for these weights. norms: norms of weights and changes.
-    epsilon_in: as in ``Preset``.
+    epsilon_in: where eps is added, one of the names that ``Preset.epsilon_in`` lists.
     """
 
     betas: tuple[float, float]
@@ -91,7 +91,7 @@ class GroupSettings(NamedTuple):
     epsilon_in: str = "corrected"
 
 
-Rule = Callable[[Tensors, Numbers, GroupSettings], None]
+Rule = Callable[[StepTensors, StepScalars, GroupSettings], None]
 """An optimiser step that changes tensors of a parameter group in place."""
 
 
@@ -130,7 +130,7 @@ class Optimiser(torch.optim.Optimizer):
                 values: list[Any] = [group["lr"], float(group["step"])]
                 if self.fuses:
                     values = [torch.full((), value, device=tensors.weights[0].device) for value in values]
-                (self.fused if self.fuses else self.rule)(tensors, Numbers(*values), self.settings(group))
+                (self.fused if self.fuses else self.rule)(tensors, StepScalars(*values), self.settings(group))
 
     def settings(self, group: dict[str, Any]) -> GroupSettings:
         """Return the settings of a parameter group."""
@@ -152,7 +152,7 @@ class Optimiser(torch.optim.Optimizer):
     def moments(self) -> tuple[str, ...]:
         """Names of the moments that the state holds for each weight, as in PyTorch."""
 
-    def tensors(self, chunk: int | None) -> list[tuple[Tensors, GroupSettings]]:
+    def tensors(self, chunk: int | None) -> list[tuple[StepTensors, GroupSettings]]:
         """Return the tensors of all weights that have a gradient, with their settings.
 
         chunk: approximate number of elements per entry. None: an entry per parameter group.
@@ -163,7 +163,7 @@ class Optimiser(torch.optim.Optimizer):
             for tensors in self._tensors(group, chunk)
         ]
 
-    def _tensors(self, group: dict[str, Any], chunk: int | None) -> Iterator[Tensors]:
+    def _tensors(self, group: dict[str, Any], chunk: int | None) -> Iterator[StepTensors]:
         """Yield the tensors of a parameter group in chunks of about ``chunk`` elements."""
         used = [weight for weight in group["params"] if weight.grad is not None]
         # Weights whose ends lie in the same multiple of chunk are changed together: sizes [3, 3, 3, 3],
@@ -173,7 +173,7 @@ class Optimiser(torch.optim.Optimizer):
             weights = [weight for weight, _ in items]
             gradients = [weight.grad for weight in weights]
             moments = tuple([self.moment(weight, name) for weight in weights] for name in self.moments)
-            yield Tensors(weights, gradients, moments)
+            yield StepTensors(weights, gradients, moments)
 
     def moment(self, weight: Tensor, name: str) -> Tensor:
         """Return a moment of the weight, zeros before the first step."""
@@ -183,7 +183,7 @@ class Optimiser(torch.optim.Optimizer):
         return state[name]
 
 
-def configured_preset(config: Config) -> Preset:
+def find_configured_preset(config: Config) -> Preset:
     """Return the preset of the configured optimiser, with its configured settings."""
     preset: Preset = find("optimiser", config.update.optimiser)
     if preset.decays_by_share:

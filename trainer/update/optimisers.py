@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.schedules.form import Preset
-from trainer.update.optimiser import GroupSettings, Norms, Numbers, Optimiser, Tensors
+from trainer.update.optimiser import GroupSettings, Norms, Optimiser, StepScalars, StepTensors
 
 _NO_CORRECTION = 1e30
 """A step number so large that the bias corrections are 1."""
@@ -31,10 +31,10 @@ class Lamb(Optimiser):
     moments = "exp_avg", "exp_avg_sq"
 
     @staticmethod
-    def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make a step in plain operations."""
+    def rule(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
+        """Change the weights and moments by one optimiser step, in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
-        correction1, root = corrections(numbers.applied, settings)
+        correction1, root = compute_bias_corrections(numbers.applied, settings)
         g = divide_gradients(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
@@ -43,14 +43,14 @@ class Lamb(Optimiser):
         if settings.weight_decay:
             u = torch._foreach_add(u, tensors.weights, alpha=settings.weight_decay)
         if settings.trust:
-            u = torch._foreach_mul(u, list(trust_ratios(tensors.weights, u, settings.norms).unbind()))
+            u = torch._foreach_mul(u, list(compute_trust_ratios(tensors.weights, u, settings.norms).unbind()))
         changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(u, numbers.rate))
-        overwrite(tensors.weights, changed, numbers.skip)
-        overwrite(means, m, numbers.skip)
-        overwrite(squares, v, numbers.skip)
+        overwrite_tensors(tensors.weights, changed, numbers.skip)
+        overwrite_tensors(means, m, numbers.skip)
+        overwrite_tensors(squares, v, numbers.skip)
 
     @staticmethod
-    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+    def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
         """Make a step with PyTorch's fused AdamW kernel, which reads and writes each tensor only once.
 
         The kernel has no trust ratios. For groups that have them, it is applied to zeros with a rate of -1,
@@ -62,18 +62,18 @@ class Lamb(Optimiser):
             Lamb.rule(tensors, numbers, settings)
             return
         if not settings.trust:
-            fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
+            run_fused_adamw(tensors.weights, tensors, numbers, settings, rate, settings.weight_decay)
             return
         sizes = [weight.numel() for weight in tensors.weights]
         flat = torch.zeros(sum(sizes), device=rate.device)
         parts = zip(torch.split(flat, sizes), tensors.weights, strict=True)
         u = [part.view_as(weight) for part, weight in parts]
-        fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
+        run_fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
         if settings.weight_decay:
             torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
         # A skipped update must leave every bit of the weights. A rate of 0 does so: it adds +0.0 or -0.0.
         # To a weight that is 0 it adds -0.0, which changes neither +0.0 nor -0.0.
-        rates = trust_ratios(tensors.weights, u, settings.norms) * -(
+        rates = compute_trust_ratios(tensors.weights, u, settings.norms) * -(
             rate if numbers.skip is None else rate * (1 - numbers.skip)
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
@@ -84,7 +84,7 @@ class Lamb(Optimiser):
 def find_denominators(
     squares: Iterable[Tensor], root: Tensor | float, settings: GroupSettings
 ) -> list[Tensor]:
-    """Return the denominators of Adam's changes.
+    """Return what Adam divides the averaged gradients by, for each weight: sqrt(v) + eps.
 
     squares: averages of the squared gradients. root: square root of their bias correction.
     """
@@ -98,16 +98,16 @@ def find_denominators(
     return list(torch._foreach_add(roots, settings.eps)) if settings.epsilon_in == "corrected" else roots
 
 
-def trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
+def compute_trust_ratios(weights: Sequence[Tensor], changes: Sequence[Tensor], norms: Norms) -> Tensor:
     """Return the norm of each weight divided by the norm of its change, or 1 if either is 0."""
     w_norms, u_norms = norms.each(weights), norms.each(changes)
     return torch.where((w_norms > 0) & (u_norms > 0), w_norms / u_norms, 1.0)
 
 
-def fused_adamw(
+def run_fused_adamw(
     targets: list[Tensor],
-    tensors: Tensors,
-    numbers: Numbers,
+    tensors: StepTensors,
+    numbers: StepScalars,
     settings: GroupSettings,
     rate: Tensor,
     decay: float,
@@ -137,7 +137,7 @@ def fused_adamw(
 
 
 class Sgd(Optimiser):
-    """SGD with momentum. Per tensor w with gradient g, and an average b that starts at 0:
+    """SGD with momentum. For each weight tensor w with gradient g, and a momentum buffer b that starts at 0:
 
     b = momentum * b + g + weight_decay * w
     w = w - lr * b
@@ -148,21 +148,21 @@ class Sgd(Optimiser):
         return ("momentum_buffer",) if self.preset.momentum else ()
 
     @staticmethod
-    def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make a step in plain operations."""
+    def rule(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
+        """Change the weights and moments by one optimiser step, in plain operations."""
         b = divide_gradients(tensors.gradients, numbers.divisor)
         if settings.weight_decay:
             b = list(torch._foreach_add(b, tensors.weights, alpha=settings.weight_decay))
         if settings.momentum:
             (buffers,) = tensors.moments
             b = list(torch._foreach_add(torch._foreach_mul(buffers, settings.momentum), b))
-            overwrite(buffers, b, numbers.skip)
+            overwrite_tensors(buffers, b, numbers.skip)
         changed = torch._foreach_sub(tensors.weights, torch._foreach_mul(b, numbers.rate))
-        overwrite(tensors.weights, changed, numbers.skip)
+        overwrite_tensors(tensors.weights, changed, numbers.skip)
 
     @staticmethod
-    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make a step with PyTorch's fused kernel."""
+    def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
+        """Change the weights and moments by one optimiser step, with PyTorch's fused kernel."""
         assert isinstance(numbers.rate, Tensor)
         torch._fused_sgd_(
             tensors.weights,
@@ -200,26 +200,26 @@ class StableAdamW(Optimiser):
         return given._replace(weight_decay=given.weight_decay / peak)
 
     @staticmethod
-    def rule(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
-        """Make a step in plain operations."""
+    def rule(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
+        """Change the weights and moments by one optimiser step, in plain operations."""
         (beta1, beta2), (means, squares) = settings.betas, tensors.moments
-        correction, root = corrections(numbers.applied, settings)
+        correction, root = compute_bias_corrections(numbers.applied, settings)
         g = divide_gradients(tensors.gradients, numbers.divisor)
         m = torch._foreach_lerp(means, g, 1 - beta1)
         v = torch._foreach_addcmul(torch._foreach_mul(squares, beta2), g, g, 1 - beta2)
         roots = list(torch._foreach_mul(torch._foreach_sqrt(v), 1 / root))
         u = torch._foreach_div(torch._foreach_mul(m, 1 / correction), torch._foreach_add(roots, settings.eps))
-        rates = list(stable_rates(numbers.rate, tensors, g, roots, settings).unbind())
+        rates = list(compute_stable_rates(numbers.rate, tensors, g, roots, settings).unbind())
         changed = list(torch._foreach_mul(u, rates))
         if settings.weight_decay:
             decays = torch._foreach_mul(tensors.weights, torch._foreach_mul(rates, settings.weight_decay))
             changed = list(torch._foreach_add(changed, decays))
-        overwrite(tensors.weights, torch._foreach_sub(tensors.weights, changed), numbers.skip)
-        overwrite(means, m, numbers.skip)
-        overwrite(squares, v, numbers.skip)
+        overwrite_tensors(tensors.weights, torch._foreach_sub(tensors.weights, changed), numbers.skip)
+        overwrite_tensors(means, m, numbers.skip)
+        overwrite_tensors(squares, v, numbers.skip)
 
     @staticmethod
-    def fused(tensors: Tensors, numbers: Numbers, settings: GroupSettings) -> None:
+    def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
         """Make a step with PyTorch's fused AdamW kernel.
 
         The kernel is applied to zeros with a rate of -1, which yields m / (sqrt(v) + eps).
@@ -232,10 +232,12 @@ class StableAdamW(Optimiser):
         flat = torch.zeros(sum(sizes), device=rate.device)
         parts = zip(torch.split(flat, sizes), tensors.weights, strict=True)
         u = [part.view_as(weight) for part, weight in parts]
-        fused_adamw(u, tensors, numbers._replace(divisor=None), settings, torch.full_like(rate, -1.0), 0.0)
+        run_fused_adamw(
+            u, tensors, numbers._replace(divisor=None), settings, torch.full_like(rate, -1.0), 0.0
+        )
         roots = torch._foreach_sqrt(tensors.moments[1])
-        torch._foreach_mul_(roots, 1 / corrections(numbers.applied, settings)[1])
-        rates = stable_rates(rate, tensors, tensors.gradients, list(roots), settings)
+        torch._foreach_mul_(roots, 1 / compute_bias_corrections(numbers.applied, settings)[1])
+        rates = compute_stable_rates(rate, tensors, tensors.gradients, list(roots), settings)
         if skip is not None:
             rates = torch.where(skip > 0, 0.0, rates)  # a rate of 0 leaves every bit of the weights
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
@@ -244,9 +246,9 @@ class StableAdamW(Optimiser):
             weight.addcmul_(change, -factor)
 
 
-def stable_rates(
+def compute_stable_rates(
     rate: Tensor | float,
-    tensors: Tensors,
+    tensors: StepTensors,
     gradients: list[Tensor],
     roots: list[Tensor],
     settings: GroupSettings,
@@ -262,7 +264,9 @@ def stable_rates(
     return rate / settings.norms.each(list(surprises)).clamp(min=1.0)
 
 
-def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor | float, Tensor | float]:
+def compute_bias_corrections(
+    count: Tensor | float, settings: GroupSettings
+) -> tuple[Tensor | float, Tensor | float]:
     """Return Adam's bias corrections: 1 - beta1 ** count, and the square root of 1 - beta2 ** count.
 
     expm1 avoids the cancellation of 1 - beta ** count for small counts.
@@ -275,14 +279,14 @@ def corrections(count: Tensor | float, settings: GroupSettings) -> tuple[Tensor 
     return -math.expm1(count * log1), math.sqrt(-math.expm1(count * log2))
 
 
-def overwrite(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | None) -> None:
+def overwrite_tensors(old: list[Tensor], new: Iterable[Tensor], skip: Tensor | None) -> None:
     """Copy the new values over the old ones, unless the step is skipped."""
     for before, after in zip(old, new, strict=True):
         before.copy_(after if skip is None else torch.where(skip > 0, before, after))
 
 
 def divide_gradients(gradients: list[Tensor], divisor: Tensor | None) -> list[Tensor]:
-    """Return the gradients divided by a 0-dim tensor."""
+    """Return the gradients divided by a 0-dim tensor, or unchanged for None."""
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 
 

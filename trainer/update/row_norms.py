@@ -8,17 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.settings import Config
-from trainer.devices.clipping import norms_of
+from trainer.devices.clipping import compute_norms
 from trainer.devices.device import Device
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import Norms
 
 
 def has_row_norms(config: Config, device: Device, workers: int) -> bool:
-    """Return True if clipping counts the rows of embedding gradients separately, as configured.
+    """Return True if the configuration asks for clipping by norms of embedding rows, and this run can do it.
 
-    Not possible if the device ends an update itself or compiles the model. Nor is it if the clipped gradient
-    comes from several micro-batches or workers, because the rows are recorded for one micro-batch only.
+    A device that ends updates itself, or compiles the model, cannot. Neither can a run that clips a gradient
+    of several micro-batches or workers, because the rows are recorded for a single micro-batch.
     """
     update = config.update
     if update.clipping_norm == "whole" or device.ends_updates or device.compiles:
@@ -58,7 +58,7 @@ class RowNorms(Norms):
         for table in self._tables:
             places = [place for place, one in enumerate(tensors) if one is table.grad]
             if places and table in self._rows:
-                norms[places[0]] = norms_of([self._rows.pop(table)])[0]
+                norms[places[0]] = compute_norms([self._rows.pop(table)])[0]
         norm: Tensor = torch.linalg.vector_norm(norms)
         return norm.float()
 

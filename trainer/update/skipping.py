@@ -14,7 +14,7 @@ from trainer.config.settings import Config
 from trainer.devices.device import Device
 from trainer.errors import NotFiniteError
 from trainer.update.adaptive_scale import AdaptiveScale, make_scale
-from trainer.update.optimiser import Norms, Numbers, Optimiser, Rule
+from trainer.update.optimiser import Norms, Optimiser, Rule, StepScalars
 from trainer.update.step import Groups, OptimiserStep
 
 MOST_IN_A_ROW = 20
@@ -90,7 +90,7 @@ def clip_and_step(
     skip = overflow.to(rate.dtype)
     counts.count_and_rescale(overflow, norm, scale)
     # If the first update is skipped, applied is 0 and the bias correction would divide by 0.
-    numbers = Numbers(rate, counts.applied.clamp(min=1.0), divisor, skip)
+    numbers = StepScalars(rate, counts.applied.clamp(min=1.0), divisor, skip)
     for tensors, settings in groups:
         rule(tensors, numbers, settings)
 

@@ -8,16 +8,16 @@ from torch import Tensor
 
 from trainer.config.settings import Config
 from trainer.devices.device import Device
-from trainer.update.optimiser import Numbers, Optimiser, Tensors
+from trainer.update.optimiser import Optimiser, StepScalars, StepTensors
 
-Groups = Sequence[tuple[Tensors, Any]]
+Groups = Sequence[tuple[StepTensors, Any]]
 """Tensors of the parameter groups, or of chunks of them, each with its group's settings."""
 
 
 class LossScale:
     """Factor of the loss that keeps small fp16 gradients from becoming 0.
 
-    Here, for fp32 and bf16, always 1.
+    This base class is for fp32 and bf16, which need no factor: it is always 1.
     """
 
     is_one = True
@@ -83,7 +83,7 @@ class OptimiserStep:
             # the gradients, which saves a pass over all of them.
             divisor = (norm / self._max_norm).clamp(min=1.0)
         self._applied.add_(1)
-        numbers = Numbers(self._rate, self._applied.clamp(min=1.0), divisor)
+        numbers = StepScalars(self._rate, self._applied.clamp(min=1.0), divisor)
         for tensors, settings in groups:
             self._rule(tensors, numbers, settings)
 

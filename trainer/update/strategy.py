@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data.batches import Batch
-from trainer.data.order import random_numbers
+from trainer.data.order import draw_numbers
 from trainer.devices.device import HALVES, HOST, Device
 from trainer.errors import StopRequested
 from trainer.model.bert import check_memory
-from trainer.model.headed import HeadedBert, Predictions
+from trainer.model.headed import HeadedBert, MaskedWordHead
 from trainer.tasks.task import Outcome, Task
 from trainer.update.averaging import WorkerAverages
 from trainer.update.half_weights import HalfWeights
-from trainer.update.loss_shares import loss_divisors
+from trainer.update.loss_shares import compute_loss_divisors
 from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
 from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
@@ -32,11 +32,11 @@ from trainer.workers.collective import Collective
 class UpdateNumber(NamedTuple):
     """Number of an update, counted from 0.
 
-    phase: 1 or 2. step: the update's number in its phase. total: its number over both phases.
+    phase: 1 or 2. update: the update's number in its phase. total: its number over both phases.
     """
 
     phase: int
-    step: int
+    update: int
     total: int
 
 
@@ -51,7 +51,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     division, device, bert = worker.division, worker.device, worker.model.bert
     # Micro-batches are numbered over all copies: 2 copies, number 1 -> copy 0 computes 2, copy 1 computes 3
     micro_batch = division.copy + division.copies * number
-    seeds = part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
+    seeds = draw_part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
     # The model seeds before each part, unless the device runs all parts as one graph. A seed between the
     # parts would break that graph, so there all parts share the first seed.
     if not (device.ends_updates or device.compiles):
@@ -60,9 +60,12 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
         device.seed(seeds[0])
 
 
-def part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
-    """Return the seed of each part's dropout in a micro-batch."""
-    found = random_numbers(parts, seed, "dropout", at.phase, at.step, micro_batch)
+def draw_part_seeds(seed: int, at: UpdateNumber, micro_batch: int, parts: int) -> list[int]:
+    """Return a dropout seed for each part of the model (embeddings, each layer, heads) in a micro-batch.
+
+    seed: the run's seed. parts: number of parts.
+    """
+    found = draw_numbers(parts, seed, "dropout", at.phase, at.update, micro_batch)
     return [int(number) >> 1 for number in found]
 
 
@@ -79,19 +82,20 @@ class Learner(nn.Module):
 
 
 def set_softmax(worker: Worker) -> None:
-    """Include the padding of the vocabulary in the softmax over words, if configured."""
+    """If configured, let the softmax over words include the padding of the vocabulary."""
     heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
-    if worker.config.update.softmax_over_padding and isinstance(words, Predictions):
+    if worker.config.update.softmax_over_padding and isinstance(words, MaskedWordHead):
         words.take_padding()
 
 
 class Strategy:
-    """Strategy for a model that each worker holds as a whole, with one or several workers, in any precision.
+    """Makes updates of a model that each worker holds as a whole, with one or several workers.
 
     Weights and moments have the same bits on all workers. Subclasses divide the model, or use devices that
     make whole updates.
-    step: optimiser step that ends each update, with the loss scale and the counts of updates.
+    optimiser_step: clips and changes the weights at the end of each update. It has the loss scale and counts
+    of updates.
     inference: class to evaluate with. None: ``trainer.update.inference.Inference``.
     exchanges_each: workers exchange gradients after each micro-batch instead of once per update.
     """
@@ -108,7 +112,7 @@ class Strategy:
         set_softmax(worker)
         self.learner = Learner(worker)
         worker.device.compile(self.learner)
-        self.step: OptimiserStep = make_optimiser_step(
+        self.optimiser_step: OptimiserStep = make_optimiser_step(
             worker.config, worker.device, worker.model.named_parameters()
         )
         model, device, keys = worker.model, worker.device, worker.config.update
@@ -124,7 +128,7 @@ class Strategy:
         self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
         if has_row_norms(worker.config, device, worker.workers.size):
             self._row_norms = RowNorms(find_row_tables(model, worker.config))
-            self.step.optimiser.norms = self._row_norms
+            self.optimiser_step.optimiser.norms = self._row_norms
         # If each micro-batch is clipped or averaged separately, its gradients are added up in MicroBatchSums.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
@@ -145,9 +149,9 @@ class Strategy:
     ) -> list[Tensor]:
         """Change the weights once per update. An update is a sequence of micro-batches.
 
-        learning_rate: rate of these updates. first: number of the first one.
+        learning_rate: rate of these updates. first: number of the first of these updates.
         Returns for each update the sums and weights of the loss and of the task's metrics on this worker, as
-        ``loss_and_sums`` computes them, added over the micro-batches and still on the device.
+        ``join_loss_and_sums`` computes them, added over the micro-batches and still on the device.
         If a signal asks to stop, raises StopRequested and leaves the weights unchanged, without gradients.
         """
         (batches,) = updates
@@ -156,17 +160,17 @@ class Strategy:
             # workers.
             values = self._accumulate(batches, first)
         except StopRequested:
-            self.step.optimiser.zero_grad()
+            self.optimiser_step.optimiser.zero_grad()
             raise
         finally:
             self.worker.model.bert.seeds = None
         # Clip by the global norm, then change the weights by the optimiser at the schedule's rate. All
         # workers have the same averaged gradients, so their weights stay equal bit for bit.
-        self.step.take(self._gradients(), learning_rate, first.step + 1)
-        self.step.optimiser.zero_grad()
+        self.optimiser_step.take(self._list_gradients(), learning_rate, first.update + 1)
+        self.optimiser_step.optimiser.zero_grad()
         return [values]
 
-    def _gradients(self) -> list[Tensor]:
+    def _list_gradients(self) -> list[Tensor]:
         """Return the gradients of all weights that have one."""
         return [weight.grad for weight in self.worker.model.parameters() if weight.grad is not None]
 
@@ -174,22 +178,22 @@ class Strategy:
         """Run forward and backward passes. Leave the mean of the gradients, times the loss scale, in
         ``grad``.
 
-        With reduction_type "sum" it is the sum instead of the mean. Returns the sums of ``loss_and_sums``
-        over the micro-batches.
+        With reduction_type "sum" it is the sum instead of the mean. Returns the rows of
+        ``join_loss_and_sums``, added over the micro-batches.
         """
         worker = self.worker
         if self._half_weights:
             self._half_weights.refresh()
         sums = None
         if self._sums_apart:
-            sums = MicroBatchSums(worker, self._weights, self.step, self._row_norms)
+            sums = MicroBatchSums(worker, self._weights, self.optimiser_step, self._row_norms)
         if self._averages:
             self._averages.begin()
         values = list[Tensor]()
         # With 4 micro-batches each loss is divided by 4, so that the sum of the gradients is their mean. If
         # the loss is averaged over words, micro-batches with 6, 2, 4 and 4 masked words are divided by 16/6,
         # 16/2, 16/4 and 16/4.
-        divisors = loss_divisors(worker, batches, worker.workers.size)
+        divisors = compute_loss_divisors(worker, batches, worker.workers.size)
         for number, (batch, divisor) in enumerate(zip(batches, divisors, strict=True)):
             is_last = number == len(batches) - 1
             # A signal may stop the run here, in the middle of an update. If workers exchange something before
@@ -203,12 +207,12 @@ class Strategy:
                 self._backward(outcome.loss, divisor)
             if sums:
                 sums.add(divisor)
-            values.append(loss_and_sums(outcome))
+            values.append(join_loss_and_sums(outcome))
         # Gradients that were not averaged during the backward pass are averaged now.
         if sums:
             sums.finish()
         if self._averages:
-            self._averages.finish(self._gradients())
+            self._averages.finish(self._list_gradients())
         return torch.stack(values).sum(0)
 
     def _forward(self, batch: Batch) -> Outcome:
@@ -218,7 +222,7 @@ class Strategy:
 
     def _backward(self, loss: Tensor, divisor: float | Tensor) -> None:
         """Add the gradients of ``loss / divisor`` to the weights' grad."""
-        self.step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
+        self.optimiser_step.scale.scale(loss / divisor).backward()  # type: ignore[no-untyped-call]
         self.worker.device.after_backward()
 
     def fetch(self) -> None:
@@ -229,40 +233,41 @@ class Strategy:
         return {
             f"{kind}/{name}": value
             for name, weight in self.worker.model.named_parameters()
-            for kind, value in self.step.optimiser.state.get(weight, {}).items()
+            for kind, value in self.optimiser_step.optimiser.state.get(weight, {}).items()
             if isinstance(value, Tensor) and kind != "step"
         }
 
     def load_moments(self, moments: dict[str, Tensor], applied: int) -> None:
         """Set the optimiser's moments and its count of updates.
 
-        moments: as ``moments`` returns them.
+        moments: {"exp_avg/WEIGHT": tensor, ...}, as the method ``moments`` returns them.
+        applied: number of updates that made these moments.
         """
-        self.step.applied = applied
+        self.optimiser_step.applied = applied
         weights = dict(self.worker.model.named_parameters())
-        states = self.step.optimiser.state
+        states = self.optimiser_step.optimiser.state
         for key, moment in moments.items():
             kind, _, name = key.partition("/")
             states[weights[name]][kind] = moment
 
     def check_accumulation(self, accumulation: int) -> None:
-        """Raise SettingsError if this strategy needs more micro-batches per update."""
+        """Raise SettingsError if this strategy needs more micro-batches per update than ``accumulation``."""
 
     def release(self) -> None:
         """Free the device's memory for the next phase. No update may follow."""
 
 
-def loss_and_sums(outcome: Outcome) -> Tensor:
+def join_loss_and_sums(outcome: Outcome) -> Tensor:
     """Return the loss as a sum with weight 1, followed by the sums and weights of the task's metrics."""
     # [loss, 1, sum of metric 1, weight of metric 1, ...]: adding such rows keeps all means computable.
     loss = outcome.loss.detach().float()
     return torch.cat([torch.stack([loss, torch.ones_like(loss)]), outcome.sums.float()])
 
 
-def named_means(task: Task, values: Sequence[float]) -> dict[str, float]:
+def compute_means(task: Task, values: Sequence[float]) -> dict[str, float]:
     """Return the mean of "loss" and of each metric of the task.
 
-    values: sums and weights in the order of ``loss_and_sums``.
+    values: sums and weights in the order of ``join_loss_and_sums``.
     """
     means = (total / max(weight, 1e-5) for total, weight in zip(values[::2], values[1::2], strict=True))
     return dict(zip(("loss", *task.metrics), means, strict=True))

@@ -16,7 +16,7 @@ from trainer.config.idle import find_idle_keys
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.devices.device import Device
-from trainer.devices.opening import on_device
+from trainer.devices.opening import set_device
 from trainer.errors import ReportedError
 from trainer.model.headed import HeadedBert
 from trainer.tasks.choice import find_data_task, find_task
@@ -62,7 +62,7 @@ def make_undivided(workers: Collective) -> Division:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """Everything that a worker needs to make an update. The model is on the device."""
+    """What a worker needs to make an update. The model is on the device."""
 
     config: Config
     device: Device
@@ -88,7 +88,7 @@ class Runtime:
         return self.division.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
-        """Return the worker with this model."""
+        """Return a ``Worker`` that has everything of this runtime and the model."""
         return Worker(**{item.name: getattr(self, item.name) for item in fields(self)}, model=model)
 
     def empty_model(self, shape: ModelConfig) -> HeadedBert:
@@ -119,7 +119,7 @@ class Runtime:
 
         data: datasets that determine the task of pre-training.
         """
-        config = on_device(config, self.device.name)
+        config = set_device(config, self.device.name)
         name = find_data_task(data) if data else config.task
         return replace(self, config=config, task=find_task(name, config, self.device.row_losses))
 

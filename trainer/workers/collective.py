@@ -15,7 +15,7 @@ from trainer.errors import StopRequested
 
 
 class Stopping:
-    """Agreement of all workers after a signal: where to stop, or where to save a checkpoint and go on.
+    """Lets all workers stop, or save a checkpoint, at the same place after one of them got a signal.
 
     This class is for a single worker, which stops or saves at its next check.
     """
@@ -43,7 +43,9 @@ class Stopping:
             raise StopRequested
 
     def takes_save(self) -> bool:
-        """Return True once for each agreed save, on all workers after the same update.
+        """Return True if the workers have agreed to save now. Each agreement gives True once.
+
+        All workers get True after the same update.
 
         Call this between two updates, after a check with ``exchanges=True``.
         """
@@ -101,11 +103,14 @@ class Collective:
         return [value]
 
     def barrier(self) -> None:
-        """Return when every worker has called this."""
+        """Wait until every worker has called this."""
         self.gather(None)
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
-        """Return a context manager for other exchanges. It raises WorkerLost instead of their errors."""
+        """Return a context manager for exchanges that bypass this class.
+
+        If one of them fails because a worker was lost, the context raises WorkerLost instead.
+        """
         return nullcontext()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from trainer.devices.availability import Availability
-from trainer.devices.choice import without_torch
+from trainer.devices.choice import report_missing_torch
 
 
 def examine_launchers() -> list[Availability]:
@@ -15,7 +15,7 @@ def examine_launchers() -> list[Availability]:
 
 def _torchrun() -> Availability:
     if find_spec("torch") is None:
-        return without_torch("torchrun")
+        return report_missing_torch("torchrun")
     import torch
     import torch.distributed as dist
 
@@ -27,7 +27,7 @@ def _torchrun() -> Availability:
 
 def _horovodrun() -> Availability:
     if find_spec("torch") is None:
-        return without_torch("horovodrun")
+        return report_missing_torch("horovodrun")
     if find_spec("horovod") is None:
         return Availability("horovodrun", False, "Horovod is not installed", "make horovod builds it")
     import torch
@@ -50,7 +50,7 @@ def _poprun() -> Availability:
 
 
 def find_version(package: str) -> str:
-    """Return the installed version of a package that can be imported."""
+    """Return the installed version of an importable package as text."""
     try:
         return version(package)
     except PackageNotFoundError:  # it can be imported, but was not installed

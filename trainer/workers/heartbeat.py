@@ -59,11 +59,11 @@ class Heartbeat:
                 listener.settimeout(TIMEOUT_SECONDS)
                 # The password keeps out other programs that happen to connect to this port.
                 port, password = listener.getsockname()[1], secrets.token_hex(8)
-                server, password, process = broadcast([(address, port), password, _own_process()])
+                server, password, process = broadcast([(address, port), password, _describe_own_process()])
                 # Other ranks connect and introduce themselves. Rank 0 accepts until all have come.
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
-                    self._send_bytes(f"{password} {self._rank} {_own_process()}".encode())
+                    self._send_bytes(f"{password} {self._rank} {_describe_own_process()}".encode())
                     self._note_process(0, process)
                 while self._rank == 0 and len(self._connections) < self._size - 1:
                     connection = listener.accept()[0]
@@ -103,7 +103,7 @@ class Heartbeat:
         """
         kernel, _, number = process.rpartition("/")
         with suppress(OSError, AttributeError):  # the process has ended, or the system has no such handles
-            if process and kernel == _own_process().rpartition("/")[0]:
+            if process and kernel == _describe_own_process().rpartition("/")[0]:
                 self._processes[rank] = os.pidfd_open(int(number))
 
     def _kill(self, rank: int) -> None:
@@ -155,7 +155,10 @@ class Heartbeat:
         self._report(f"{lost}; training stops, --resume continues from the last checkpoint")
 
     def _report(self, message: str) -> None:
-        """Send the message to the others, then end this process unless its main thread does."""
+        """Send the message about a lost worker to the others.
+
+        Then end this process, unless its main thread ends it first.
+        """
         with self._lock:
             if self._message:
                 return  # the first report is the cause, later reports follow from it
@@ -172,7 +175,7 @@ class Heartbeat:
         os._exit(WorkerLost.exit_status)
 
 
-def _own_process() -> str:
+def _describe_own_process() -> str:
     """Return kernel, process namespace and number of this process, or "" if they are not known."""
     try:
         kernel = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

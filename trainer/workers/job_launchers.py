@@ -32,7 +32,7 @@ class JobLauncher:
     needs: str | None = None
 
 
-def _mpirun(prefix: str, *jobs: str) -> JobLauncher:
+def _make_mpirun(prefix: str, *jobs: str) -> JobLauncher:
     """Return an mpirun whose variables all begin with ``prefix``."""
     return JobLauncher(
         name="mpirun",
@@ -45,8 +45,8 @@ def _mpirun(prefix: str, *jobs: str) -> JobLauncher:
 
 
 JOB_LAUNCHERS = (
-    _mpirun("OMPI_COMM_WORLD", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
-    _mpirun("MV2_COMM_WORLD", "MPIRUN_ID"),
+    _make_mpirun("OMPI_COMM_WORLD", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    _make_mpirun("MV2_COMM_WORLD", "MPIRUN_ID"),
     JobLauncher(
         name="mpirun",
         rank="PMI_RANK",
@@ -101,11 +101,13 @@ def find_place_of_any() -> JobPlace | None:
     """Return this process's place if mpirun or srun started it, even as the only process, otherwise None."""
     for launcher in JOB_LAUNCHERS:
         found = [
-            _first_number(launcher.rank),
-            _first_number(*launcher.size),
-            _first_number(launcher.local_rank),
+            _find_first_number(launcher.rank),
+            _find_first_number(*launcher.size),
+            _find_first_number(launcher.local_rank),
         ]
-        if None in found or (launcher.needs and int(_first_number(launcher.needs) or _NO_STEP) >= _NO_STEP):
+        if None in found or (
+            launcher.needs and int(_find_first_number(launcher.needs) or _NO_STEP) >= _NO_STEP
+        ):
             continue
         rank, size, local_rank = (int(value or 0) for value in found)
         return JobPlace(launcher, rank, size, local_rank)
@@ -145,7 +147,7 @@ def join_environment() -> None:
 
 def refuse_unknown_launchers() -> None:
     """Raise SettingsError under a launcher that sets a rank, but no number of workers and no local rank."""
-    if any(_first_number(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
+    if any(_find_first_number(*launcher.size) == "1" for launcher in JOB_LAUNCHERS):
         return
     if variable := next((name for name in _OTHERS if name in os.environ), None):
         remedy = "start by torchrun, set RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR, or train alone"
@@ -155,7 +157,7 @@ def refuse_unknown_launchers() -> None:
         )
 
 
-def _first_number(*names: str) -> str | None:
+def _find_first_number(*names: str) -> str | None:
     """Return the value of the first variable that is set to a number, or None."""
     return next((os.environ[name] for name in names if os.environ.get(name, "").isdecimal()), None)
 
@@ -166,15 +168,15 @@ def _find_address(place: JobPlace) -> str | None:
     This machine if it has all workers, otherwise the first of Slurm's nodes.
     """
     launcher = place.launcher
-    local_size = _first_number(*launcher.local_size)
-    if local_size == str(place.size) or _first_number(*launcher.nodes) == "1":
+    local_size = _find_first_number(*launcher.local_size)
+    if local_size == str(place.size) or _find_first_number(*launcher.nodes) == "1":
         return "127.0.0.1"
     if launcher.nodes:
-        return next((first_host(os.environ[name]) for name in _NODE_LISTS if name in os.environ), None)
+        return next((find_first_host(os.environ[name]) for name in _NODE_LISTS if name in os.environ), None)
     return None
 
 
-def first_host(nodes: str) -> str:
+def find_first_host(nodes: str) -> str:
     """Return the first host of a list in Slurm's form: node003 for node[003-005,9],other."""
     first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
     return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first.group() if first else nodes)

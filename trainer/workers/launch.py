@@ -16,9 +16,9 @@ from typing import Any
 from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config
-from trainer.errors import ReportedError, WorkerLost, naming_extra
+from trainer.errors import ReportedError, WorkerLost, name_missing_extra
 from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
-from trainer.workers.signals import ending_signals, ignore_checkpoint_signal, number_of
+from trainer.workers.signals import find_signal, ignore_checkpoint_signal, list_ending_signals
 
 PATHS = "BERTDATA_PATHS"
 """Environment variable of --dist workers: directories in which they search for modules, one per line."""
@@ -47,21 +47,21 @@ def launch_workers(config: Config, *words: str) -> bool:
     if size is None:
         raise SettingsError("world_size is missing: give --world-size")
     signals = list[int]()
-    ending = ending_signals(config.run.checkpoint_signal)
-    # Collect signals. _forward sends them to the workers.
-    for number in (*ending, number_of(config.run.checkpoint_signal)):
+    ending = list_ending_signals(config.run.checkpoint_signal)
+    # Collect signals. _forward_signals sends them to the workers.
+    for number in (*ending, find_signal(config.run.checkpoint_signal)):
         signal.signal(number, lambda received, _: signals.append(received))
     with TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, count_available_cores() // size)))
         os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
-        os.environ[PATHS] = "\n".join(_module_paths())
+        os.environ[PATHS] = "\n".join(_list_module_paths())
         try:
             # torch's launcher runs in a thread, where it leaves signals alone. In the main thread it would
             # kill workers that take longer than 30 s to save.
             with ThreadPoolExecutor(1) as pool:
-                ended = pool.submit(_launch, size, folder, [str(_BY_PATH), *words])
-                _forward(signals, folder, ended)
+                ended = pool.submit(_launch_processes, size, folder, [str(_BY_PATH), *words])
+                _forward_signals(signals, folder, ended)
         finally:
             del os.environ[LAUNCHED], os.environ[PATHS]
         statuses = ended.result()
@@ -77,7 +77,7 @@ def launch_workers(config: Config, *words: str) -> bool:
     raise ReportedError(worst if worst > 0 else 128 - worst)
 
 
-def _module_paths() -> list[str]:
+def _list_module_paths() -> list[str]:
     """Return the directories in which workers search for modules, with the working directory last.
 
     A user's plug-ins may be in the working directory. But a file trainer.py or a folder schemas there must
@@ -90,12 +90,12 @@ def _module_paths() -> list[str]:
     return paths if here == own else [*(path for path in paths if path != here), here]
 
 
-def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
-    """Run Python with these words in ``size`` workers.
+def _launch_processes(size: int, folder: Path, words: Sequence[str]) -> list[int]:
+    """Run Python with these command-line arguments in ``size`` processes.
 
     Return the exit statuses of those that failed first.
     """
-    with naming_extra("torch", "train"):
+    with name_missing_extra("torch", "train"):
         from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -120,8 +120,12 @@ def _launch(size: int, folder: Path, words: Sequence[str]) -> list[int]:
     return []
 
 
-def _forward(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None:
-    """Send each signal that this process receives to all workers, also to workers that start later."""
+def _forward_signals(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None:
+    """Send each signal that this process receives to all workers, also to workers that start later.
+
+    signals: the signals received so far. A signal handler adds to the list. folder: folder in which each
+    worker notes its process id. ended: done when the workers have ended.
+    """
     sent = dict[int, int]()
     while not ended.done():
         time.sleep(0.05)
@@ -137,7 +141,7 @@ def _forward(signals: Sequence[int], folder: Path, ended: "Future[Any]") -> None
 
 
 @contextmanager
-def as_worker() -> Iterator[None]:
+def run_as_worker() -> Iterator[None]:
     """Run the block as a launcher's worker, which ends when its launcher ends.
 
     If several --dist workers raise errors, only the first keeps its error. The others raise ReportedError,

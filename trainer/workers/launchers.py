@@ -20,7 +20,7 @@ _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_R
 
 
 def find_launcher() -> str:
-    """Return the name of the collective for this process's launcher, "single" without a launcher.
+    """Return the name of the collective that suits the launcher of this process, "single" without a launcher.
 
     Workers of mpirun and srun use torch.distributed.
     """

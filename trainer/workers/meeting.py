@@ -35,7 +35,7 @@ _JOIN_SECONDS = 1800.0  # torch's default
 _CURRENT = "bertdata/current"
 
 
-def meet() -> tuple[Store, int, int]:
+def meet_workers() -> tuple[Store, int, int]:
     """Meet the other workers. Return an empty store that all share, the rank and the number of workers.
 
     Raises SettingsError if rank 0's address is not known, and WorkerLost if the workers do not find each
@@ -46,10 +46,10 @@ def meet() -> tuple[Store, int, int]:
     if not address:
         raise SettingsError("MASTER_ADDR is not set: give rank 0's machine")
     port = read_number("MASTER_PORT")
-    _resolve(address)
+    _check_address(address)
     place = f"{address}:{port} (MASTER_ADDR, MASTER_PORT)"
     where = "where rank 0 must be the only program"
-    with _announcing_wait(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
+    with _announce_wait(f"trainer: rank {rank} of {size} waits for the others at {place}, {where}"):
         try:
             store, *_ = next(rendezvous("env://", timeout=timedelta(seconds=_JOIN_SECONDS)))
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
@@ -89,7 +89,7 @@ def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
         )
 
 
-def _resolve(address: str) -> None:
+def _check_address(address: str) -> None:
     """Raise SettingsError if the name of rank 0's machine cannot be resolved in time."""
     faults = ["no answer"]
     is_known = threading.Event()
@@ -114,8 +114,8 @@ def _resolve(address: str) -> None:
 
 
 @contextmanager
-def _announcing_wait(line: str) -> Iterator[None]:
-    """Print the line if the block takes long."""
+def _announce_wait(line: str) -> Iterator[None]:
+    """Print the line if the code in the context takes long."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: say_error(line))
     timer.daemon = True
     timer.start()

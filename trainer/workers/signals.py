@@ -22,23 +22,23 @@ ENDING_SIGNALS = ("TERM", "INT", "HUP", "USR1", "USR2", "XCPU")
 """Signals that end a training, except the one that asks for a checkpoint."""
 
 
-def number_of(name: str) -> signal.Signals:
+def find_signal(name: str) -> signal.Signals:
     """Return the signal with this name, which is written without SIG."""
     return signal.Signals[f"SIG{name}"]
 
 
-def ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
-    """Return the signals that end a training.
+def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
+    """Return the signals that end a training with a checkpoint.
 
-    Without the checkpoint signal. Without HUP if this process ignores it because it runs under nohup, and
-    likewise USR1, USR2 and XCPU.
+    The checkpoint signal is not among them. HUP, USR1, USR2 and XCPU are left out if this process ignores
+    them, as it does with HUP under nohup.
     """
-    found = [number_of(name) for name in ENDING_SIGNALS]
+    found = [find_signal(name) for name in ENDING_SIGNALS]
     always = (signal.SIGTERM, signal.SIGINT)
     return [
         number
         for number in found
-        if number != number_of(checkpoint_signal)
+        if number != find_signal(checkpoint_signal)
         and (number in always or signal.getsignal(number) is not signal.SIG_IGN)
     ]
 
@@ -52,7 +52,7 @@ def ignoring_checkpoint_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number_of(name): signal.getsignal(number_of(name)) for name in CHECKPOINT_SIGNALS}
+    before = {find_signal(name): signal.getsignal(find_signal(name)) for name in CHECKPOINT_SIGNALS}
     ignore_checkpoint_signal(CHECKPOINT_SIGNALS[0])
     try:
         yield
@@ -64,11 +64,11 @@ def ignoring_checkpoint_signals() -> Iterator[None]:
 def ignore_checkpoint_signal(checkpoint_signal: str) -> None:
     """Make the checkpoint signal do nothing until a training begins."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(number_of(checkpoint_signal), _do_nothing)
+        signal.signal(find_signal(checkpoint_signal), _do_nothing)
 
 
 @contextmanager
-def training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[None]:
+def handle_training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[None]:
     """In the block, ask all workers to stop, or to save, when signals arrive.
 
     A second Ctrl-C interrupts at once.
@@ -83,9 +83,9 @@ def training_signals(stopping: "Stopping", checkpoint_signal: str) -> Iterator[N
         stopping.request_save()
 
     before: dict[int, Any] = {}
-    for number in ending_signals(checkpoint_signal):
+    for number in list_ending_signals(checkpoint_signal):
         before[number] = signal.signal(number, stop)
-    saving = number_of(checkpoint_signal)
+    saving = find_signal(checkpoint_signal)
     before[saving] = signal.signal(saving, save)
     try:
         yield

@@ -26,7 +26,9 @@ or "until EXCHANGES".
 
 
 class Rounds:
-    """Agreements for one purpose ("end" or "save"), as seen from one worker. Rank 0 begins each round.
+    """The rounds of messages in which workers agree where to stop, or where to save, as seen from one worker.
+
+    There is an object for each purpose, "end" and "save". Rank 0 begins each round.
 
     Connections keep messages in order, so a worker knows the result of a round before the next round begins.
     limits: agreed numbers of exchanges that this worker has not acted on yet.
@@ -73,7 +75,7 @@ class Rounds:
             self._agree(limit)
 
     def _agree(self, limit: int) -> None:
-        """Keep the agreed number and go on."""
+        """Remember the agreed number of exchanges, and let this worker continue until then."""
         self.limits.append(limit)
         self.is_held = False
 
@@ -82,7 +84,11 @@ class StopAgreement(Stopping):
     """This worker's part in the agreements on stopping and saving."""
 
     def __init__(self, rank: int, size: int, send: Callable[[str], None]) -> None:
-        """send: sends a message to rank 0, or from rank 0 to all others."""
+        """Make this worker's part.
+
+        rank: this worker's rank. size: number of workers. send: sends a message to rank 0, or from rank 0 to
+        all others.
+        """
         self._entered = 0
         self._is_abandoned = False
         self._rounds = {purpose: Rounds(purpose, rank, size, send) for purpose in ("end", "save")}

@@ -10,7 +10,7 @@ from torch._C._distributed_c10d import Store
 from bertdata.errors import SettingsError
 from trainer.devices.device import Device
 from trainer.errors import WorkerLost
-from trainer.workers.meeting import compare_devices, meet
+from trainer.workers.meeting import compare_devices, meet_workers
 from trainer.workers.network import set_gloo_interface
 from trainer.workers.worker_group import WorkerGroup
 
@@ -22,7 +22,7 @@ class TorchDistributed(WorkerGroup):
 
     def __init__(self, device: Device) -> None:
         def meet_with_device() -> tuple[Store, int, int]:
-            store, rank, size = meet()
+            store, rank, size = meet_workers()
             set_gloo_interface(os.environ["MASTER_ADDR"])
             compare_devices(store, rank, size, device.name)
             return store, rank, size

@@ -17,7 +17,7 @@ from trainer.workers.job_launchers import join_environment
 from trainer.workers.launchers import VARIABLES, find_local_rank, is_in_job
 
 LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun": "poprun"}
-"""The launcher for each collective."""
+"""The program that starts the workers of each collective."""
 
 
 class WorkerGroup(Collective, ABC):
@@ -107,10 +107,12 @@ class WorkerGroup(Collective, ABC):
             for bucket, wait in under_way:
                 parts = torch.split(wait(), [tensor.numel() for tensor in bucket])
                 shaped = [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)]
-                _overwrite(bucket, shaped)
+                _overwrite_tensors(bucket, shaped)
 
     def _rows(self, row: list[int], width: int) -> list[list[int]]:
-        """Return every worker's row of numbers, by rank, padded with zeros to ``width``.
+        """Exchange a row of numbers with all workers. Return every worker's row, by rank.
+
+        Rows are padded with zeros to ``width``.
 
         Each worker fills its row of a table of zeros. The sum of the tables has all rows.
         """
@@ -140,7 +142,7 @@ def split_into_buckets(tensors: Iterable[torch.Tensor], megabytes: int) -> Itera
         yield bucket
 
 
-def _overwrite(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+def _overwrite_tensors(tensors: list[torch.Tensor], values: list[torch.Tensor]) -> None:
     """Copy the values into the tensors."""
     if hasattr(torch, "_foreach_copy_"):  # one call for all tensors, available from torch 2.1
         torch._foreach_copy_(tensors, values)

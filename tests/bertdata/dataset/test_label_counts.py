@@ -15,8 +15,8 @@ from bertdata.dataset.label_counts import Frequencies, LabelSurvey, report_guess
 from bertdata.dataset.reader import open_dataset
 from bertdata.examples.groups import get_masks, get_pair_labels
 from trainer.config.settings import Config
-from trainer.data.generated import configured_data
-from trainer.data.opening import for_training, open_configured
+from trainer.data.generated import make_configured_data
+from trainer.data.opening import open_configured, prepare_for_training
 
 
 def test_the_most_frequent_label_is_the_smallest_among_equals():
@@ -125,7 +125,7 @@ def test_masks_at_load_tell_what_is_never_masked(corpus, small_vocabulary_file, 
     made = {"vocab": small_vocabulary_file, "objective": "mlm", "max_seq_length": 32, "workers": 1}
     bertdata.create(corpus[:1], tmp_path / "out", masks=False, **made)
     config = Config.of(train_data=str(tmp_path / "out"), masking="dynamic")
-    data = for_training(config, open_configured(config, str(tmp_path / "out")))
+    data = prepare_for_training(config, open_configured(config, str(tmp_path / "out")))
     assert data.never_masked is not None
     counts = survey_labels(data).words.counts
     assert sum(data.never_masked) == 5
@@ -138,13 +138,13 @@ def test_generated_examples_are_not_spelt_by_a_dataset_in_the_working_directory(
     shutil.copytree(training_set, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     keys = {"vocab_size": 50_000, "max_seq_length": 16, "max_predictions_per_seq": 2}
-    (line,) = told_guess(configured_data(Config.of(generated_data=True, **keys)))
+    (line,) = told_guess(make_configured_data(Config.of(generated_data=True, **keys)))
     assert "(always token " in line
 
 
 def test_without_a_vocabulary_the_guessed_word_is_told_by_its_number():
     keys = {"vocab_size": 50, "max_seq_length": 16, "max_predictions_per_seq": 2}
-    found = survey_labels(configured_data(Config.of(generated_data=True, **keys)))
+    found = survey_labels(make_configured_data(Config.of(generated_data=True, **keys)))
     assert found.word == f"token {found.words.most_frequent}"
 
 

@@ -11,7 +11,7 @@ from bertdata.cli.main import main as bertdata_main
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from tests.support.model_directories import COVID, german_directory
 from trainer.__main__ import main as trainer_main
-from trainer.data.named_tokenizer import named_tokenizer
+from trainer.data.named_tokenizer import find_named_tokenizer
 
 transformers = pytest.importorskip("transformers")
 
@@ -66,7 +66,7 @@ def test_the_row_of_an_added_token_stays_and_the_export_has_the_token(
 
 def test_a_model_is_opened_with_autotokenizers_ids(tmp_path: Path) -> None:
     directory = german_directory(tmp_path / "m")
-    file = named_tokenizer(str(directory))
+    file = find_named_tokenizer(str(directory))
     expected = transformers.AutoTokenizer.from_pretrained(str(directory))
     ids = list(tokenizer_of(file).encode_each([TEXT]).ids)
     assert ids == expected(TEXT, add_special_tokens=False)["input_ids"]
@@ -91,7 +91,7 @@ def test_text_whose_accents_are_read_otherwise_is_told(tmp_path: Path) -> None:
 
     directory = german_directory(tmp_path / "m")
     vocabulary = VocabularyFile(path=str(directory / "vocab.txt"), dialect="google", lower_case=True)
-    assert _find_casing(named_tokenizer(str(directory))) == (True, False)
+    assert _find_casing(find_named_tokenizer(str(directory))) == (True, False)
     assert _find_casing(vocabulary) == (True, True)
 
 

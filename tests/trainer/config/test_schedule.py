@@ -11,7 +11,7 @@ import pytest
 from bertdata.errors import SettingsError
 from trainer.config.schedules.form import Schedule, Warmup
 from trainer.config.settings import Config, get_key_schemas
-from trainer.plugins import find, names
+from trainer.plugins import find, list_names
 
 # N = 1000 steps, W = 100 of warm-up, L = 1/1024 (exact in binary) unless stated.
 L = F(1, 1024)
@@ -213,10 +213,10 @@ def test_only_habanas_base_rate_is_multiplied_by_the_workers():
             decay_rate=0.5,
             lr_schedule_by_step={"0": 0.5},
         ).make_schedule(8)(0)
-        for name in names("schedule")
+        for name in list_names("schedule")
     }
     assert rates.pop("habana-tf") == 4.0
-    assert set(rates) == set(names("schedule")) - {"habana-tf"}
+    assert set(rates) == set(list_names("schedule")) - {"habana-tf"}
     assert max(rates.values()) <= 0.5
 
 
@@ -231,7 +231,7 @@ def test_wrong_warm_ups_are_refused(warmup, epochs):
     ("warmup", "updates"), [(1000, 1000), (1001, 1001), (0.999999999, 1000)], ids=["end", "beyond", "rounded"]
 )
 @pytest.mark.parametrize(
-    "name", sorted(set(names("schedule")) - {"habana-tf", "natural_exponential", "custom"})
+    "name", sorted(set(list_names("schedule")) - {"habana-tf", "natural_exponential", "custom"})
 )
 def test_a_warm_up_that_does_not_end_is_refused(name, warmup, updates):
     message = rf"warmup is {updates} updates, expected fewer than steps \(1000\)"
@@ -253,7 +253,7 @@ def test_habanas_trial_runs_may_end_within_their_warm_up(settings):
 
 
 def test_every_schedule_reads_keys_of_the_configuration():
-    for kind in (find("schedule", name) for name in names("schedule")):
+    for kind in (find("schedule", name) for name in list_names("schedule")):
         assert set(kind.defaults) <= {*get_key_schemas(), "adam"}
 
 

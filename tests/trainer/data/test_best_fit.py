@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertdata.records import ShardLayout
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.load_packing import RowsPackedAtLoad, pack_best_fit
 
 
@@ -42,7 +42,7 @@ def test_real_lengths_leave_little_padding(kit, name, room, most_padding):
     """A window's rows of Wikipedia's lengths, with the settings that are the default."""
     counts = np.array(json.loads((kit / "packing" / "histograms.json").read_text())[name])
     layout = ShardLayout(max_seq_length=room, max_predictions_per_seq=80)
-    packing = RowsPackedAtLoad(generated_data(layout, vocabulary_size=9))
+    packing = RowsPackedAtLoad(generate_data(layout, vocabulary_size=9))
     draw = np.random.default_rng(0)
     for _ in range(3):
         lengths = draw.choice(len(counts), packing.window, p=counts / counts.sum()) + 1

@@ -18,13 +18,13 @@ from bertdata.records import ShardLayout
 from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.bins import BinnedOrder, RowsFromBins, bin_edges, find_unit_places, sort_into_bins
+from trainer.data.bins import BinnedOrder, RowsFromBins, choose_bin_edges, find_unit_places, sort_into_bins
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
-from trainer.data.order import Order, Position, random_numbers
-from trainer.data.padded_rows import RowForm, width_step
+from trainer.data.order import Order, Position, draw_numbers
+from trainer.data.padded_rows import RowForm, choose_width_step
 from trainer.data.row_batches import RowBatch
 
 LAYOUT = ShardLayout(max_seq_length=64, max_predictions_per_seq=10)
@@ -33,7 +33,7 @@ BINS = 4
 
 def small(files: int = 5, examples: int = 97) -> OpenedDataset:
     """Generated examples of all lengths, in files of decreasing sizes."""
-    data = generated_data(LAYOUT, vocabulary_size=60_000, files=files, examples=examples, fill=0.5)
+    data = generate_data(LAYOUT, vocabulary_size=60_000, files=files, examples=examples, fill=0.5)
     shards = (replace(shard, examples=examples - i) for i, shard in enumerate(data.shards))
     return replace(data, shards=tuple(shards))
 
@@ -112,7 +112,7 @@ def plain_edges(longest: list[int], bins: int) -> list[int]:
     bins=st.integers(1, 9),
 )
 def test_no_cut_of_a_window_is_padded_less(longest, bins):
-    assert bin_edges(np.array(longest), bins).tolist() == plain_edges(longest, bins)
+    assert choose_bin_edges(np.array(longest), bins).tolist() == plain_edges(longest, bins)
 
 
 @given(
@@ -123,7 +123,7 @@ def test_no_cut_of_a_window_is_padded_less(longest, bins):
 def test_the_order_is_that_of_a_plain_program(lengths, update_rows, bins):
     updates = len(lengths) // update_rows
     lengths = lengths[: updates * update_rows]
-    drawn = random_numbers(len(lengths) + updates, "key").tolist()
+    drawn = draw_numbers(len(lengths) + updates, "key").tolist()
     by_length = sorted(range(len(lengths)), key=lambda example: (lengths[example], example))
     rows = []
     longest = [lengths[example] for example in by_length[update_rows - 1 :: update_rows]]
@@ -171,7 +171,7 @@ def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_bat
 def test_groups_of_a_large_update_come_from_bins_of_their_own():
     """64 micro-batches of 32 examples: two groups, each from one of 16 bins, an update from several."""
     layout = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
-    data = generated_data(layout, vocabulary_size=300, files=4, examples=8192, fill=0.5)
+    data = generate_data(layout, vocabulary_size=300, files=4, examples=8192, fill=0.5)
     loader = Loader(
         RowsFromBins(data, bins=16), form=RowForm(width_step=8), batch_size=32, accumulation=64, seed=7
     )
@@ -252,7 +252,7 @@ def padding(rows: Rows, count: int, form: Any, **settings: Any) -> float:
 
 def test_rows_from_bins_are_padded_little():
     layout = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
-    data = generated_data(layout, vocabulary_size=30_000, files=4, examples=4096, fill=0.5)
+    data = generate_data(layout, vocabulary_size=30_000, files=4, examples=4096, fill=0.5)
     settings = {"batch_size": 32, "accumulation": 2}
     assert padding(Rows(data), 60, RowForm(), **settings) > 0.4
     rows = RowsFromBins(data, bins=64)
@@ -267,7 +267,7 @@ def test_rows_from_bins_are_padded_little():
 def test_published_lengths_are_padded_by_less_than_3_percent(kit, name, most):
     counts = np.array(json.loads((kit / "packing" / "histograms.json").read_text())[name])
     lengths = 1 + np.arange(len(counts))
-    drawn = random_numbers(1 << 17, "lengths") % np.uint64(counts.sum())
+    drawn = draw_numbers(1 << 17, "lengths") % np.uint64(counts.sum())
     sample = lengths[np.searchsorted(np.cumsum(counts), drawn, side="right")]
     assert 0.45 < 1 - sample.mean() / len(counts) < 0.6
     for update_rows, window in ((8, 8192), (32, 8192), (64, 8192), (256, 1 << 15), (1024, 1 << 17)):
@@ -282,7 +282,7 @@ def test_published_lengths_are_padded_by_less_than_3_percent(kit, name, most):
     ("longest", "widths", "step"), [(512, None, 8), (512, 8, 64), (512, 64, 8), (500, 8, 64), (64, 100, 8)]
 )
 def test_few_widths_are_at_most_as_many_as_bins(longest, widths, step):
-    assert width_step(longest, widths) == step
+    assert choose_width_step(longest, widths) == step
     assert widths is None or -(-longest // step) <= widths
 
 
@@ -291,7 +291,7 @@ def test_few_widths_are_at_most_as_many_as_bins(longest, widths, step):
 
 def test_bins_need_lengths_and_single_examples():
     data = small()
-    full = generated_data(LAYOUT, vocabulary_size=100, fill=1.0)
+    full = generate_data(LAYOUT, vocabulary_size=100, fill=1.0)
     with pytest.raises(SettingsError, match="bins need the lengths of its examples, and it has none"):
         RowsFromBins(full)
     with pytest.raises(

@@ -13,7 +13,7 @@ from bertdata.records import ShardLayout
 from trainer.data.batches import FlatBatch, Form
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets, sample_sizes
 from trainer.data.examples import Rows
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 
 PHASES = {
@@ -25,12 +25,12 @@ FEW = 10
 
 
 def sizes_of(layout: ShardLayout, fill: float) -> ExampleSizes:
-    return sample_sizes(generated_data(layout, vocabulary_size=100, fill=fill, files=2))
+    return sample_sizes(generate_data(layout, vocabulary_size=100, fill=fill, files=2))
 
 
 def flat_batches(layout: ShardLayout, fill: float, budgets: Budgets) -> list[FlatBatch]:
     """The micro-batches of 100 updates of random examples, others than the budgets were chosen for."""
-    data = generated_data(layout, vocabulary_size=100, fill=fill, files=4, seed=5)
+    data = generate_data(layout, vocabulary_size=100, fill=fill, files=4, seed=5)
     loader = Loader(Rows(data), form=Form(budgets), batch_size=budgets.batch_size)
     try:
         return [next(loader).batches[0] for _ in range(UPDATES)]
@@ -131,7 +131,7 @@ def test_every_batch_fits_a_budget_whatever_the_sample_was(data, batch_size, tok
 @pytest.mark.parametrize("phase", PHASES)
 def test_generated_examples_fill_their_rows_as_asked(phase, fill):
     layout = PHASES[phase]
-    data = generated_data(layout, vocabulary_size=100, fill=fill, files=1)
+    data = generate_data(layout, vocabulary_size=100, fill=fill, files=1)
     (batch,) = data.batches(data.shards[0])
     tokens = compute_lengths(batch.ends)
     assert tokens.mean() / layout.max_seq_length == pytest.approx(fill, rel=0.03)
@@ -142,7 +142,7 @@ def test_generated_examples_fill_their_rows_as_asked(phase, fill):
 @pytest.mark.parametrize("fill", [0.1, 1.1])
 def test_an_impossible_fill_is_refused(fill):
     with pytest.raises(SettingsError, match=rf"fill is {fill}, expected 0.2 to 1"):
-        generated_data(PHASES["128/20"], vocabulary_size=100, fill=fill)
+        generate_data(PHASES["128/20"], vocabulary_size=100, fill=fill)
 
 
 def test_packed_rows_have_a_tight_budget_and_one_that_holds_any_row():

@@ -34,12 +34,12 @@ from tests.support.plain_objective import NAME as PLAIN
 from tests.support.sample_sets import create, create_mixed
 from trainer.config.sections.data import DataSection
 from trainer.config.settings import Config
-from trainer.data.evaluation import evaluation_batches
+from trainer.data.evaluation import load_evaluation_batches
 from trainer.data.examples import Rows
-from trainer.data.generated import GeneratedData, generated_data
+from trainer.data.generated import GeneratedData, generate_data
 from trainer.data.loader import Loader, Prefetcher
 from trainer.data.opening import describe_phase, open_for_training
-from trainer.data.order import Order, Position, random_numbers
+from trainer.data.order import Order, Position, draw_numbers
 from trainer.tasks.choice import find_data_task
 from trainer.tasks.pretraining import Pretraining
 
@@ -65,7 +65,7 @@ def dataset(tmp_path, corpus, small_vocabulary_file) -> Path:
 
 def small(files: int = 3, examples: int = 7) -> OpenedDataset:
     """Generated examples, all different, in files of decreasing sizes."""
-    data = generated_data(LAYOUT, vocabulary_size=60000, files=files, examples=examples)
+    data = generate_data(LAYOUT, vocabulary_size=60000, files=files, examples=examples)
     shards = (dataclasses.replace(shard, examples=examples - i) for i, shard in enumerate(data.shards))
     return dataclasses.replace(data, shards=tuple(shards))
 
@@ -110,7 +110,7 @@ def filled(batch: PaddedExamples) -> PaddedExamples:
 
 
 def whole(data: OpenedDataset) -> Counter:
-    batches = evaluation_batches(data, form=PaddedForm(), batch_size=5)
+    batches = load_evaluation_batches(data, form=PaddedForm(), batch_size=5)
     return Counter(row for batch in batches for row in rows(filled(batch)))
 
 
@@ -118,7 +118,7 @@ def whole(data: OpenedDataset) -> Counter:
 
 
 def test_numbers_are_the_same_on_every_machine_and_for_ever():
-    assert random_numbers(3, 1, 0, "part").tolist() == [
+    assert draw_numbers(3, 1, 0, "part").tolist() == [
         10283390505462527867,
         1907184153411204655,
         10620432835093154731,
@@ -229,7 +229,7 @@ class Recorder(GeneratedData):
 
 
 def test_workers_that_divide_the_open_files_read_only_their_own_files():
-    data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
+    data = Recorder.of(generate_data(LAYOUT, vocabulary_size=100, files=4, examples=4096))
     loader = Loader(Rows(data), form=PaddedForm(), batch_size=16, workers=2, rank=0, open_files=4)
     for _ in range(20):
         next(loader)
@@ -238,7 +238,7 @@ def test_workers_that_divide_the_open_files_read_only_their_own_files():
 
 
 def test_files_are_decoded_once_an_epoch_and_only_when_their_turn_is_near():
-    data = Recorder.of(generated_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
+    data = Recorder.of(generate_data(LAYOUT, vocabulary_size=100, files=6, examples=4096))
     loader = Loader(Rows(data), form=PaddedForm(), batch_size=64, open_files=2)
     for _ in range(50):  # 3200 examples of the first two files
         assert len(next(loader).batches[0]) == 64
@@ -264,7 +264,7 @@ def test_fewer_files_than_workers_are_shared_with_a_warning():
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_tensors_are_the_padded_features_of_the_hdf5_shards(datasets, container):
     data = open_dataset(str(datasets[container]))
-    batches = list(map(filled, evaluation_batches(data, form=PaddedForm(), batch_size=100)))
+    batches = list(map(filled, load_evaluation_batches(data, form=PaddedForm(), batch_size=100)))
     names = ("input_ids", "token_type_ids", "attention_mask", "masked_lm_positions", "masked_lm_ids",
              "next_sentence_labels")  # fmt: skip
     written = ("input_ids", "segment_ids", "input_mask", "masked_lm_positions", "masked_lm_ids",
@@ -314,7 +314,7 @@ def test_evaluation_takes_every_example_once_over_the_workers(workers, limit):
     data, real, sizes, counts = small(), Counter(), set(), set()
     for rank in range(workers):
         share = {"workers": workers, "rank": rank, "limit": limit}
-        batches = list(evaluation_batches(data, form=PaddedForm(), batch_size=4, **share))
+        batches = list(load_evaluation_batches(data, form=PaddedForm(), batch_size=4, **share))
         counts.add(len(batches))
         for batch in batches:
             used = int((batch.next_sentence_labels >= 0).sum())
@@ -330,7 +330,7 @@ def test_evaluation_takes_every_example_once_over_the_workers(workers, limit):
 
 def test_generated_examples_are_valid_and_come_from_the_seed():
     layout = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)
-    data, other = (generated_data(layout, vocabulary_size=50, seed=seed, examples=100) for seed in (0, 1))
+    data, other = (generate_data(layout, vocabulary_size=50, seed=seed, examples=100) for seed in (0, 1))
     for shard in data.shards:
         for batch in data.batches(shard):
             check_batch(batch, layout, RecordCheck(name=shard.name, first=0), lowest={"positions": 1})
@@ -356,7 +356,7 @@ def test_nvidias_hdf5_files_are_read_unverified(kit):
         str(path), DataSection(unverified=True, max_seq_length=128), vocabulary_size=30522
     )
     with h5py.File(path) as file:
-        batch = next(evaluation_batches(data, form=PaddedForm(), batch_size=50))
+        batch = next(load_evaluation_batches(data, form=PaddedForm(), batch_size=50))
         np.testing.assert_array_equal(batch.input_ids, file["input_ids"][:50])
         np.testing.assert_array_equal(batch.masked_lm_ids, file["masked_lm_ids"][:50])
         assert data.examples == len(file["input_ids"])
@@ -371,7 +371,7 @@ def test_mlperfs_files_without_ending_are_read_unverified(kit, tmp_path):
     assert [shard.name for shard in data.shards] == ["part-00000-of-00500", "part-00001-of-00500"]
     with open(tmp_path / "part-00000-of-00500", "rb") as file:
         features = decode_example(next(read_payloads(file, "")))
-    batch = next(evaluation_batches(data, form=PaddedForm(), batch_size=1))
+    batch = next(load_evaluation_batches(data, form=PaddedForm(), batch_size=1))
     assert batch.input_ids[0].tolist() == features["input_ids"]
     assert batch.masked_lm_weights[0].tolist() == list(features["masked_lm_weights"])
 
@@ -380,7 +380,7 @@ def test_graphcores_remasked_examples_come_in_reading_order(kit, tmp_path):
     name = "graphcore__eval.txt__s128__p20__d5__seed1984__remask.tfrecord"
     path = unpacked(kit, name, tmp_path / name)
     batch = next(
-        evaluation_batches(open_dataset(str(path), unverified=True), form=PaddedForm(), batch_size=40)
+        load_evaluation_batches(open_dataset(str(path), unverified=True), form=PaddedForm(), batch_size=40)
     )
     with open(path, "rb") as file:
         for row, payload in zip(range(40), read_payloads(file, name), strict=False):
@@ -447,7 +447,9 @@ def test_a_changed_shard_is_refused_when_it_is_read(dataset):
         list(Loader(Rows(open_dataset(str(dataset))), form=PaddedForm(), batch_size=1))
     with pytest.raises(ShardError, match="part-00000.*record .*checksum"):
         list(
-            evaluation_batches(open_dataset(str(dataset), unverified=True), form=PaddedForm(), batch_size=100)
+            load_evaluation_batches(
+                open_dataset(str(dataset), unverified=True), form=PaddedForm(), batch_size=100
+            )
         )
 
 
@@ -456,7 +458,7 @@ def test_a_shard_that_is_cut_later_is_refused_unverified(dataset):
     last = max(dataset.glob("part-*"))
     last.write_bytes(last.read_bytes()[:-5])
     with pytest.raises(ShardError, match="part-00002.*truncated"):
-        list(evaluation_batches(opened, form=PaddedForm(), batch_size=100))
+        list(load_evaluation_batches(opened, form=PaddedForm(), batch_size=100))
     with pytest.raises(ShardError, match="part-00002.*truncated"):
         open_dataset(str(dataset), unverified=True)
 
@@ -499,7 +501,7 @@ def test_a_dataset_of_another_objective_is_refused(tmp_path, corpus, small_vocab
 def test_ids_beyond_the_models_vocabulary_are_refused_unverified(datasets):
     data = open_for_training(str(datasets["hdf5"]), DataSection(unverified=True), vocabulary_size=1000)
     with pytest.raises(ShardError, match=r"part-00000.*record \d+: id \d+, expected less than 1000"):
-        list(evaluation_batches(data, form=PaddedForm(), batch_size=10))
+        list(load_evaluation_batches(data, form=PaddedForm(), batch_size=10))
 
 
 def test_datasets_of_different_lengths_are_refused(datasets, tmp_path, corpus, small_vocabulary_file):

@@ -13,9 +13,9 @@ from tests.support.dealers import dealer_by_lengths, first_rows
 from tests.support.padded_examples import PaddedExamples, PaddedForm
 from trainer.config.settings import Config
 from trainer.data.examples import Rows
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
-from trainer.data.order import deal_evenly, group_size
+from trainer.data.order import choose_group_size, deal_evenly
 from trainer.data.rows import find_rows
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
@@ -70,7 +70,7 @@ def test_examples_of_one_length_are_dealt_in_turn(parts):
 
 @given(micro_batches=st.integers(1, 3000), batch_size=st.integers(1, 2048))
 def test_a_group_is_a_divisor_and_holds_enough(micro_batches, batch_size):
-    size = group_size(micro_batches, batch_size)
+    size = choose_group_size(micro_batches, batch_size)
     assert micro_batches % size == 0
     assert size == micro_batches or (size >= 8 and size * batch_size >= 1024)
 
@@ -117,11 +117,11 @@ def tokens(batches: list[PaddedExamples]) -> list[int]:
 
 
 def test_eight_workers_have_tokens_within_three_percent_of_the_mean():
-    data = generated_data(REAL, vocabulary_size=100, fill=0.5, files=8, examples=512)
+    data = generate_data(REAL, vocabulary_size=100, fill=0.5, files=8, examples=512)
     for found in updates(data, 10, workers=8, batch_size=16):
         shares = tokens(found)
         assert max(shares) <= 1.03 * sum(shares) / len(shares)
-    in_turn = generated_data(REAL, vocabulary_size=100, fill=0.5, files=8, examples=512)
+    in_turn = generate_data(REAL, vocabulary_size=100, fill=0.5, files=8, examples=512)
     lengths = np.concatenate([in_turn.lengths(shard) for shard in in_turn.shards])[: 8 * 16 * 4]
     naive = lengths.reshape(4, 16, 8).sum(axis=1)
     assert (naive.max(axis=1) > 1.03 * naive.mean(axis=1)).all()  # so the test can fail
@@ -132,7 +132,7 @@ def examples(batches: list[PaddedExamples]) -> list[list[int]]:
 
 
 def test_the_examples_of_an_update_do_not_change_by_the_deal():
-    data = generated_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
+    data = generate_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
     dealt = updates(data, 7, workers=4, batch_size=3, open_files=2)
     whole = updates(data, 7, workers=1, batch_size=12, open_files=2)
     for ours, theirs in zip(dealt, whole, strict=True):
@@ -142,7 +142,7 @@ def test_the_examples_of_an_update_do_not_change_by_the_deal():
 
 @pytest.mark.parametrize(("workers", "accumulation"), [(1, 4), (2, 2)])
 def test_dealt_updates_do_not_depend_on_the_number_of_workers(workers, accumulation):
-    data = generated_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
+    data = generate_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
     other = updates(data, 15, workers=workers, accumulation=accumulation, batch_size=3, open_files=2)
     alone = updates(data, 15, workers=4, accumulation=1, batch_size=3, open_files=2)
     assert [[examples([batch]) for batch in found] for found in other] == [
@@ -151,7 +151,7 @@ def test_dealt_updates_do_not_depend_on_the_number_of_workers(workers, accumulat
 
 
 def test_rows_are_as_stored_unless_the_configuration_says_more():
-    data = generated_data(SMALL, vocabulary_size=100, fill=0.5, files=2, examples=30)
+    data = generate_data(SMALL, vocabulary_size=100, fill=0.5, files=2, examples=30)
     rows = find_rows(Config.of(), data)
     assert rows == Rows(data)
     assert rows.by_lengths
@@ -160,7 +160,7 @@ def test_rows_are_as_stored_unless_the_configuration_says_more():
 
 
 def test_a_resumed_run_deals_the_same_micro_batches():
-    data = generated_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
+    data = generate_data(SMALL, vocabulary_size=60_000, fill=0.5, files=3, examples=40)
     loader = Loader(Rows(data), form=PaddedForm(), batch_size=3, accumulation=4, open_files=2)
     seen = [next(loader) for _ in range(12)]
     loader.close()

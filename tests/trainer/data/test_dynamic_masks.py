@@ -31,12 +31,12 @@ from trainer.data.batches import FlatBatch
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import sample_sizes
 from trainer.data.dynamic_masks import MaskRate, UnmaskedData
-from trainer.data.evaluation import evaluation_batches
+from trainer.data.evaluation import load_evaluation_batches
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
-from trainer.data.opening import describe_phase, for_training, open_configured
+from trainer.data.opening import describe_phase, open_configured, prepare_for_training
 from trainer.data.packs import PackRows
 from trainer.data.padded_rows import RowForm
 from trainer.data.row_batches import RowBatch
@@ -69,7 +69,7 @@ def configured(place: object, **keys: Any) -> Config:
 def opened(place: object, **keys: Any) -> UnmaskedData:
     """The data as training takes it."""
     config = configured(place, **keys)
-    data = for_training(config, open_configured(config, str(place)))
+    data = prepare_for_training(config, open_configured(config, str(place)))
     assert isinstance(data, UnmaskedData)
     return data
 
@@ -296,7 +296,7 @@ def test_evaluation_on_unmasked_examples_has_the_same_masks_each_time(datasets):
     assert type(data) is MaskedData
 
     def evaluated(batch_size: int) -> Counter[Masked]:
-        batches = evaluation_batches(data, form=RowForm(), batch_size=batch_size)
+        batches = load_evaluation_batches(data, form=RowForm(), batch_size=batch_size)
         return Counter(example for batch in batches for example in masked_rows(batch))
 
     assert evaluated(5) == evaluated(32)
@@ -396,5 +396,5 @@ def test_a_changing_rate_reaches_its_end_with_the_last_update_of_the_epochs(data
 def test_masks_drawn_at_load_know_the_files_that_are_left_out(corpus, small_vocabulary_file, tmp_path):
     mixed = create_mixed(corpus, small_vocabulary_file, tmp_path)
     config = Config.of(train_data=str(mixed), masking="dynamic")
-    data = for_training(config, Pretraining().open(config, str(mixed)))
+    data = prepare_for_training(config, Pretraining().open(config, str(mixed)))
     assert ", masked anew in each epoch, without 1 file of test text" in describe_phase(config, data)

@@ -24,7 +24,7 @@ from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import open_configured, prepare_for_training
 from trainer.data.padded_rows import RowForm
 
 LENGTH, SEED = 64, 42
@@ -72,7 +72,7 @@ def expected(blocks: Path, release: str, epoch: int, *, whole: bool = False) -> 
 def opened(blocks: Path, masking: str = "fairseq", **keys: Any) -> UnmaskedData:
     """The data as training takes it."""
     config = Config.of(train_data=str(blocks), masking=masking, seed=SEED, **keys)
-    data = for_training(config, open_configured(config, str(blocks)))
+    data = prepare_for_training(config, open_configured(config, str(blocks)))
     assert isinstance(data, UnmaskedData)
     return data
 

@@ -13,18 +13,18 @@ from bertdata.examples.bert.batch import BertBatch
 from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm, pad_examples
-from trainer.data.batches import FlatBatch, Form, flatten
+from trainer.data.batches import FlatBatch, Form, make_flat_batch
 from trainer.data.budgets import Budgets, ExampleSizes, find_budgets
-from trainer.data.evaluation import evaluation_batches
-from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.evaluation import load_evaluation_batches
+from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 
 S, P = 12, 3
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
 DATA = {
-    fill: generated_data(LAYOUT, vocabulary_size=60_000, fill=fill, files=3, examples=9) for fill in (0.5, 1)
+    fill: generate_data(LAYOUT, vocabulary_size=60_000, fill=fill, files=3, examples=9) for fill in (0.5, 1)
 }
 EXAMPLES = st.lists(st.tuples(st.integers(1, S), st.integers(0, P)), min_size=1, max_size=12)
 
@@ -33,7 +33,7 @@ def gathered(sizes: list[tuple[int, int]]) -> GatheredExamples:
     """Examples with so many tokens and masks each, in rows."""
     held = CompactExamples([example_batch(sizes)], LAYOUT)
     rows = np.arange(len(sizes))
-    return gather([(held, rows, rows)], LAYOUT, rows + 1)
+    return gather_examples([(held, rows, rows)], LAYOUT, rows + 1)
 
 
 def budgets(sizes: list[tuple[int, int]], batch_size: int, token_budget: int | None = None) -> Budgets:
@@ -74,14 +74,14 @@ def examples_of_flat(batch: FlatBatch) -> Iterator[tuple[list[int], ...]]:
 
 @given(sizes=EXAMPLES, missing=st.integers(0, 3), token_budget=st.none() | st.integers(1, 3 * S))
 def test_flat_batches_equal_padded_rows_example_by_example(sizes, missing, token_budget):
-    found = flatten(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
+    found = make_flat_batch(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
     assert list(examples_of_flat(found)) == list(examples_of_rows(pad_examples(gathered(sizes), len(sizes))))
     assert found.tokens == sum(tokens for tokens, _ in sizes)
 
 
 @given(sizes=EXAMPLES, missing=st.integers(0, 3), token_budget=st.none() | st.integers(1, 3 * S))
 def test_every_row_belongs_to_a_sequence_and_unused_slots_are_zero(sizes, missing, token_budget):
-    batch = flatten(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
+    batch = make_flat_batch(gathered(sizes), budgets(sizes, len(sizes) + missing, token_budget))
     lengths = np.diff(batch.ends.numpy())
     assert batch.ends[0] == 0
     assert batch.ends[-1] == len(batch.input_ids)
@@ -103,7 +103,9 @@ def test_shapes_depend_on_the_budget_alone(sizes, missing, token_budget):
     known = budgets(sizes, len(sizes) + missing, token_budget)
     shapes = {(one.tokens, one.masks, one.sequences) for one in known.budgets}
     for count in range(len(sizes) + 1):
-        batch = flatten(gathered(sizes[:count]) if count else gather([], LAYOUT, np.arange(0)), known)
+        batch = make_flat_batch(
+            gathered(sizes[:count]) if count else gather_examples([], LAYOUT, np.arange(0)), known
+        )
         assert (len(batch.input_ids), len(batch.masked_lm_ids), len(batch.ends) - 1) in shapes
         assert len(batch) == len(batch.next_sentence_labels) == len(sizes) + missing
 
@@ -124,7 +126,7 @@ def test_tensors_are_int32_but_for_the_weights():
         kinds[str(len(kinds))] = tensor.dtype
         return tensor
 
-    flatten(gathered([(5, 2)]), budgets([(5, 2)], 1)).map(note)
+    make_flat_batch(gathered([(5, 2)]), budgets([(5, 2)], 1)).map(note)
     assert sorted(map(str, kinds.values())) == ["torch.float32"] + 8 * ["torch.int32"]
 
 
@@ -179,12 +181,12 @@ def test_updates_hold_the_same_examples_in_both_forms(fill, workers, accumulatio
 def test_flat_evaluation_takes_every_example_once_in_as_many_batches_on_every_worker(fill, workers, limit):
     data = DATA[fill]
     form = make_form(Rows(data), batch_size=4)
-    whole = evaluation_batches(data, form=PaddedForm(), batch_size=4, limit=limit)
+    whole = load_evaluation_batches(data, form=PaddedForm(), batch_size=4, limit=limit)
     expected = [example for batch in whole for example in examples_of_rows(batch)]
     found, counts = [], set()
     for rank in range(workers):
         batches = list(
-            evaluation_batches(data, form=form, batch_size=4, workers=workers, rank=rank, limit=limit)
+            load_evaluation_batches(data, form=form, batch_size=4, workers=workers, rank=rank, limit=limit)
         )
         counts.add(len(batches))
         assert {len(batch) for batch in batches} == {4}

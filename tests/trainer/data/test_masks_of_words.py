@@ -19,7 +19,7 @@ from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import open_configured, prepare_for_training
 from trainer.data.packs import PackRows
 
 Masked = tuple[bytes, bytes]
@@ -38,7 +38,7 @@ def ids_alone_tell_nothing(monkeypatch):
 def opened(place: Path, **keys: Any) -> UnmaskedData:
     masks = {"masking": "dynamic", "whole_word_mask": True, "masked_lm_prob": RATE}
     config = Config.of(train_data=str(place), unverified=True, **masks, **keys)
-    data = for_training(config, open_configured(config, str(place)))
+    data = prepare_for_training(config, open_configured(config, str(place)))
     assert isinstance(data, UnmaskedData)
     return data
 

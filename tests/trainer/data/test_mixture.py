@@ -18,7 +18,7 @@ from tests.support.packed_data import pack_in_turn
 from trainer.data.bins import RowsFromBins
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
 from trainer.data.mixture import MixedOrder
@@ -34,7 +34,7 @@ Taken = tuple[str, int, int]
 
 def source(name: str, files: int, examples: int) -> OpenedDataset:
     """Generated examples of any length, in files of decreasing sizes."""
-    data = generated_data(LAYOUT, vocabulary_size=60_000, fill=0.4, files=files, examples=examples)
+    data = generate_data(LAYOUT, vocabulary_size=60_000, fill=0.4, files=files, examples=examples)
     shards = (
         dataclasses.replace(shard, name=f"{name}{number}", path=f"{name}{number}", examples=examples - number)
         for number, shard in enumerate(data.shards)

@@ -18,7 +18,7 @@ from trainer.config.settings import Config
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.mixture import MixedOrder
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import open_configured, prepare_for_training
 from trainer.data.order import Position
 from trainer.data.rows import find_rows
 
@@ -146,7 +146,7 @@ def test_data_to_evaluate_on_have_no_weights(trainer, sets, tmp_path):
 @pytest.mark.thorough
 def test_masks_at_load_are_those_of_each_source_alone_in_its_own_epoch(sets):
     config = Config.of(train_data=mixed(sets, 1, 3), masking="dynamic", seed=42)
-    data = for_training(config, open_configured(config, config.data.train_data))
+    data = prepare_for_training(config, open_configured(config, config.data.train_data))
     rows = find_rows(config, data)
     loader = Loader(
         rows, form=make_form(rows, batch_size=8, padded=True), batch_size=8, seed=42, open_files=2

@@ -18,7 +18,7 @@ from trainer.data.batches import FlatBatch
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
 from trainer.data.modernbert_rows import ModernBertRows
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import open_configured, prepare_for_training
 from trainer.data.rows import find_rows
 
 LENGTH, SIZE, ACCUMULATION, SEED, RATE = 64, 4, 2, 42, 0.3
@@ -42,7 +42,7 @@ def configured(place: Path, **keys: Any) -> Config:
 
 def rows_of(place: Path) -> ModernBertRows:
     config = configured(place)
-    found = find_rows(config, for_training(config, open_configured(config, str(place))))
+    found = find_rows(config, prepare_for_training(config, open_configured(config, str(place))))
     assert isinstance(found, ModernBertRows)
     return found
 

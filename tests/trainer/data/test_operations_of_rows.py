@@ -7,11 +7,11 @@ from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.data.row_batches import RowBatch
 from trainer.model.bert import PASSES
-from trainer.model.headed import count_operations, forward_operations
+from trainer.model.headed import count_forward_operations, count_operations
 
 SHAPE = ModelConfig(
     vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
@@ -20,7 +20,7 @@ SHAPE = ModelConfig(
 
 def drawn(*, rows: bool, batch_size: int = 7):
     """The first micro-batch of generated examples of several lengths."""
-    data = generated_data(
+    data = generate_data(
         ShardLayout(max_seq_length=32, max_predictions_per_seq=5), vocabulary_size=50, fill=0.6
     )
     form = make_form(Rows(data), batch_size=batch_size, padded=rows)
@@ -60,4 +60,4 @@ def test_the_examples_of_a_packed_row_are_counted_one_by_one():
     assert sorted(batch.lengths()) == [0, 2, 3, 4]
     counted = count_operations([batch], SHAPE)
     assert counted.tokens == 9
-    assert counted.operations == PASSES * forward_operations(np.array([2, 3, 4]), 1, SHAPE)
+    assert counted.operations == PASSES * count_forward_operations(np.array([2, 3, 4]), 1, SHAPE)

@@ -14,9 +14,9 @@ from trainer.checkpoints.source import read_weights_into
 from trainer.config.model import ModelConfig
 from trainer.config.model_kinds import read_model_config
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.evaluation import load_evaluation_batches, make_evaluation_form
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
 from trainer.data.packs import PackRows
@@ -119,7 +119,7 @@ def assert_close(found: torch.Tensor, expected: torch.Tensor) -> None:
 
 
 LAYOUT = ShardLayout(max_seq_length=32, max_predictions_per_seq=5)
-PLAIN = generated_data(LAYOUT, vocabulary_size=150, fill=0.4, files=1, examples=24)
+PLAIN = generate_data(LAYOUT, vocabulary_size=150, fill=0.4, files=1, examples=24)
 SHAPE = ModelConfig(
     vocab_size=150,
     hidden_size=32,
@@ -161,7 +161,7 @@ def batches() -> dict[str, Batch]:
             loader.close()
     for padded in (True, False):
         form = make_evaluation_form(packed, batch_size=24, padded=padded)
-        found["rows" if padded else "flat"] = next(evaluation_batches(PLAIN, form=form, batch_size=24))
+        found["rows" if padded else "flat"] = next(load_evaluation_batches(PLAIN, form=form, batch_size=24))
     return found
 
 

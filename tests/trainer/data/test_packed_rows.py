@@ -14,10 +14,10 @@ from bertdata.records import ShardLayout
 from tests.support.packed_data import pack_in_turn
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.evaluation import evaluation_batches, make_evaluation_form
+from trainer.data.evaluation import load_evaluation_batches, make_evaluation_form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.loader import Loader
 from trainer.data.order import Position
@@ -27,7 +27,7 @@ from trainer.data.row_batches import RowBatch
 
 S, P = 32, 5
 LAYOUT = ShardLayout(max_seq_length=S, max_predictions_per_seq=P)
-PLAIN = generated_data(LAYOUT, vocabulary_size=60_000, fill=0.4, files=4, examples=60)
+PLAIN = generate_data(LAYOUT, vocabulary_size=60_000, fill=0.4, files=4, examples=60)
 PACKED = pack_in_turn(PLAIN)
 AT_LOAD = RowsPackedAtLoad(PLAIN, window=50, sequences_per_row=6)
 KINDS = {"packed": PackRows(PACKED), "at load": AT_LOAD}
@@ -187,7 +187,7 @@ def test_another_seed_packs_other_rows():
 
 def test_a_resume_packs_one_window_and_lists_no_file_before_it(monkeypatch):
     """No replay: the work to resume does not grow with the position."""
-    data = generated_data(LAYOUT, vocabulary_size=100, fill=0.4, files=500, examples=1000)
+    data = generate_data(LAYOUT, vocabulary_size=100, fill=0.4, files=500, examples=1000)
     counted = Counter()
 
     class Counting(type(data)):
@@ -212,7 +212,7 @@ def test_evaluation_on_packed_data_sees_every_example_once():
             share = [
                 bits(batch)
                 for data, way in ((PACKED, form), (PLAIN, plain))
-                for batch in evaluation_batches(data, form=way, batch_size=7, workers=2, rank=rank)
+                for batch in load_evaluation_batches(data, form=way, batch_size=7, workers=2, rank=rank)
             ]
             assert share[: len(share) // 2] == share[len(share) // 2 :]
 

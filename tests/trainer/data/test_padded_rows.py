@@ -12,16 +12,16 @@ from bertdata.dataset.reader import OpenedDataset
 from bertdata.records import ShardLayout
 from tests.support.example_batches import example_batch
 from tests.support.padded_examples import PaddedExamples, PaddedForm
-from trainer.data.evaluation import evaluation_batches
-from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather
+from trainer.data.evaluation import load_evaluation_batches
+from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.data.padded_rows import RowForm
 from trainer.data.row_batches import RowBatch
 
 LAYOUT = ShardLayout(max_seq_length=12, max_predictions_per_seq=3)
-DATA = generated_data(LAYOUT, vocabulary_size=60_000, fill=0.5, files=3, examples=9)
+DATA = generate_data(LAYOUT, vocabulary_size=60_000, fill=0.5, files=3, examples=9)
 
 
 def assert_same(found: RowBatch, twin: PaddedExamples) -> None:
@@ -35,10 +35,10 @@ def assert_same(found: RowBatch, twin: PaddedExamples) -> None:
 def gathered(sizes: list[tuple[int, int]]) -> GatheredExamples:
     """Examples with so many tokens and masks each, in rows."""
     if not sizes:
-        return gather([], LAYOUT, np.arange(0))
+        return gather_examples([], LAYOUT, np.arange(0))
     held = CompactExamples([example_batch(sizes)], LAYOUT)
     rows = np.arange(len(sizes))
-    return gather([(held, rows, rows)], LAYOUT, rows + 1)
+    return gather_examples([(held, rows, rows)], LAYOUT, rows + 1)
 
 
 @given(sizes=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3)), max_size=12), size=st.integers(1, 5))
@@ -68,7 +68,7 @@ def test_batches_of_an_evaluation_are_the_twins(workers, limit):
     for rank in range(workers):
         share = {"batch_size": 4, "workers": workers, "rank": rank, "limit": limit}
         found, twins = (
-            list(evaluation_batches(DATA, form=form, **share)) for form in (RowForm(), PaddedForm())
+            list(load_evaluation_batches(DATA, form=form, **share)) for form in (RowForm(), PaddedForm())
         )
         for batch, twin in zip(found, twins, strict=True):
             assert_same(batch, twin)

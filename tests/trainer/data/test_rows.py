@@ -10,13 +10,13 @@ from tests.support.packed_data import pack_in_turn
 from trainer.config.settings import Config
 from trainer.data.bins import RowsFromBins
 from trainer.data.examples import Rows
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.load_packing import RowsPackedAtLoad
 from trainer.data.packs import PackRows
 from trainer.data.rows import find_rows
 
 LAYOUT = ShardLayout(max_seq_length=32, max_predictions_per_seq=5)
-PLAIN = generated_data(LAYOUT, vocabulary_size=100, fill=0.4, files=2, examples=30)
+PLAIN = generate_data(LAYOUT, vocabulary_size=100, fill=0.4, files=2, examples=30)
 PACKED = pack_in_turn(PLAIN)
 KINDS = {
     "stored": (PLAIN, {}, Rows, "as stored"),

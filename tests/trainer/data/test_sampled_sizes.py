@@ -15,7 +15,7 @@ from trainer.data.batches import Form
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 
 LAYOUT = ShardLayout(max_seq_length=128, max_predictions_per_seq=20)
 
@@ -54,7 +54,7 @@ def test_without_lengths_the_decoded_examples_tell_the_same(dataset):
 
 
 def test_lengths_are_sampled_over_the_whole_dataset():
-    data = generated_data(LAYOUT, vocabulary_size=100, fill=0.5, files=40, examples=300)
+    data = generate_data(LAYOUT, vocabulary_size=100, fill=0.5, files=40, examples=300)
     found = sample_sizes(data).lengths
     each, rest = divmod(len(found), 14)  # every third of 40 shards
     assert (rest, each) == (0, 300)
@@ -64,7 +64,7 @@ def test_lengths_are_sampled_over_the_whole_dataset():
 
 
 def test_budgets_of_dealt_micro_batches_are_fewer():
-    data = generated_data(LAYOUT, vocabulary_size=100, fill=0.5, files=2)
+    data = generate_data(LAYOUT, vocabulary_size=100, fill=0.5, files=2)
     alone, dealt = (make_form(Rows(data), batch_size=16, micro_batches=q) for q in (1, 64))
     assert isinstance(alone, Form)
     assert isinstance(dealt, Form)

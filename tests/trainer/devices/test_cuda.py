@@ -19,7 +19,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import FlatBatch
 from trainer.data.examples import Rows
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.devices.cuda import _NAMES, Cuda
 from trainer.devices.cuda_attention import KERNELS
@@ -90,9 +90,7 @@ def device(local_rank: int = 1, **settings: object) -> Cuda:
 def batch() -> FlatBatch:
     """Examples of several lengths."""
     layout = ShardLayout(max_seq_length=32, max_predictions_per_seq=4)
-    loader = Loader(
-        Rows(generated_data(layout, vocabulary_size=100, seed=1)), form=PaddedForm(), batch_size=6
-    )
+    loader = Loader(Rows(generate_data(layout, vocabulary_size=100, seed=1)), form=PaddedForm(), batch_size=6)
     try:
         made = next(loader).batches[0]
     finally:

@@ -166,7 +166,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         ),
     ),
     "an option is left out": (
-        *(options, "shared_options"),
+        *(options, "set_shared_options"),
         lambda plain: lambda device, made, *rest: made.outputMode(device.poptorch.OutputMode.All),
     ),
     "the rate is set after the update": (programs.IpuPrograms, "update", lambda plain: late_update),
@@ -192,7 +192,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 def late_update(self: Any, updates: Any, learning_rate: float, first: Any) -> list[torch.Tensor]:
     values = plain_update(self, updates, learning_rate, first)
-    self._training.setOptimizer(self.step.optimiser)
+    self._training.setOptimizer(self.optimiser_step.optimiser)
     return values
 
 
@@ -295,7 +295,9 @@ def test_phase_2_goes_on_from_phase_1s_weights_and_moments_and_counts_anew(train
     forget()
     loaded = []
     monkeypatch.setattr(
-        programs.IpuPrograms, "_restore", lambda self: loaded.append((self._moments, self.step.applied))
+        programs.IpuPrograms,
+        "_restore",
+        lambda self: loaded.append((self._moments, self.optimiser_step.applied)),
     )
     sizes = ["--max-seq-length=96", "--max-predictions-per-seq=12", "--phase2", "--steps-this-run=1"]
     assert trainer(*words(tmp_path / "run", *common, *sizes)).status == 0
@@ -683,7 +685,7 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
 
 
 def test_evaluation_needs_the_ipus_that_training_holds(trainer, tmp_path, monkeypatch, training_set):
-    monkeypatch.setattr(programs.IpuPrograms, "_training_off_the_ipus", lambda self: nullcontext())
+    monkeypatch.setattr(programs.IpuPrograms, "_detach_training", lambda self: nullcontext())
     data = ["--unverified", f"--train-data={training_set}", f"--eval-data={training_set}"]
     with pytest.raises(RuntimeError, match="no IPUs left: the training model holds them"):
         main(words(tmp_path / "run", *SMALL, *data, "--steps-this-run=1"))

@@ -128,7 +128,7 @@ def test_a_resumed_run_drops_the_events_beyond_its_checkpoint(tmp_path):
         reporter.plan(replace(PLAN, step=resume_step or 0))
         reporter.begin()
         for step in steps:
-            reporter.step(record(step))
+            reporter.update(record(step))
             if step % 2 == 0:
                 values, text = evaluation(step)
                 reporter.begin_evaluation(step, values["trained"])

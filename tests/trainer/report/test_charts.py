@@ -8,15 +8,15 @@ from tests.support.recorded_runs import make_run
 from trainer.logs.charts import (
     OPTIMISER,
     SPEED,
-    charts_of,
-    guesses_of_data,
-    learned_charts,
+    find_data_guesses,
+    make_charts,
+    make_learned_charts,
 )
 from trainer.logs.recorded_run import read_runs
 
 
 def charts(*folders):
-    return {chart.title: chart for chart in learned_charts(read_runs([*map(str, folders)]))}
+    return {chart.title: chart for chart in make_learned_charts(read_runs([*map(str, folders)]))}
 
 
 def lines(chart):
@@ -85,10 +85,10 @@ def test_the_phases_of_a_run_have_lines_and_guesses_of_their_own(tmp_path):
 
 def test_without_evaluations_the_guess_is_counted_in_the_training_data(tmp_path, training_set):
     folder = make_run(tmp_path / "run", evaluated=(), train_data=str(training_set))
-    guesses_of_data.cache_clear()
+    find_data_guesses.cache_clear()
     drawn = charts(folder)
-    assert guesses_of_data.cache_info().misses == 1  # for all charts
-    guessed = guesses_of_data(str(training_set))
+    assert find_data_guesses.cache_info().misses == 1  # for all charts
+    guessed = find_data_guesses(str(training_set))
     guess = lines(drawn["Accuracy: next sentence"])["guess without reading"]
     assert guess[1] == [guessed["nsp_acc"]] * 2
     assert 0.5 < guessed["nsp_acc"] < 1
@@ -122,7 +122,7 @@ def test_scores_of_fine_tuning_have_charts_with_the_majority_class(tmp_path):
 
 def test_speed_and_optimiser_have_units_and_leave_out_what_is_not_known(tmp_path):
     runs = read_runs([str(make_run(tmp_path / "run"))])
-    titles = {chart.title: chart for chart in charts_of((*OPTIMISER, *SPEED), runs)}
+    titles = {chart.title: chart for chart in make_charts((*OPTIMISER, *SPEED), runs)}
     assert "Share of the device's peak" not in titles
     assert titles["Fill"].y_label == "tokens that are no padding (%)"
     assert list(titles["Fill"].lines[0].ys) == [80, 80]

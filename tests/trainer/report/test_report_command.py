@@ -7,7 +7,7 @@ import pytest
 from tests.support.plans import make_plan
 from tests.support.recorded_runs import make_run
 from trainer.__main__ import main
-from trainer.logs.recorded_run import short_names
+from trainer.logs.recorded_run import shorten_names
 from trainer.splitting.plan.plan import write_plan
 
 
@@ -51,9 +51,9 @@ def test_several_runs_are_on_one_page_with_their_different_settings(tmp_path, mo
 
 
 def test_names_are_as_short_as_they_differ():
-    assert short_names(["x/a", "x/b/"]) == ["a", "b"]
-    assert short_names(["x/a", "y/a"]) == ["x/a", "y/a"]
-    assert short_names(["a", "a"]) == ["a (1)", "a (2)"]
+    assert shorten_names(["x/a", "x/b/"]) == ["a", "b"]
+    assert shorten_names(["x/a", "y/a"]) == ["x/a", "y/a"]
+    assert shorten_names(["a", "a"]) == ["a (1)", "a (2)"]
 
 
 def test_an_aborted_run_and_numbers_that_are_not_finite_stand_on_top(tmp_path):

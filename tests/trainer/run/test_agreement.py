@@ -13,7 +13,7 @@ from tests.support.training_runs import WORKER, refuse, words
 from trainer.config.settings import Config
 from trainer.devices.cpu import Cpu
 from trainer.run import agreement
-from trainer.run.agreement import agree_on_data, agree_on_settings, agree_on_weights, weights_digest
+from trainer.run.agreement import agree_on_data, agree_on_settings, agree_on_weights, compute_weights_digest
 
 SAME = {"output_dir": "w", "train_data": "d", "batch_size": 4}
 
@@ -83,7 +83,7 @@ def test_a_model_file_counts_by_what_it_says(tmp_path, capsys):
 
 def test_other_versions_are_refused(monkeypatch, capsys):
     versions = iter(["2.1", "2.2"])
-    monkeypatch.setattr(agreement, "_versions", lambda: {"torch": next(versions)})
+    monkeypatch.setattr(agreement, "_find_versions", lambda: {"torch": next(versions)})
     assert settled({}) == [2, 2]
     line = the_line(capsys)
     assert "torch is 2." in line
@@ -160,10 +160,10 @@ def test_workers_that_hold_other_parts_of_a_model_are_not_compared():
 def test_the_digest_is_of_the_bits_of_every_type(kind):
     device = Cpu(Config.of())
     weights = [torch.randn(3, 5, generator=torch.Generator().manual_seed(0)).to(kind)]
-    assert weights_digest(device, weights) == weights_digest(device, [weights[0].clone()])
+    assert compute_weights_digest(device, weights) == compute_weights_digest(device, [weights[0].clone()])
     other = weights[0].clone()
     other[1, 2] = torch.nextafter(other[1, 2].double(), torch.tensor(9.0).double()).to(kind) + 1
-    assert weights_digest(device, weights) != weights_digest(device, [other])
+    assert compute_weights_digest(device, weights) != compute_weights_digest(device, [other])
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8, 9])
@@ -172,12 +172,12 @@ def test_the_digest_is_of_every_number_wherever_it_lies_in_memory(kind, count):
     device = Cpu(Config.of())
     memory = torch.arange(1.0, 12.0).to(kind)
     weight = memory[1 : 1 + count]  # as in the flat memory of many weights
-    digest = weights_digest(device, [weight])
-    assert digest == weights_digest(device, [weight.clone()])
+    digest = compute_weights_digest(device, [weight])
+    assert digest == compute_weights_digest(device, [weight.clone()])
     for place in range(count):
         other = weight.clone()
         other[place] = -other[place]
-        assert weights_digest(device, [other]) != digest
+        assert compute_weights_digest(device, [other]) != digest
 
 
 @pytest.mark.thorough

@@ -20,8 +20,8 @@ from trainer.data.dynamic_masks import UnmaskedData
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.data.opening import for_training, open_configured
-from trainer.run.evaluation_warnings import warnings_of_training
+from trainer.data.opening import open_configured, prepare_for_training
+from trainer.run.evaluation_warnings import find_training_warnings
 
 ROBERTA = ("--model-type=roberta", "--type-vocab-size=1")
 
@@ -166,7 +166,7 @@ def test_evaluation_data_of_another_tokeniser_are_named(
     one, other = make_data(corpus, tmp_path, "bpe"), make_data(corpus, tmp_path, "bpe", 500)
 
     def warned(train: Path, evaluation: Path) -> list[str]:
-        return warnings_of_training(Config.of(train_data=str(train), eval_data=str(evaluation)))
+        return find_training_warnings(Config.of(train_data=str(train), eval_data=str(evaluation)))
 
     assert warned(one, one) == []
     md5s = [json.loads((data / "manifest.json").read_text())["settings"]["tokenizer"]["vocabulary"]["md5"]
@@ -214,7 +214,7 @@ def test_masks_at_load_leave_special_ids_and_pad_by_the_role(
 ) -> None:
     data = make_data(corpus, tmp_path, "bpe", masks=False)
     config = Config.of(train_data=str(data), masking="dynamic", whole_word_mask=whole_words)
-    opened = for_training(config, open_configured(config, str(data)))
+    opened = prepare_for_training(config, open_configured(config, str(data)))
     assert isinstance(opened, UnmaskedData)
     rows = Rows(opened, opened)
     loader = Loader(rows, form=make_form(rows, batch_size=8, padded=True), batch_size=8)

@@ -9,7 +9,7 @@ import torch
 from tests.support.training_runs import words
 from trainer.logs.reporter import Reporter
 from trainer.run.compiling import CompileTimes
-from trainer.run.pending_updates import _seconds_of_one
+from trainer.run.pending_updates import _compute_update_seconds
 
 
 def update(*sizes: int, masks: int = 20) -> SimpleNamespace:
@@ -44,9 +44,9 @@ def test_each_size_is_told_once_with_its_seconds(clock):
 
 
 def test_the_seconds_of_an_update_are_those_of_the_ones_that_compiled_nothing():
-    assert _seconds_of_one(20.0, [12.0, 0.0, 0.0]) == pytest.approx(4.0)
-    assert _seconds_of_one(20.0, [12.0, 8.0]) == pytest.approx(10.0)
-    assert 0 < _seconds_of_one(11.9, [12.0, 0.0]) < 1e-5  # another worker was slower
+    assert _compute_update_seconds(20.0, [12.0, 0.0, 0.0]) == pytest.approx(4.0)
+    assert _compute_update_seconds(20.0, [12.0, 8.0]) == pytest.approx(10.0)
+    assert 0 < _compute_update_seconds(11.9, [12.0, 0.0]) < 1e-5  # another worker was slower
 
 
 def test_a_runs_speed_is_that_of_updates_that_compile_nothing(trainer, training_set, tmp_path, monkeypatch):

@@ -14,9 +14,9 @@ from trainer.config.settings import Config
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.loader import Loader
-from trainer.data.opening import for_training, open_configured
+from trainer.data.opening import open_configured, prepare_for_training
 from trainer.data.rows import find_rows
-from trainer.run.course import UpdateCourse, grow, plan_course
+from trainer.run.course import UpdateCourse, iterate_stretches, plan_course
 from trainer.run.growing import GrowingLoader
 
 GROWING = {"batch_warmup_from": 4, "batch_warmup_tokens": 2000}
@@ -26,7 +26,7 @@ def course_of(tokens: int, *, least: int, most: int, each: int) -> UpdateCourse:
     """From ``least`` to ``most`` micro-batches of ``each`` tokens over so many tokens."""
     warmup = TokenWarmup(sequences=least, tokens=tokens)
     settings = ModernBertSettings(batch_size=most, micro_batch_size=1, max_seq_len=each, warmup=warmup)
-    return UpdateCourse(stretches=tuple(grow(BatchWarmup(settings), each, most)), tokens=each)
+    return UpdateCourse(stretches=tuple(iterate_stretches(BatchWarmup(settings), each, most)), tokens=each)
 
 
 def test_updates_grow_as_the_published_rule_says():
@@ -55,7 +55,7 @@ def config_of(data, **keys) -> Config:
 
 
 def rows_of(config: Config) -> Rows:
-    return find_rows(config, for_training(config, open_configured(config, config.data.train_data)))
+    return find_rows(config, prepare_for_training(config, open_configured(config, config.data.train_data)))
 
 
 def updates_of(config: Config, count: int, *, most=6, workers=1, rank=0, position=(0, 0), step=0):

@@ -8,7 +8,7 @@ from tests.support.report_records import record
 from trainer.config.settings import Config
 from trainer.logs.reporter import Reporter
 from trainer.run.pending_updates import PendingUpdates
-from trainer.run.slow_data import remedy
+from trainer.run.slow_data import describe_remedy
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ def test_the_time_in_which_a_worker_waits_is_shared_by_all_but_the_first_updates
         for _ in range(updates):
             step += 1
             report.update(record(step, seconds=seconds, data_wait=waited))
-    assert report.waited_share(10.0) == share
+    assert report.compute_waited_share(10.0) == share
 
 
 def test_a_device_that_waits_is_warned_of_once_with_what_to_do():
     said, shares = list[str](), iter((0.1, 0.25, 0.5))
     pending = SimpleNamespace(
-        _report=SimpleNamespace(waited_share=lambda least_seconds: next(shares)),
+        _report=SimpleNamespace(compute_waited_share=lambda least_seconds: next(shares)),
         _runtime=SimpleNamespace(log=said.append, config=Config.of()),
         _is_warned=False,
     )
@@ -43,7 +43,7 @@ def test_a_device_that_waits_is_warned_of_once_with_what_to_do():
 
 
 def test_work_at_load_is_named_where_it_is_configured():
-    assert remedy(Config.of()).startswith("more cores help (this process has ")
-    line = remedy(Config.of(masking="dynamic", pack_on_load=True))
+    assert describe_remedy(Config.of()).startswith("more cores help (this process has ")
+    line = describe_remedy(Config.of(masking="dynamic", pack_on_load=True))
     assert "masks that are made before" in line
     assert "packs that are made before (bertdata pack)" in line

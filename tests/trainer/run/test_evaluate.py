@@ -273,7 +273,9 @@ def test_polling_goes_on_to_the_checkpoints_of_a_run_that_was_prolonged(
     assert lines == ["step 2", "step 4"]
 
 
-@pytest.mark.parametrize(("module", "reader"), [(evaluate, "_inspect"), (weights, "read_weights_into")])
+@pytest.mark.parametrize(
+    ("module", "reader"), [(evaluate, "_inspect_checkpoint"), (weights, "read_weights_into")]
+)
 def test_polling_passes_over_a_checkpoint_that_is_pruned_under_it(
     trainer, run, training_set, tmp_path, monkeypatch, module, reader
 ):

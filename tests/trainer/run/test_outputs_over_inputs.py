@@ -13,7 +13,7 @@ from tests.support.outputs_over_inputs import (
     lay_out,
 )
 from tests.support.training_runs import refuse
-from trainer.plugins import names
+from trainer.plugins import list_names
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def make_input(folder: Path, command: Writing) -> str:
 
 
 def test_every_command_is_in_the_table_or_writes_nothing() -> None:
-    assert {row.words.split()[0] for row in TRAINER} | TRAINER_WITHOUT_OUTPUT == set(names("command"))
+    assert {row.words.split()[0] for row in TRAINER} | TRAINER_WITHOUT_OUTPUT == set(list_names("command"))
 
 
 @by_name(TRAINER)

@@ -405,7 +405,7 @@ def test_micro_batches_are_clipped_as_in_the_optimisers_program(training_set, mo
     (update,) = batches(training_set, count, updates=1)
     training = make_training(Collective(find_device(Config.of())), optimiser=optimiser)
     seen = list[torch.Tensor]()
-    step = training.strategy.step
+    step = training.strategy.optimiser_step
     monkeypatch.setattr(
         step, "take", lambda gradients, *_: seen.extend(gradient.clone() for gradient in gradients)
     )
@@ -441,12 +441,12 @@ def test_weights_are_averaged_before_each_step_where_that_is_forced(training_set
 def test_an_overflow_leaves_the_update_out_and_halves_the_scale(training_set):
     training = make_training(Collective(find_device(Config.of())), optimiser="lamb-nvidia", precision="fp16")
     before = {name: weight.clone() for name, weight in training.model.state_dict().items()}
-    training.strategy.step.scale.scale = lambda loss: loss * float("inf")
+    training.strategy.optimiser_step.scale.scale = lambda loss: loss * float("inf")
     after = trained_weights(training, batches(training_set, 1))
     assert all(torch.equal(after[name], before[name]) for name in before)
-    assert (training.state.step, training.strategy.step.applied) == (1, 0)
-    assert training.strategy.step.scale.value == 32768
-    assert training.strategy.step.read_skipped() == 1
+    assert (training.state.step, training.strategy.optimiser_step.applied) == (1, 0)
+    assert training.strategy.optimiser_step.scale.value == 32768
+    assert training.strategy.optimiser_step.read_skipped() == 1
 
 
 def overflow_in(monkeypatch, *updates: int) -> None:

@@ -6,10 +6,10 @@ import torch
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatBatch
-from trainer.data.evaluation import evaluation_batches
+from trainer.data.evaluation import load_evaluation_batches
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.padded_rows import RowForm
 from trainer.devices.cpu import cpu_attention
 from trainer.model.headed import BertForPreTraining
@@ -24,13 +24,13 @@ LAYOUT = ShardLayout(max_seq_length=64, max_predictions_per_seq=10)
 @pytest.fixture(scope="module")
 def batches() -> dict[str, list[Batch]]:
     """Micro-batches of several lengths, by form."""
-    data = generated_data(LAYOUT, vocabulary_size=SHAPE.vocab_size, fill=0.4)
+    data = generate_data(LAYOUT, vocabulary_size=SHAPE.vocab_size, fill=0.4)
     forms = {
         "flat": make_form(Rows(data), batch_size=2, token_budget=16),
         "rows": RowForm(width_step=8),
     }
     return {
-        name: list(evaluation_batches(data, form=form, batch_size=2, limit=12))
+        name: list(load_evaluation_batches(data, form=form, batch_size=2, limit=12))
         for name, form in forms.items()
     }
 

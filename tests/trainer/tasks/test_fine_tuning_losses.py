@@ -17,9 +17,9 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.batches import flatten
+from trainer.data.batches import make_flat_batch
 from trainer.data.budgets import Budgets, ExampleSizes
-from trainer.data.examples import CompactExamples, gather
+from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.padded_rows import pad_rows
 from trainer.tasks.classification.task import Classification
 from trainer.tasks.squad.answers import select_best_logits
@@ -54,8 +54,8 @@ def batches(kind, objective, found):
     rows = np.arange(len(found))
     lengths = np.array([len(one.ids) for one in found])
     budgets = Budgets([], ExampleSizes.of(lengths, np.zeros(len(found))), layout, len(found) + 1)
-    gathered = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
-    flat = flatten(gathered, budgets)
+    gathered = gather_examples([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
+    flat = make_flat_batch(gathered, budgets)
     return flat, pad_rows(gathered, len(found) + 1)
 
 

@@ -16,7 +16,7 @@ from bertdata.examples.squad.batch import SquadBatch, SquadExample
 from bertdata.records import ShardLayout
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
-from trainer.data.examples import CompactExamples, gather
+from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.load_packing import ROW_LAYOUT
 from trainer.data.padded_rows import pack_rows, pad_rows
 from trainer.tasks.classification.task import Classification
@@ -43,8 +43,8 @@ def both_forms(kind, batch_type, objective, **own):
     held = columns.convert_to_arrays(batch_type.of(found, wide=False))
     rows, layout = np.arange(len(found)), ShardLayout(max_seq_length=S, objective=objective)
     packed = ShardLayout(max_seq_length=S, objective=objective, packing=ROW_LAYOUT, sequences_per_row=K)
-    single = gather([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
-    together = gather([(CompactExamples([held], packed), rows, rows)], packed, np.array(ROWS))
+    single = gather_examples([(CompactExamples([held], layout), rows, rows)], layout, rows + 1)
+    together = gather_examples([(CompactExamples([held], packed), rows, rows)], packed, np.array(ROWS))
     return pad_rows(single, len(found) + 1), pack_rows(together, len(ROWS) + 1, 0)
 
 

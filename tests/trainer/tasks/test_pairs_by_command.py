@@ -14,7 +14,7 @@ from tests.support.tokenizer_files import train_bpe, train_wordpiece
 from tests.support.training_runs import Trainer, words
 from trainer.checkpoints.filling import fill_model
 from trainer.checkpoints.source import open_checkpoint
-from trainer.data.single import single_sequence
+from trainer.data.single import make_single_batch
 from trainer.tasks.heads import make_classifier
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.thorough]
@@ -91,4 +91,4 @@ def own_logits(form: Path, ids: list[int], first_length: int) -> torch.Tensor:
     checkpoint = open_checkpoint(str(form))
     model = make_classifier(checkpoint.expect_config(), 2).eval()
     assert not [name for name in fill_model(model, checkpoint) if name.startswith("classifier.")]
-    return model(single_sequence(ids, first_length=first_length))[0]
+    return model(make_single_batch(ids, first_length=first_length))[0]

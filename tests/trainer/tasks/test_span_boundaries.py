@@ -17,9 +17,9 @@ from bertdata.records import ShardLayout
 from tests.support.training_runs import refuse, tensors, words
 from trainer.checkpoints.safetensors_files import read_safetensors
 from trainer.config.model import ModelConfig
-from trainer.data.batches import flatten
+from trainer.data.batches import make_flat_batch
 from trainer.data.budgets import Budgets, ExampleSizes
-from trainer.data.examples import CompactExamples, gather
+from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.padded_rows import RowForm
 from trainer.tasks.span_boundaries import (
     PLACES,
@@ -62,10 +62,10 @@ def batch_of(examples: list[SpanExample], *, flat: bool = True) -> Any:
     """The examples, and one missing, as the loader makes a batch of them."""
     held = CompactExamples([SpanBatch.of(examples, wide=False)], LAYOUT)
     count = len(examples)
-    gathered = gather([(held, np.arange(count), np.arange(count))], LAYOUT, np.arange(1, count + 1))
+    gathered = gather_examples([(held, np.arange(count), np.arange(count))], LAYOUT, np.arange(1, count + 1))
     if flat:
         sizes = ExampleSizes.of(np.array([20.0]), np.array([12.0]))
-        return flatten(gathered, Budgets([96], sizes, LAYOUT, count + 1))
+        return make_flat_batch(gathered, Budgets([96], sizes, LAYOUT, count + 1))
     [batch] = RowForm().batches(gathered, count, lambda made: made)
     return batch
 

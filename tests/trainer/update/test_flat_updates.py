@@ -22,7 +22,7 @@ from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatBatch, Form
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
-from trainer.data.generated import generated_data
+from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
 from trainer.devices import counting  # noqa: F401 - the formulas of the counted operations
 from trainer.devices.cpu import Cpu
@@ -89,7 +89,7 @@ def flat() -> Iterator[Callable[..., tuple[list[FlatBatch], Form]]]:
 
     def make(count: int, fill: float = 0.5, **sizes: int) -> tuple[list[FlatBatch], Form]:
         layout = ShardLayout(**{"max_seq_length": 64, "max_predictions_per_seq": 10, **sizes})
-        data = generated_data(layout, vocabulary_size=SHAPE.vocab_size, fill=fill)
+        data = generate_data(layout, vocabulary_size=SHAPE.vocab_size, fill=fill)
         form = make_form(Rows(data), batch_size=BATCH_SIZE)
         loaders.append(Loader(Rows(data), form=form, batch_size=BATCH_SIZE))
         return [update.batches[0] for update in islice(loaders[-1], count)], form

@@ -8,7 +8,7 @@ import torch
 from tests.support.flat import flatten
 from tests.support.small_models import make_batch
 from trainer.config.settings import Config
-from trainer.update.loss_shares import count_sequences, loss_divisors
+from trainer.update.loss_shares import compute_loss_divisors, count_sequences
 
 
 class TwoWorkers:
@@ -36,20 +36,22 @@ def words(count):
 def test_each_masked_word_of_an_update_counts_alike_on_all_workers():
     one = SimpleNamespace(size=1, average=lambda tensors: None)
     batches = [words(count) for count in (6, 2, 0)]
-    shares = [1 / float(each) for each in loss_divisors(worker("update", one), batches, 1)]
+    shares = [1 / float(each) for each in compute_loss_divisors(worker("update", one), batches, 1)]
     assert shares == pytest.approx([6 / 8, 2 / 8, 0], abs=1e-5)
     # of 8 + 14 words; the mean over two workers halves each share
-    shares = [1 / float(each) / 2 for each in loss_divisors(worker("update", TwoWorkers()), batches, 2)]
+    shares = [
+        1 / float(each) / 2 for each in compute_loss_divisors(worker("update", TwoWorkers()), batches, 2)
+    ]
     assert shares == pytest.approx([6 / 22, 2 / 22, 0], abs=1e-5)
 
 
 def test_usually_each_micro_batch_counts_alike():
-    assert loss_divisors(worker("micro_batch", None), [words(6), words(2)], 1) == [2, 2]
+    assert compute_loss_divisors(worker("micro_batch", None), [words(6), words(2)], 1) == [2, 2]
 
 
 def test_micro_batches_are_added_up_as_in_transformers_5():
     """Its classifiers divide no loss by the number of micro-batches."""
-    assert loss_divisors(worker("sum", None), [words(6), words(2)], 1) == [1, 1]
+    assert compute_loss_divisors(worker("sum", None), [words(6), words(2)], 1) == [1, 1]
 
 
 def test_padding_of_a_packed_row_counts_as_a_sequence_as_in_modernbert():

@@ -14,7 +14,7 @@ from tests.support.optimisers import make_optimiser
 from trainer.config.schedules.form import Preset
 from trainer.config.settings import Config
 from trainer.devices.clipping import clip_
-from trainer.plugins import names
+from trainer.plugins import list_names
 from trainer.update.optimisers import Lamb
 
 RATES = [0.01, 0.02, 0.005, 0.01]
@@ -226,7 +226,7 @@ def test_lamb_ends_where_the_original_programs_end(kit: Path, case, clipped):
 
 
 def test_presets_clip_where_their_programs_do():
-    clips = {name: Config.of(optimiser=name).update.clipping_point for name in names("optimiser")}
+    clips = {name: Config.of(optimiser=name).update.clipping_point for name in list_names("optimiser")}
     assert clips.pop("lamb-habana-tf") == "per_micro_batch_divided"
     assert clips.pop("lamb-mlperf") == clips.pop("adamw-bert") == "per_micro_batch"
     assert clips.pop("lamb-nvidia") == clips.pop("lamb-nvlamb") == "per_update"
@@ -259,7 +259,7 @@ def test_query_key_and_value_have_a_trust_ratio_each():
     assert not torch.allclose(fused, torch.cat(apart), rtol=0.1)
 
 
-@pytest.mark.parametrize("name", sorted(names("optimiser")))
+@pytest.mark.parametrize("name", sorted(list_names("optimiser")))
 def test_a_restored_optimiser_goes_on_bit_for_bit(name):
     def stopped_halfway(parameters):
         return Halfway(name, dict(parameters))

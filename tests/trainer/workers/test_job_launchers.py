@@ -14,7 +14,7 @@ from tests.support.training_runs import WORKER, losses, words
 from trainer.config.settings import Config
 from trainer.devices.opening import find_device
 from trainer.workers.choice import find_collective
-from trainer.workers.job_launchers import find_place, first_host, join_environment
+from trainer.workers.job_launchers import find_first_host, find_place, join_environment
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank
 
 JOINED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -133,7 +133,7 @@ def test_srun_tells_the_first_node(monkeypatch):
     ],
 )
 def test_the_first_host_of_a_list(nodes, first):
-    assert first_host(nodes) == first
+    assert find_first_host(nodes) == first
 
 
 @pytest.mark.parametrize("step", [None, 4294967291, 4294967290])

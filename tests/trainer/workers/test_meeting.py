@@ -108,7 +108,7 @@ def join(monkeypatch, rank: int, address: str, port: int) -> None:
     values = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": address, "MASTER_PORT": port}
     for name, value in values.items():
         monkeypatch.setenv(name, str(value))
-    meeting.meet()
+    meeting.meet_workers()
 
 
 def test_an_address_that_no_machine_has_is_named_in_time(monkeypatch):

@@ -32,7 +32,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.config.settings import Config
-from trainer.data.named_tokenizer import warnings_of_given
+from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.model.bert import PAIR_HEAD, WORD_HEAD
 from trainer.model.headed import BertForMaskedLM, BertForPreTraining, HeadedBert
 from trainer.tasks.choice import find_task_class
@@ -83,7 +83,7 @@ def convert(
         raise MissingInputError(f"{source}: holds neither {STATE} (a checkpoint) nor config.json, {others}")
     # 2. Open the source under this trainer's names. No tensor is read until it is written.
     checkpoint = open_checkpoint(source, kind, model_config, with_moments=moments)
-    warnings = (*checkpoint.warnings, *warnings_of_given(vocab))
+    warnings = (*checkpoint.warnings, *find_vocabulary_warnings(vocab))
     say_error(*(f"trainer: warning: {warning}" for warning in warnings))
     if not moments:
         checkpoint = replace(checkpoint, moments={})

@@ -8,7 +8,7 @@ from typing import Any
 
 from bertdata.config.declared import derive_schemas, setting
 from bertdata.config.value_check import check_values
-from trainer.plugins import names
+from trainer.plugins import list_names
 
 declare_common_key = partial(setting, common=True)
 """Declare a key that the short help of ``pretrain`` lists."""
@@ -24,7 +24,7 @@ def declare_plugin_key(
     without: names in the table that a user cannot choose.
     marks: passed on to ``setting``.
     """
-    known = [*others, *(name for name in names(kind) if name not in without)]
+    known = [*others, *(name for name in list_names(kind) if name not in without)]
     pattern = f"^({'|'.join(map(re.escape, known))}|[^:]+:[^:]+)$"
     return setting(default, help, keywords={"examples": known, "pattern": pattern}, **marks)
 

@@ -52,15 +52,15 @@ def check_training(device: Ipu, accumulation: int) -> None:
     for applies, message in refused:
         if applies:
             raise SettingsError(f"device 'ipu': {message}")
-    _memory_shares(keys, pipeline)
-    if _strategy(keys) == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
+    _find_memory_shares(keys, pipeline)
+    if _name_pipeline_schedule(keys) == "PipelinedExecution" and accumulation < pipeline.least_accumulation:
         raise SettingsError(
             f"device 'ipu': accumulation (pipeline_depth) is {accumulation}, expected "
             f"{pipeline.least_accumulation} or more to fill a pipeline of IPUs {pipeline.ipus}"
         )
 
 
-def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
+def make_training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
     """Return PopTorch's options for training."""
     config, poptorch, options = device.config, device.poptorch, device.fresh_options()
     keys = config.ipu
@@ -68,7 +68,7 @@ def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
     options.Training.gradientAccumulation(accumulation)
     reduction = "Sum" if keys.reduction_type == "sum" else "Mean"
     options.Training.accumulationAndReplicationReductionType(getattr(poptorch.ReductionType, reduction))
-    shared_options(device, options, _strategy(keys))
+    set_shared_options(device, options, _name_pipeline_schedule(keys))
     # Graphcore's programs round stochastically whenever they train in 16 bits.
     given = keys.stochastic_rounding
     options.Precision.enableStochasticRounding(config.update.precision == "fp16" if given is None else given)
@@ -76,7 +76,7 @@ def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
         options.Precision.enableFloatingPointExceptions(keys.fp_exceptions)
     location = (keys.variable_offloading, keys.replicated_tensor_sharding, keys.min_remote_tensor_size)
     if any(value is not None for value in location):
-        options.TensorLocations.setOptimizerLocation(_optimiser_location(poptorch, keys))
+        options.TensorLocations.setOptimizerLocation(_make_optimiser_location(poptorch, keys))
     if keys.enable_recomputation is not None:
         mode = _PIPELINED_RECOMPUTATION if keys.enable_recomputation else 0
         options._Popart.set("autoRecomputation", mode)
@@ -88,7 +88,7 @@ def training_options(device: Ipu, *, accumulation: int, seed: int) -> Any:
     return options
 
 
-def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
+def set_shared_options(device: Ipu, options: Any, strategy: str) -> Any:
     """Set the options that training and evaluation share, and return them.
 
     strategy: PopTorch's name for the schedule of the pipeline.
@@ -97,7 +97,7 @@ def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
     options.autoRoundNumIPUs(True)
     options.outputMode(poptorch.OutputMode.All)
     options.setExecutionStrategy(getattr(poptorch, strategy)(poptorch.AutoStage.AutoIncrement))
-    if shares := _memory_shares(keys, device.pipeline):
+    if shares := _find_memory_shares(keys, device.pipeline):
         options.setAvailableMemoryProportion(shares)
     if keys.partials_type is not None:
         options.Precision.setPartialsType(torch.half if keys.partials_type == "half" else torch.float)
@@ -108,12 +108,12 @@ def shared_options(device: Ipu, options: Any, strategy: str) -> Any:
     return options
 
 
-def _strategy(keys: IpuSection) -> str:
+def _name_pipeline_schedule(keys: IpuSection) -> str:
     """Return PopTorch's name for the schedule of the pipeline."""
     return "ShardedExecution" if keys.pipeline_schedule == "Sequential" else "PipelinedExecution"
 
 
-def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
+def _find_memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
     """Return the memory proportion of each IPU by its name, or {} if none is configured."""
     given = keys.available_memory_proportion
     if given is None:
@@ -128,8 +128,8 @@ def _memory_shares(keys: IpuSection, pipeline: IpuPipeline) -> dict[str, float]:
     return {f"IPU{ipu}": share for ipu, share in enumerate(shares)}
 
 
-def _optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
-    """Return the settings for where the optimiser's state is stored."""
+def _make_optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
+    """Return PopTorch's settings for storing the optimiser's state on the IPU or off it."""
     settings = poptorch.TensorLocationSettings()
     if keys.variable_offloading is not None:
         settings.useOnChipStorage(not keys.variable_offloading)
@@ -140,8 +140,8 @@ def _optimiser_location(poptorch: ModuleType, keys: IpuSection) -> Any:
     return settings
 
 
-def loss_scales(config: Config) -> dict[int, float]:
-    """Return the loss scales, by the first update (counted from 0) that uses each."""
+def find_loss_scales(config: Config) -> dict[int, float]:
+    """Return {update: loss scale}, with the first update (counted from 0) that uses each scale."""
     if config.update.precision != "fp16":
         return {0: 1.0}
     by_step = config.ipu.loss_scaling_by_step or {}
@@ -149,9 +149,9 @@ def loss_scales(config: Config) -> dict[int, float]:
     return {0: float(config.scaling.loss_scaling), **changes}
 
 
-def loss_scale(config: Config, step: int) -> float:
-    """Return the loss scale of an update, counted from 0."""
-    scales = loss_scales(config)
+def find_loss_scale(config: Config, step: int) -> float:
+    """Return the loss scale of update ``step``, counted from 0."""
+    scales = find_loss_scales(config)
     return scales[max(since for since in scales if since <= step)]
 
 
@@ -167,8 +167,8 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
     half = torch.float16 if config.update.precision == "fp16" else torch.float32
     has_trust = any(group["trust"] for group in groups)
     made = [{name: group[name] for name in ("params", "weight_decay")} for group in groups]
-    common = {"lr": preset.lr, "loss_scaling": loss_scale(config, 0), "accum_type": half}
-    scaled = any(scale != 1 for scale in loss_scales(config).values())
+    common = {"lr": preset.lr, "loss_scaling": find_loss_scale(config, 0), "accum_type": half}
+    scaled = any(scale != 1 for scale in find_loss_scales(config).values())
     if config.update.clipping_point == "per_update":
         if has_trust:
             raise SettingsError("device 'ipu': PopTorch's LAMB has no clipping; give --clipping none")
@@ -192,5 +192,5 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
         return poptorch.optim.AdamW(made, **common, **adaptive)
     for group, asked in zip(made, groups, strict=True):
         if not asked["trust"]:
-            group["max_weight_norm"] = 0.0  # makes the trust ratio 1
+            group["max_weight_norm"] = 0.0  # with this limit PopTorch uses trust ratio 1
     return poptorch.optim.LAMB(made, **common, **adaptive)

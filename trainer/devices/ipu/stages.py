@@ -52,7 +52,7 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
     layers cannot be divided this way.
     """
     if keys.pipeline_stages is not None:
-        begins = _named_stages(keys.pipeline_stages, layers)
+        begins = _name_first_modules(keys.pipeline_stages, layers)
     else:
         placement = keys.embeddings_placement or "same_as_hidden_layers"
         # Example with 12 layers and 4 per stage, embeddings on their own IPU: stages begin at "", layers 0, 4
@@ -60,8 +60,8 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
         apart = {"same_as_hidden_layers": [], "same_ipu": [""], "two_ipus": ["", _SECOND_EMBEDDINGS]}
         if placement not in apart:
             raise SettingsError(f"embeddings_placement is {placement!r}, expected one of {', '.join(apart)}")
-        counts = _layers_per_stage(keys.hidden_layers_per_stage or layers, layers, not apart[placement])
-        begins = apart[placement] + [_layer(first) for first in accumulate(counts[:-1], initial=0)]
+        counts = _count_layers_per_stage(keys.hidden_layers_per_stage or layers, layers, not apart[placement])
+        begins = apart[placement] + [_name_layer(first) for first in accumulate(counts[:-1], initial=0)]
         begins = ["", *begins[1:], _HEADS]
     on = keys.device_mapping or [*range(len(begins) - 1), 0]
     if len(on) != len(begins) or sorted(set(on)) != list(range(max(on) + 1)):
@@ -71,7 +71,7 @@ def plan_pipeline(keys: IpuSection, layers: int) -> IpuPipeline:
     return IpuPipeline(tuple(begins), tuple(on))
 
 
-def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
+def _count_layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool) -> list[int]:
     """Return the number of layers in each stage.
 
     with_rest: the first stage may have the remaining layers.
@@ -86,16 +86,17 @@ def _layers_per_stage(wanted: int | Sequence[int], layers: int, with_rest: bool)
     return counts
 
 
-def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
+def _name_first_modules(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
     """Return the first module of each stage.
 
-    stages: lists of emb, hid (once per layer), pool, enc_out and heads.
+    stages: for each stage a list of its parts by Graphcore's names: emb (embeddings), hid (a layer, once per
+    layer), pool, enc_out and heads.
     """
     flat = [name for stage in stages for name in stage]
     seen = 0
     begins = list[str]()
     for stage in stages:
-        begins.append(_layer(seen) if stage[:1] == ["hid"] else _NAMES.get("".join(stage[:1]), "?"))
+        begins.append(_name_layer(seen) if stage[:1] == ["hid"] else _NAMES.get("".join(stage[:1]), "?"))
         seen += list(stage).count("hid")
     tail = flat[1 + layers :]
     is_whole = flat[: 1 + layers] == ["emb", *["hid"] * layers] and set(tail) == {"pool", "enc_out", "heads"}
@@ -107,7 +108,7 @@ def _named_stages(stages: Sequence[Sequence[str]], layers: int) -> list[str]:
     return begins
 
 
-def _layer(number: int) -> str:
+def _name_layer(number: int) -> str:
     """Return the name of a layer's module."""
     return f"bert.encoder.layer.{number}"
 

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from trainer.config.model import ModelConfig
-from trainer.devices.counting import HOST, flop_counter, host_autocast
+from trainer.devices.counting import HOST, make_flop_counter, make_host_autocast
 from trainer.devices.device import HALVES
 from trainer.model.modernbert import RotaryAttention
 from trainer.splitting.plan.parts import ModelPart, Shape, list_part_names, make_part
@@ -79,10 +79,10 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.make_input(dtype))
     live = LiveBytes(byte_masks=shape.attention == "fused")
-    with live, flop_counter(part.seen) as forward, host_autocast(dtype):
+    with live, make_flop_counter(part.seen) as forward, make_host_autocast(dtype):
         handed = part(*given)
     kept, moved = live.now, live.moved
-    with live, flop_counter(part.seen) as backward:
+    with live, make_flop_counter(part.seen) as backward:
         torch.autograd.backward(handed, [torch.ones_like(one) for one in handed])
     tied = 0 if part.words is None else part.words.numel()
     linear = [weight for one in part.modules() if isinstance(one, nn.Linear) for weight in one.parameters()]

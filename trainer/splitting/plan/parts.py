@@ -17,7 +17,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import FlatAttention, Sequences
 from trainer.devices.counting import host_attention
 from trainer.devices.window_blocks import count_scored_pairs
-from trainer.model.headed import BertForMaskedLM, Logits, Predictions
+from trainer.model.headed import BertForMaskedLM, Logits, MaskedWordHead
 from trainer.model.layers import Dense
 from trainer.plugins import find
 from trainer.splitting.plan.plan import BOTH, SMALL, WORDS, Plan
@@ -149,7 +149,7 @@ class HeadsPart(ModelPart):
         width, first = config.hidden_size, torch.arange(shape.rows) * shape.length
         self.pooler: Any = None if head == WORDS else Dense(width, width)
         self.small: Any = None if head == WORDS else nn.Linear(width, 2)
-        self.predictions: Any = None if head == SMALL else Predictions(config)
+        self.predictions: Any = None if head == SMALL else MaskedWordHead(config)
         if self.predictions is not None and config.tie_word_embeddings:
             self.words = nn.Parameter(torch.zeros(config.padded_vocab_size, width))
         self._first, self._masked = first, (first[:, None] + torch.arange(shape.masked)).reshape(-1)

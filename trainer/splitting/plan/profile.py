@@ -23,7 +23,7 @@ from trainer.splitting.plan.parts import (
 )
 from trainer.splitting.plan.request import PlanRequest, list_meshes
 from trainer.update.make_step import make_optimiser_step
-from trainer.update.strategy import UpdateNumber, part_seeds
+from trainer.update.strategy import UpdateNumber, draw_part_seeds
 from trainer.workers.collective import Collective
 
 MOST_TOKENS = 8192
@@ -184,7 +184,7 @@ class TimedUpdates:
         # Detach the inputs of each name's parts, so that its backward pass ends at ``given`` and can be timed
         # alone. Dividing by the number of parts gives the time of one.
         at = UpdateNumber(0, self._number, self._number)
-        seeds = iter(part_seeds(self._device.config.data.seed, at, 0, self._count))
+        seeds = iter(draw_part_seeds(self._device.config.data.seed, at, 0, self._count))
         seconds, tensors = dict[str, float](), Tensors()
         for name in self._parts:
             given[name] = tensors = tuple(one.detach().requires_grad_() for one in tensors)

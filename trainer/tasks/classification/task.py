@@ -17,7 +17,7 @@ from bertdata.io.terminal import dump_printable_json, say
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.data.single import single_sequence
+from trainer.data.single import make_single_batch
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, make_configured_task
@@ -198,7 +198,7 @@ def _format_label(given: Namespace, opened: Trained) -> str:
     (feature,) = make_features([pair], [0], opened.tokenizer, length)
     opened.warn_of_length(len(feature.ids))
     with torch.no_grad():
-        logits = model(single_sequence(feature.ids, first_length=feature.first_length))[0].float()
+        logits = model(make_single_batch(feature.ids, first_length=feature.first_length))[0].float()
     if read.function == NONE:
         score = float(logits[0])
         return json.dumps({"score": score}) if given.json else f"{score:.3f}"

@@ -18,7 +18,7 @@ from bertdata.records import Vocabulary
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.data.single import single_sequence
+from trainer.data.single import make_single_batch
 from trainer.model.bert import attend_anywhere
 from trainer.model.headed import HeadedBert
 from trainer.tasks.data_file import read_file
@@ -245,7 +245,7 @@ def _format_answer(given: Namespace, opened: Trained, question: str, name: str, 
     with torch.no_grad():
         for row, feature in enumerate(features):
             ids = feature.ids(opened.vocabulary)
-            logits[row, : len(ids)] = model(single_sequence(ids, first_length=feature.document)).numpy()
+            logits[row, : len(ids)] = model(make_single_batch(ids, first_length=feature.document)).numpy()
     best = select_best_logits(logits, keys.n_best_size)
     found = predict_answers(questions, features, best, opened.vocabulary, keys)["question"]
     if not given.json:

@@ -25,7 +25,7 @@ from trainer.splitting.plan.profile import (
 from trainer.splitting.plan.rates import DeviceRate
 from trainer.splitting.plan.request import PlanRequest
 from trainer.update.optimisers import Lamb
-from trainer.update.strategy import UpdateNumber, part_seeds
+from trainer.update.strategy import UpdateNumber, draw_part_seeds
 from trainer.workers.collective import Collective
 
 SMALL = {"vocab_size": 104, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
@@ -84,7 +84,7 @@ def test_an_update_seeds_each_part_before_it_steps(layers):
     updates = timed_updates(request(layers), device)
     for number in range(2):
         updates.run()
-        seeds = part_seeds(5, UpdateNumber(0, number, number), 0, min(layers, LAYERS) + 2)
+        seeds = draw_part_seeds(5, UpdateNumber(0, number, number), 0, min(layers, LAYERS) + 2)
         assert device.calls == [*seeds, "backward", "step"]
         device.calls.clear()
 
@@ -111,7 +111,7 @@ def test_recomputed_layers_are_seeded_again_and_have_the_same_gradients(pre_norm
     torch.manual_seed(3)
     updates = timed_updates(made, device)
     times = updates.run(recomputes=True)
-    seeds = part_seeds(5, UpdateNumber(0, 0, 0), 0, LAYERS + 2)
+    seeds = draw_part_seeds(5, UpdateNumber(0, 0, 0), 0, LAYERS + 2)
     assert device.calls == [*seeds, *reversed(seeds[1 : LAYERS + 1]), "backward", "step"]
     assert times.passes["layer"] == PassTimes(1 / LAYERS, 1 / LAYERS)
     pairs = zip(updates.weights, plain.weights, strict=True)
