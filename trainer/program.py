@@ -3,6 +3,7 @@
 import os
 import sys
 
+from bertdata.cli.common.dispatch import run_to_exit_status
 from bertdata.errors import SettingsError
 from bertdata.io.home import expand_words
 from trainer.config.flags import UnknownKeyError
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command. Return the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; --resume continues from the last checkpoint"
-    return end(
+    return run_to_exit_status(
         "trainer",
         lambda: _run_command(words),
         interrupted=interrupted,

@@ -43,7 +43,7 @@ class PaddedExamples:
 
 
 class PaddedForm:
-    """A batch form for Loader and ``load_evaluation_batches`` that pads each example to the layout's length."""
+    """Batch form for Loader and ``load_evaluation_batches`` that pads each example to the layout's length."""
 
     sizes_vary = False
 
