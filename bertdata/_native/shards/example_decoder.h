@@ -200,7 +200,7 @@ class ExampleDecoder {
     return largest <= most;
   }
 
-  // Appends the position where a field changes from 0 to 1, for example where the second segment begins in segment_ids.
+  // Appends the position where a field changes from 0 to 1, for example where the second text of a pair begins.
   void add_place(const FieldRule& field, const Ints& values, DecodedColumn& out) {
     const size_t place = std::min(counts_[0], leading(values, 0, 0));
     if (leading(values, place, 1) != counts_[0] || leading(values, counts_[0], 0) != values.size())

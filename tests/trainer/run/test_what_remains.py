@@ -90,3 +90,17 @@ def test_a_run_whose_updates_are_made_is_over(trainer, training_set, tmp_path):
     said = run(trainer, training_set, tmp_path / "run", "--steps=2", "--log-every=1", "--resume")
     assert "nothing is left to do after update 2" in said
     assert losses(tmp_path / "run") == before
+
+
+def test_a_reached_target_is_found_where_a_log_counts_several_steps_per_update(
+    trainer, training_set, tmp_path
+):
+    """The table has steps of 2 for each update. It was searched by the update's number, so training went on."""
+    words = ("--steps=8", "--steps-per-update=2", f"--eval-data={training_set}", "--eval-every=1")
+    words += ("--target-accuracy=0.0000001", "--checkpoint-every=1", "--base-learning-rate=0.02")
+    place = tmp_path / "run"
+    assert "the target accuracy 1e-07 is reached" in run(trainer, training_set, place, *words)
+    step = max(find_checkpoints(str(place)))
+    said = run(trainer, training_set, place, *words, "--resume")
+    assert "nothing is left to do" in said
+    assert max(find_checkpoints(str(place))) == step
