@@ -53,8 +53,9 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     if start.start_moments and not start.start_from_ckpt:
         raise SettingsError("start_moments is given, but no start_from_ckpt to take them from")
     resuming = start.resume or start.resume_step is not None
-    # Resume: the checkpoint must have the same data, order and seed, or the run would not continue bit for
-    # bit.
+    # Resume: the checkpoint must have the same data, order and seed. The run then continues bit for bit if
+    # batch size, accumulation and the other hyperparameters are also the same. A change of those is allowed,
+    # and the log names it.
     if (path := find_resumed(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:

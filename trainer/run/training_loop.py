@@ -304,7 +304,9 @@ def make_updates(
             is_last = step == last
             evaluates = is_last or crosses_multiple(planned.interval, before.trained, trained)
             saves = is_last or crosses_multiple(config.run.checkpoint_every, before.step, step)
-            # Log all updates before a checkpoint: a resume must find every earlier update in the log.
+            # Read all updates before a checkpoint, so that a bad loss is found before it is saved. Log rows
+            # are still written at multiples of log_every. If the run is killed before the next multiple, the
+            # resumed run's first row is the mean of fewer updates.
             if saves or evaluates or pending.is_due(step, config.reports.log_every):
                 pending.flush()
             if saves:

@@ -19,7 +19,8 @@ _GROWTH_INTERVAL = 2000
 class AdaptiveScale(LossScale):
     """Loss scale that is doubled after many finite updates in a row, and halved after an overflow.
 
-    Without bounds it stays 1.
+    Both bounds are 1 by default, so that the scale stays 1. A configured fixed scale has equal bounds too, so
+    its first overflow ends the run.
     value: the scale, 0-dim on the device, so that the host never waits to read it.
     """
 

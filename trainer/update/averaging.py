@@ -17,7 +17,8 @@ class WorkerAverages:
     """Averages of the weights' gradients over the workers, made once per update.
 
     Usually the averages overlap with the last backward pass of the update (``GradientBuckets``). Otherwise
-    ``finish`` computes them at the end.
+    ``finish`` computes them at the end, unless ``MicroBatchSums`` has averaged each micro-batch. Then
+    ``finish`` only averages the weights, if that is configured.
     """
 
     def __init__(

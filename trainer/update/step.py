@@ -38,12 +38,14 @@ class LossScale:
 
 
 class OptimiserStep:
-    """Clipping and the optimiser as one function over tensors. In fp32 no update is skipped.
+    """Clipping and the optimiser as one function over tensors, for fp32: every update changes the weights.
+
+    ``trainer.update.skipping.SkippingOptimiserStep`` is the version for 16 bits, which skips updates.
 
     optimiser: this trainer's optimiser, or one from the device's library.
     device_clip: the device's clipping function, or None for ``trainer.devices.clipping.clip_``.
-    gradient_norm: global norm of the newest update's gradients before clipping, 0-dim on the device. None if
-    it was not computed.
+    gradient_norm: global norm of the newest update's gradients before clipping, already divided by the loss
+    scale, 0-dim on the device. None if it was not computed.
     applied: number of the phase's updates that changed the weights. Can be set. Reading may wait for the
     device.
     """
@@ -66,6 +68,9 @@ class OptimiserStep:
     @torch.no_grad()
     def take(self, gradients: list[Tensor], rate: float, number: int) -> None:
         """Change the weights by the averaged gradients, which are still multiplied by the loss scale.
+
+        The gradients are read from the weights' ``grad``. The argument holds the same tensors, for versions
+        whose device clips them (``trainer.update.device_step``).
 
         rate: learning rate. number: the update's number in its phase, from 1. Numbers are consecutive.
         """

@@ -118,6 +118,10 @@ class Strategy:
         model, device, keys = worker.model, worker.device, worker.config.update
         self._weights: list[Tensor] = [weight for weight in model.parameters() if weight.requires_grad]
         leaves = self._weights
+        # Build HalfWeights before WorkerAverages. Both register a hook on the same 16-bit copies, and hooks
+        # run in the order of registration: the gradient must have been added to the fp32 weight's before a
+        # bucket counts it as complete.
+        #
         # Cast the weights to 16 bits once per update, not in each matrix product. This cannot be done if
         # layers are computed again in the backward pass, because that would use the fp32 weights.
         if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:

@@ -47,7 +47,8 @@ def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
 def ignoring_checkpoint_signals() -> Iterator[None]:
     """Ignore checkpoint signals in the block while no training is under way, before it or between two.
 
-    Otherwise the system would end the process.
+    Otherwise the system would end the process. Only the first checkpoint signal has no handler at this point.
+    The handlers of all of them are restored, because the training in the block may have replaced any.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

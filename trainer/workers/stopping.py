@@ -8,6 +8,10 @@ stops, or saves after the update.
 Example: worker 0 has entered 7 exchanges, worker 1 has entered 8 and waits in it for worker 0. The largest
 number is 8, so worker 0 makes one more exchange and both stop after 8.
 
+An exchange is counted at each check that precedes one, whatever is really sent: at the start of an update and
+before its last micro-batch (before each micro-batch if gradients are exchanged after each), and once at the
+end of the training.
+
 Messages use the heartbeat's connections, on the host. As long as nobody asks, nothing is sent.
 """
 

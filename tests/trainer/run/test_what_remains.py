@@ -95,7 +95,7 @@ def test_a_run_whose_updates_are_made_is_over(trainer, training_set, tmp_path):
 def test_a_reached_target_is_found_where_a_log_counts_several_steps_per_update(
     trainer, training_set, tmp_path
 ):
-    """The table has steps of 2 for each update. It was searched by the update's number, so training went on."""
+    """The table counts 2 steps per update. It was searched by the update's number, so training went on."""
     words = ("--steps=8", "--steps-per-update=2", f"--eval-data={training_set}", "--eval-every=1")
     words += ("--target-accuracy=0.0000001", "--checkpoint-every=1", "--base-learning-rate=0.02")
     place = tmp_path / "run"
