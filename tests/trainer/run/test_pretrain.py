@@ -829,7 +829,7 @@ def test_a_missing_key_and_a_missing_command_are_named(trainer, training_set):
     helped = trainer("--help")
     assert helped.status == 0
     assert helped.out.startswith("Example:\n  python -m trainer pretrain --config tiny")
-    assert "finetune  train a task" in helped.out
+    assert "finetune  fine-tune a checkpoint on a task" in helped.out
 
 
 def test_a_shard_damaged_since_it_was_made_stops_the_run(trainer, training_set, tmp_path):
