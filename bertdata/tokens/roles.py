@@ -58,7 +58,8 @@ def find_roles(
     added = {item["content"] for item in parsed["added_tokens"]}
     found: dict[str, str] = {}
     for role in ROLES:
-        # Candidates in the order of preference. The first that is a token of the vocabulary is used.
+        # The candidates for a role, best first. The first candidate that is a token of the vocabulary is
+        # used.
         candidates: list[Any] = [given.get(role)]
         candidates += [
             _get_token_text(configuration.get(f"{role}_token")) for configuration in configurations
@@ -105,7 +106,7 @@ def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
 def count_separators(processor: Any) -> int:
     """Return how many special tokens a post-processor puts between the texts of a pair.
 
-    1 if it says nothing.
+    The result is 1 if the post-processor says nothing about pairs.
     """
     return next(_count_separators_in(processor), 1)
 

@@ -15,7 +15,7 @@ _redirecting = threading.Lock()
 
 
 class TimeLimitExceeded(Exception):
-    """A call of call_with_time_limit did not return in time."""
+    """Error: a function that call_with_time_limit called did not return in time."""
 
 
 def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Result:

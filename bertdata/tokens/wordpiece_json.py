@@ -1,11 +1,11 @@
 """Runs a WordPiece tokenizer.json with the C++ WordPiece kernel, with the ids of the tokenizers library.
 
-The library encodes a document as one text, but the kernel reads it line by line. The results are equal if
-white space separates the sentences, because no word continues on the next line then. They are also equal if
-each line ends, or the next line begins, with a character that ends a word. The kernel leaves out all
-documents for which the results might differ, and the library encodes them instead. These are documents with
-other line borders, with an added token, or with a character that the library's Unicode tables treat
-differently (see ``bertdata.unicode.tables``).
+The library ``tokenizers`` encodes a document as one text, but the C++ kernel reads it line by line. The
+results are equal if white space separates the sentences, because no word continues on the next line then.
+They are also equal if each line ends, or the next line begins, with a character that ends a word. The kernel
+leaves out all documents for which the results might differ, and ``tokenizers`` encodes these documents. These
+are documents with other line borders, with an added token, or with a character that the library's Unicode
+tables treat differently (see ``bertdata.unicode.tables``).
 """
 
 from array import array
@@ -123,7 +123,7 @@ class WordPieceJsonTokenizer:
         """Insert the documents that the kernel left out, encoded by the library.
 
         left_out: for each such document where it starts and ends in data, and how many of the kernel's
-        documents come before it (see Documents in ``tokenizer.h``).
+        documents come before it.
         """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
@@ -156,7 +156,8 @@ class _JoinedDocuments:
         ids = slice(
             _get_end(found.sentence_ends, sentences.start), _get_end(found.sentence_ends, sentences.stop)
         )
-        # The added documents' end offsets count from their own start. Shift them to the end of what is here.
+        # The end offsets of the added documents count from the first of these documents. Shift them by the
+        # number of ids that are already here.
         more_sentences = len(self._sentence_ends) - sentences.start
         more_ids = len(self._ids) - ids.start
         self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])

@@ -38,7 +38,7 @@ class AddedTokenFinder:
         """
         done = 0
         # finditer resumes after a match even if the loop below rejects the match, so tokens inside a rejected
-        # token are not found. The library does the same.
+        # token are not found. Hugging Face's tokenizers does the same.
         for match in self._pattern.finditer(text):
             start, stop = match.span()
             token = self._tokens[match[0]]
