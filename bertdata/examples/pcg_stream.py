@@ -125,11 +125,11 @@ class DxsmStream(PcgStream):
     def permutation(self, count: int) -> list[int]:
         """Return ``permutation(count)``: a shuffle from the end.
 
-        Random indices are masked words, rejected if too large.
+        A random index is the low bits of a random word. It is drawn again if it is too large.
         """
         found = list(range(count))
         for place in range(count - 1, 0, -1):
-            # place 5 needs 3 bits: draw words & 0b111 until the result is at most 5.
+            # For an index from 0 to 5, which needs 3 bits, draw words & 0b111 until the result is at most 5.
             mask = (1 << place.bit_length()) - 1
             while (other := self.word() & mask) > place:
                 pass

@@ -1,4 +1,4 @@
-"""Settings of BERT's objective, and the habits in which the original programs differ."""
+"""Settings of BERT's objective, and the ways in which the original programs differ."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,8 +15,8 @@ class PairHabits:
     """How one dialect (the program whose files are reproduced) makes pairs and masks.
 
     own_next_label: next-sentence label if ten draws of a random document all gave the example's document.
-    fills_predictions: long examples get additional masks, so that a fixed number of ids stays unmasked
-    (Graphcore).
+    fills_predictions: long examples get additional masks, so that at most a fixed number of ids stays
+    unmasked, as in Graphcore's program.
     """
 
     own_next_label: Literal[0, 1] = 1
@@ -29,7 +29,7 @@ HABITS = {
     "nvidia": PairHabits(own_next_label=0),
     "graphcore": PairHabits(fills_predictions=True),
 }
-"""PairHabits of each dialect."""
+"""The PairHabits of each dialect (program that bertdata imitates)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

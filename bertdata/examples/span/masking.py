@@ -25,7 +25,8 @@ class SpanRules:
     lengths: cumulative distribution of span length in words, from ``shortest`` on.
     mask_limit, random_limit: a uniform draw below mask_limit gives [MASK], otherwise below random_limit a
     random id, otherwise the id stays.
-    by_id: True if each id of a span has its own draw, False if all ids of a span share one.
+    by_id: True if what replaces an id is drawn for each id of a span, False if it is drawn once for the whole
+    span.
     are_external: True if a span's boundaries are the ids next to it, False if its first and last id.
     """
 
