@@ -24,8 +24,8 @@ def pick_records(
     done = place = 0
     for block, records in read_canonical_blocks(file, name, engine):
         frames = None
-        # The block holds the records done to done + records - 1. It is only split if a wanted record is in
-        # it.
+        # The block holds the records with the numbers ``done`` to ``done + records - 1``. It is only split
+        # into records if it contains a record to be picked.
         while place < count and wanted[place] < done + records:
             frames = frames or split_frames(block)
             write(frames[wanted[place] - done])

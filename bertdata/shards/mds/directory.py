@@ -104,7 +104,7 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """Return the path of the shard's file. If only the copy exists that a loader decompressed, return that.
+    """Return the path of the shard's file. If only a copy that a loader decompressed exists, return its path.
 
     ShardError if both are missing.
     """

@@ -13,7 +13,7 @@ from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.mds.types import DTYPES, ArrayType, encode_shape, parse_array_type
 
 ID_COLUMNS = ("input_ids", "tokens")
-"""Columns that may hold a sample's ids; the first that exists is used. EuroBERT's data has ``tokens``."""
+"""Columns that may hold a sample's ids. The first that exists is used. EuroBERT's data has ``tokens``."""
 TEXT_COLUMN = "text"
 
 _WORD = 4
@@ -72,7 +72,7 @@ def encode_ids(
 
 
 def encode_length(length: int) -> bytes:
-    """Encode the shape of a one-dimensional array of this length. It is a faster ``encode_shape``."""
+    """Encode the shape of a one-dimensional array of this length, as ``encode_shape`` does but faster."""
     if length < 1 << 8:
         return bytes((4, length))
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
@@ -144,7 +144,7 @@ class IdDecoder:
 
     def _find_spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return where the value of the ids column starts and stops in each sample."""
-        # A sample begins with the sizes of its columns of varying size (u32 each), followed by all columns.
+        # A sample begins with the size (u32) of each column whose size varies, followed by all columns.
         varying = [number for number, size in enumerate(self._sizes) if size is None]
         found = np.diff(bounds)
         least = _WORD * len(varying)
