@@ -38,7 +38,7 @@ values: the column's items. ones: a 1 for each item.
 after: 0 for each id before the column's position, 1 from there on.
 rest: number of ids after the column's position (Parquet only).
 placed: items stored at their positions in a row (a model's inputs only).
-The ways named after slots belong to Graphcore's order, see ``bertdata.examples.slots``.
+The ways named after slots belong to Graphcore's order, in which masked positions come first.
 The C++ kernels do not implement rest and placed.
 """
 

@@ -108,7 +108,7 @@ class MaskCounts:
 
         The kinds are mask ([MASK]), kept (the original id, also if it was drawn at random) and random
         (another id).
-        If the id of [MASK] is unknown, they are kept and changed.
+        If the id of [MASK] is unknown, the kinds are kept and changed (another id).
         """
         kept = self.kept.total()
         if mask is None:

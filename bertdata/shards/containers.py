@@ -104,7 +104,7 @@ def open_reader(
     padding_id: int | None = None,
     ids_type: str | None = None,
 ) -> Iterator[ShardReader]:
-    """Open the shard at this path or URL and return its reader. See make_reader."""
+    """Open the shard at this path or URL and return its reader. The arguments are those of make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary, padding_id, ids_type=ids_type)

@@ -28,8 +28,9 @@ from bertdata.tokens.time_limit import TimeLimitExceeded, call_with_time_limit, 
 from bertdata.tokens.tokenizer import TextTokens
 
 SLICE_CHARACTERS = 1 << 19
-"""Number of characters encoded at a time. A longer document is encoded alone. The library takes about
-50 bytes for each character."""
+"""Number of characters encoded at a time. A longer document is encoded alone. ``tokenizers`` takes about 50
+bytes for each character.
+"""
 
 SLICE_SECONDS = 60.0
 """The longest time that encoding a slice may take if the file has a pattern. About 0.5 s is usual."""
@@ -77,7 +78,7 @@ class LibraryTokenizer:
         return loaded
 
     def _load_document(self, parsed: Mapping[str, Any]) -> Any:
-        """Load a parsed tokenizer.json, whole or a part of it, with the library."""
+        """Load a parsed tokenizer.json, whole or a part of it, with ``tokenizers``."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         try:
             from tokenizers import Tokenizer
@@ -126,7 +127,7 @@ class LibraryTokenizer:
             )
 
     def _make_refusal(self, error: BaseException, what: str) -> BaseException:
-        """Convert the library's error to a VocabularyError.
+        """Convert an error of ``tokenizers`` to a VocabularyError.
 
         A panic (fatal error of the Rust code) in ``tokenizers`` is no Exception, so it is recognised by its
         name. Other non-Exceptions, such as KeyboardInterrupt, are returned unchanged.
@@ -191,14 +192,14 @@ class LibraryTokenizer:
         return found.documents()
 
     def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
-        """Add the library's encodings of documents to ``found``."""
+        """Add the documents' encodings, which ``tokenizers`` returned, to ``found``."""
         needs_starts = self.vocabulary.continues_word is None
         for document, one in zip(documents, encoded, strict=True):
             starts = [start for start, _ in one.offsets]
             found.add(document, one.ids, starts, compute_word_starts(one.word_ids) if needs_starts else None)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately, with positions and word starts as the library gives them."""
+        """Encode each text separately, with positions and word starts as ``tokenizers`` gives them."""
         found = TextTokens(
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
@@ -241,7 +242,7 @@ class LibraryTokenizer:
             ) from None
 
     def _call_library(self, work: Any, names: list[str]) -> list[Any]:
-        """Call ``work`` and convert the library's errors to VocabularyError."""
+        """Call ``work`` and convert errors of ``tokenizers`` to VocabularyError."""
         try:
             found: list[Any] = work()
         except TimeLimitExceeded:

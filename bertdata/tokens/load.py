@@ -128,10 +128,10 @@ def _choose_tokenizer(
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     native = use_native(engine or default_engine())
     reason = f"its model is {parsed['model']['type']}"
-    # The kernels come first, because they are several times faster than the library. An explicit
+    # The kernels come first, because they are several times faster than ``tokenizers``. An explicit
     # engine="python" means the pure-Python twin of byte-level BPE. WordPiece has no such twin here.
     if engine is None and not available():
-        reason = "the kernels are not built"  # the pure-Python twins would be slower than the library
+        reason = "the kernels are not built"  # the pure-Python versions are slower than tokenizers
     elif vocabulary.kind == "bpe":
         bpe = recognise_byte_bpe(parsed)
         if not isinstance(bpe, str):

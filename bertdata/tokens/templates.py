@@ -96,7 +96,7 @@ def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) 
 
 
 def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
-    """Make the library's post-processor for a template.
+    """Make a post-processor of a tokenizer.json that does what a template says.
 
     replaced: the post-processor that the new one replaces. Its steps that trim tokens' positions are kept.
     """

@@ -20,7 +20,7 @@ class WordPieceTokenizer:
 
     The tokeniser keeps a cache of words between texts.
 
-    keep_accents: lower-cased text keeps its accents, which the original removes.
+    keep_accents: lower-cased text keeps its accents. BERT's program of 2018 removes them.
     """
 
     def __init__(

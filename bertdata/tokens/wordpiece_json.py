@@ -4,8 +4,8 @@ The library ``tokenizers`` encodes a document as one text, but the C++ kernel re
 results are equal if white space separates the sentences, because no word continues on the next line then.
 They are also equal if each line ends, or the next line begins, with a character that ends a word. The kernel
 leaves out all documents for which the results might differ, and ``tokenizers`` encodes these documents. These
-are documents with other line borders, with an added token, or with a character that the library's Unicode
-tables treat differently (see ``bertdata.unicode.tables``).
+are documents with other line borders, with an added token, or with a character that the Unicode tables of
+``tokenizers`` treat differently.
 """
 
 from array import array
@@ -120,7 +120,7 @@ class WordPieceJsonTokenizer:
     def _insert_left_out(
         self, found: Documents, data: bytes, left_out: Buffer, names: list[str]
     ) -> Documents:
-        """Insert the documents that the kernel left out, encoded by the library.
+        """Insert the documents that the kernel left out, encoded by ``tokenizers``.
 
         left_out: for each such document where it starts and ends in data, and how many of the kernel's
         documents come before it.
@@ -128,7 +128,7 @@ class WordPieceJsonTokenizer:
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
         # left_out is flat: (start, stop, documents before) for each left-out document. Take the kernel's
-        # documents up to there, then the library's encoding of the bytes start to stop.
+        # documents up to there, then the bytes start to stop as ``tokenizers`` encodes them.
         for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
             joined.add(found, done, before)
             done = before
@@ -138,7 +138,7 @@ class WordPieceJsonTokenizer:
         return joined.documents()
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately with the library, because the kernel does not give positions."""
+        """Encode each text separately with ``tokenizers``, because the kernel does not give positions."""
         return self._library.encode_each(texts)
 
 

@@ -66,7 +66,7 @@ class LibraryClasses:
     ``space``.
     newer_number: characters that only the pre-tokeniser Digits treats as numbers.
     word_but_letter: ``\w`` without letters, tested next to an added token with single_word.
-    newer_mark: marks that have a combining class in Unicode 11.0 but not in the library.
+    newer_mark: marks that have a combining class in Unicode 11.0 but not in tokenizers.
     never_composed: characters that NFC always leaves decomposed, although they have a composed form.
     """
 

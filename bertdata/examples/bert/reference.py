@@ -36,7 +36,7 @@ class ReferenceExamples(ListedExamples):
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                # The pairs come from a generator: the random numbers of the next pair are drawn only after this
+                # The pairs come from a generator, which draws the numbers of the next pair only after this
                 # pair was masked.
                 for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])

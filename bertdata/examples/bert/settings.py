@@ -94,7 +94,7 @@ class BertSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """Settings of the masks. As in the original programs, only [CLS] and [SEP] are never masked."""
+        """Settings of the masks. As in Google's program, only [CLS] and [SEP] are never masked."""
         unmasked = self.max_seq_length - self.max_predictions_per_seq
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,

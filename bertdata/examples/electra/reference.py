@@ -50,7 +50,7 @@ class ReferenceStream:
         for sentence in sentences:
             # The first segment takes sentences that fit into half of the target. A sentence that crosses the
             # half goes to either segment with equal probability if the second is empty, else to the second.
-            # A later sentence that is short enough still goes to the first, as in the original.
+            # A later sentence that is short enough still goes to the first, as in ELECTRA's program.
             fits = not first or len(first) + len(sentence) < wanted
             may_join = not second and len(first) < wanted
             if fits or (may_join and self.random.random() < 0.5):

@@ -77,7 +77,7 @@ def _cut_token_blocks(
 ) -> list[Line]:
     """Return the blocks with their word starts.
 
-    Special tokens start a word, and so does the id after a special token.
+    A word starts at each special token and at the id after it.
     word_starts: word starts of the documents. None means that every id counts as a word.
     """
     end_token = Token(vocabulary.role("sep"), 1)

@@ -23,7 +23,9 @@ class TextPart(NamedTuple):
 
 
 class AddedTokenFinder:
-    """Finds added tokens, from left to right. If several begin at the same position, the longest is taken."""
+    """Finds added tokens, from left to right. If several tokens begin at the same position, the longest is
+    taken.
+    """
 
     def __init__(self, tokens: Sequence[AddedToken]) -> None:
         self._tokens = {token.content: token for token in tokens}

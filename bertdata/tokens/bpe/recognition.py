@@ -2,7 +2,7 @@
 
 A tokenizer.json describes a pipeline: added tokens, normaliser, pre-tokeniser, model and so on. The C++
 kernel implements only some pipelines. This module accepts a file only if the kernel gives exactly the ids
-that the tokenizers library gives. Every other file is run by the library, with the reason in the log.
+that the tokenizers library gives. Every other file is run by ``tokenizers``, with the reason in the log.
 """
 
 from collections.abc import Mapping

@@ -14,8 +14,9 @@ from bertdata.tokens.training.texts import OnRead, VocabularyText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
 
 LONGEST_WORD = 1000
-"""Longest word in characters. Longer words are skipped: they are rarely prose, and the library's time
-grows with the square of their length."""
+"""Longest word in characters. Longer words are skipped: they are rarely prose, and the time of ``tokenizers``
+grows with the square of their length.
+"""
 
 _BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
 """Positions where GPT-2's pattern always splits, because a blank belongs to the word after it."""
@@ -33,7 +34,8 @@ def train_bpe(
     """Learn a byte-level BPE and return it as a ``tokenizers.Tokenizer``.
 
     The result is the same in every process: among equally frequent pairs, ``tokenizers`` merges the pair with
-    the lowest ids first. on_read, on_counted: progress callbacks, see ``train_tokenizer``.
+    the lowest ids first. on_read: called with the number of bytes read since the last call. on_counted:
+    called with the counted words.
     """
     tokenizers = import_tokenizers()
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -26,7 +26,7 @@ class WordCounts:
     limit: longest word in characters that is counted. None means no limit.
     left_out: number of longer words in the text. longest: the longest of them.
     special: number of occurrences of each special token in the text.
-    divisor: 1 for all of the text, n if this is a sample of one word in n (see ``sample_words``).
+    divisor: 1 if the counts are of the whole text, n if they are of a sample with every n-th word.
     """
 
     counts: Mapping[str, int]

@@ -1,8 +1,8 @@
 """Learns WordPiece tokens from text with the tokenizers library.
 
 Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word. A
-vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the library's
-normaliser, which has other Unicode tables and lower-cases a final sigma differently.
+vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the normaliser of
+``tokenizers``, which has other Unicode tables and lower-cases a final sigma differently.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,8 @@ def train_vocabulary(
 
     Words that are too long for the tokeniser, which makes them [UNK], are skipped.
     special: special tokens. None means BERT's five.
-    on_read, on_counted: progress callbacks, see ``train_tokenizer``.
+    on_read: called with the number of bytes read since the last call. on_counted: called with the counted
+    words.
     """
     dialect = find_dialect("google")
 

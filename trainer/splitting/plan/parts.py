@@ -143,7 +143,7 @@ def _sequences(shape: Shape) -> Sequences:
 
 
 class HeadsPart(ModelPart):
-    """Everything above the encoder, with the loss. head: BOTH, WORDS or SMALL (see plan.py).
+    """Everything above the encoder, with the loss. head: the type of head, BOTH, WORDS or SMALL.
 
     A small layer with two outputs per token stands in for the head of any task other than pre-training.
     """

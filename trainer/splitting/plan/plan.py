@@ -169,7 +169,7 @@ def read_plan(path: str) -> Plan:
 def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
     """Return the plan from the values of ``Plan.as_json``.
 
-    SettingsError for unknown keys, and for stages that leave gaps.
+    SettingsError for unknown keys, and for stages that do not cover all layers without gaps.
     """
     known = {name: value for name, value in values.items() if name != "format"}
     try:
