@@ -250,7 +250,7 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
     return found in (
         manifest.md5sums(),
         format_md5sums(manifest.listed),
-    )  # MD5SUMS may list the manifest or not
+    )  # with and without a line for the manifest
 
 
 def _read_kind(manifest: bytes, where: str) -> str:

@@ -80,7 +80,7 @@ class PlannedPack:
 
     @property
     def cuts(self) -> RowCuts:
-        """Where the rows are cut into shards."""
+        """The cuts of the packed rows into shards, and of each shard into buckets that fit into memory."""
         return cut_rows(
             self.plan.rows,
             self.plan.max_seq_length,

@@ -42,10 +42,10 @@ def find_roles(
     given: Mapping[str, str],
     configurations: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """Return the token of each role for which one can be found.
+    """Return the token of each role. Roles for which no token is found are left out.
 
-    The first of these is used: the token in ``given``, the model's configurations, the post-processor, an
-    added token with a conventional text, and for unk the model's unknown token.
+    A role's token is looked up in this order: in ``given``, in the model's configurations, in the
+    post-processor, among added tokens with a conventional text, and for unk in the model's unknown token.
     parsed: the tokenizer.json. ids: id of each token. name: the file, for messages.
     given: tokens that the user named, by role. VocabularyError if the tokeniser does not have such a token.
     configurations: contents of tokenizer_config.json and special_tokens_map.json.

@@ -4,7 +4,7 @@
 
     unicode11.json        Unicode 11.0, as in CPython 3.7
     library.json          character classes of the package tokenizers, which follow several Unicode versions
-    bert_normalizer.json characters that BertNormalizer of tokenizers handles differently
+    bert_normalizer.json  characters that BertNormalizer of tokenizers handles differently
 
 Programs in ``tools/`` generate these files. The header ``unicode11.h`` of the C++ kernels is generated from
 ``unicode11.json``.

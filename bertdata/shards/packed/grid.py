@@ -137,7 +137,7 @@ class SequencePlaces:
 
     @classmethod
     def of(cls, packs: PackBatch) -> "SequencePlaces":
-        """Compute the places from a batch of packed rows."""
+        """Return the places of all sequences in a batch of packed rows."""
         examples: Any = packs.examples
         # ends of rows [2, 3], sizes of sequences [3, 4, 5]: rows [0, 0, 1], numbers [1, 2, 1], starts [0, 3,
         # 7], row_starts [0, 0, 7]

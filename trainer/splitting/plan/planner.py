@@ -179,7 +179,7 @@ class Planner:
         return compute_stage_times(intervals, copies, request.bandwidth, sharding), memory
 
     def _convert_to_units(self, seconds: Real) -> Whole:
-        """Return seconds as whole units of the search."""
+        """Convert seconds to the search's unit of time, rounded to whole numbers."""
         return np.rint(seconds / self._unit).astype(np.int64)
 
 
