@@ -4,10 +4,11 @@
 
     packed dataset <- dataset <- parts <- articles <- dump
 
-Each directory holds copies of the manifests it was made from. A packed dataset has a copy of the original
-dataset's manifest, a dataset copies of its parts' and articles' manifests, and a directory of parts a copy of
-its articles' manifest. The chain can therefore be followed without knowing where those directories are. The
-directories themselves are verified only if the user names them.
+Each directory holds copies of the manifests of the data it was made from. A packed dataset has a copy of the
+original dataset's manifest. A dataset has copies of its parts' and articles' manifests. A directory of parts
+(text with one sentence per line) has a copy of its articles' manifest. The chain can therefore be followed
+without knowing where those directories are. The directories themselves are verified only if the user names
+them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -140,13 +140,14 @@ class DatasetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset. The plan's inputs include skipped inputs, and its settings include the text record.
+    """The manifest of a finished dataset. The plan's inputs include skipped inputs. Its settings include the
+    record ``text``, which names the sentence splitter.
 
     parts_manifest: md5 of the manifest that bertdata segment wrote next to the inputs. None if there was
     none.
     warnings: what was left out of the inputs, without their names.
-    version_2: for a manifest of version 2, recipe and settings as it stores them. None for the current
-    version.
+    version_2: for a manifest of version 2, the recipe and settings in the form in which it stores them. None
+    for the current version.
     """
 
     plan: DatasetPlan

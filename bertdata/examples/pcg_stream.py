@@ -116,7 +116,9 @@ class DxsmStream(PcgStream):
     """Draws of ``numpy.random.Generator(PCG64DXSM(seed))``."""
 
     def long(self) -> int:
-        """Return the next output, 64 bits. It is computed from the state before the step, unlike PCG64's."""
+        """Return the next output, 64 bits. PCG64DXSM computes it from the state before the step, PCG64 from
+        the state after it.
+        """
         low, high = (self._state & _LONG) | 1, self._state >> 64
         self._state = (self._state * _CHEAP_MULTIPLIER + self._increment) & _HUGE
         high = (high ^ high >> 32) * _CHEAP_MULTIPLIER & _LONG

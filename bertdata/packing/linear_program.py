@@ -60,8 +60,8 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
 def bound_rows_below(histogram: Histogram, most: int) -> float:
     """Return a lower bound on the number of rows of any packing with at most ``most`` examples per row.
 
-    If the linear program covers all patterns, the bound is its optimum. Else it follows from the number of
-    tokens, of examples, and of examples longer than half a row.
+    If the linear program covers all patterns, the bound is its optimum. Otherwise it follows from three
+    numbers: of tokens, of examples, and of examples longer than half a row.
     """
     max_seq_length = len(histogram) - 1
     if most <= MAX_PATTERN_LENGTHS and max_seq_length <= MAX_ROW_LENGTH:

@@ -31,7 +31,10 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writer of examples to TFRecord in canonical form. The file's md5 is therefore its content md5."""
+    """Writer of examples to TFRecord in canonical form, as protobuf serialises them deterministically.
+
+    The md5 of the file is therefore the content md5 of its examples.
+    """
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -57,7 +60,8 @@ def encode_batch(
     where: str = "",
     first: int = 0,
 ) -> bytes | memoryview:
-    """Encode a batch as TFRecord records in canonical form. Return their bytes, frames included.
+    """Encode a batch as TFRecord records in canonical form. Return the records' bytes, with lengths and
+    checksums.
 
     where: name of the shard, for errors. first: number of the batch's first record.
     ShardError names an example that cannot be stored in a record.

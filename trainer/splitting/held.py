@@ -119,7 +119,7 @@ class ShardNorms(Norms):
     """Norms of weights and gradients whose rows are divided among the processes of a group."""
 
     def __init__(self, group: dist.ProcessGroup, sizes: Mapping[Tensor, int]) -> None:
-        """Create the norms for the weights of this process. sizes: number of elements of each whole weight."""
+        """Create the norms of this process's weights. sizes: number of elements of each whole weight."""
         self._group, self._sizes = group, sizes
 
     def size(self, weight: Tensor) -> int:

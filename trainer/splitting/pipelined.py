@@ -34,7 +34,10 @@ class PipelinedInference(SplitInference):
     """
 
     def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
-        """strategy: the training's strategy, whose process groups are reused. None if nothing is trained."""
+        """Create the process groups, or reuse those of a training.
+
+        strategy: the strategy of the training whose process groups are reused. None if nothing is trained.
+        """
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)

@@ -96,7 +96,7 @@ def starts_of(
 
 
 def compute_draw_limit(share: float) -> int:
-    """Return the limit such that a random 32-bit number is below it with a probability of ``share``."""
+    """Return the integer below which a random 32-bit number lies with a probability of ``share``."""
     return round(share * (1 << 32))
 
 

@@ -30,7 +30,7 @@ MAX_UNLISTED_BYTES = 1 << 28
 
 
 def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[str, Any]]) -> None:
-    """Write all samples and the index.
+    """Write all samples as MDS shards into a directory, and the index that lists these shards.
 
     The samples are held in memory. ShardError names a sample that does not fit.
     """

@@ -217,7 +217,7 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
 
 
 def _gather_bytes(buffer: Array, places: Array, width: int) -> Array:
-    """Return rows of ``width`` bytes, one from each offset."""
+    """Return the ``width`` bytes at each offset, as the rows of an array."""
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 

@@ -121,7 +121,7 @@ def sample_words(words: WordCounts, most_characters: int) -> WordCounts:
 
 
 def repeat_words(counts: Mapping[str, int], spell: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield each word as often as it occurs, many in one text with blanks between, in sorted order.
+    """Yield texts that contain each word as often as it occurs, in sorted order and separated by blanks.
 
     The library ``tokenizers`` cannot be given counts, so it has to count the words in this text again.
     spell: function that returns the spelling of a word in the text for ``tokenizers``.

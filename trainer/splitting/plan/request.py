@@ -71,7 +71,9 @@ class PlanRequest:
 
     @property
     def masked_slots(self) -> int:
-        """Masked positions per row: as configured, or 15 % of the positions, at least one."""
+        """Number of masked positions per row: the configured number, or else 15 % of the positions and at
+        least one.
+        """
         configured = None if self.config.is_finetuning else self.config.data.max_predictions_per_seq
         return configured or max(1, -(-self.sequence_length * 15 // 100))
 

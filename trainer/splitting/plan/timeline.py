@@ -35,7 +35,7 @@ class Event:
     stage: int
     start: float
     end: float
-    micro_batch: int | None = None  # None: an event of the whole update
+    micro_batch: int | None = None  # None if the event belongs to the whole update
 
     @property
     def seconds(self) -> float:
