@@ -37,7 +37,8 @@ class DatasetSettings:
     text: the sentence splitter. Holds punkt, the variant and tables of the splitter that the input parts'
     manifest names, or None. It is empty until the dataset is finished.
 
-    A setting that has no effect, such as bin_size without bins, is left out of its record.
+    A setting without effect is left out of its record. An example is bin_size if the dataset has no length
+    bins.
     """
 
     tokenizer: SettingsRecord
@@ -47,7 +48,9 @@ class DatasetSettings:
 
     @property
     def objective_name(self) -> str | None:
-        """Name of the examples' objective. None if the manifest does not record it."""
+        """Name of the objective, which says how the examples were made. None if the manifest does not record
+        it.
+        """
         return self.objective.get("name")
 
     @property
@@ -94,10 +97,10 @@ _RESERVED = (
     "num_shards",
     "dataset_manifest",
 )
-"""Names that a setting must not have.
+"""Names that a setting of an objective must not have.
 
-A record already uses them for something else, or they would collide where the plans of two datasets are
-compared as one flat mapping.
+Either a record already uses the name for something else, or the name would occur twice in the flat mapping as
+which the plans of two datasets are compared.
 """
 
 
@@ -114,7 +117,8 @@ def make_dataset_settings(
 
     SettingsError if an objective's setting has a reserved name.
     """
-    # An objective may declare a field of ExampleSettings again. The record of ExampleSettings counts.
+    # An objective may declare a field of ExampleSettings again. Its record is then taken from
+    # ExampleSettings.
     declared = _find_records(type(settings)) | _find_records(ExampleSettings)
     values = json.loads(json.dumps(settings.as_json()))  # tuples become lists, as JSON has them
     name = values.pop("objective")

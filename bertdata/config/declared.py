@@ -34,7 +34,7 @@ MAX_FLOAT = 1e38
 """Largest float allowed for a setting without a declared upper bound. It fits into 32 bits."""
 
 OBJECTIVE_RECORD = "objective"
-"""Name of the manifest's record that stores a setting by default. Other records are named explicitly."""
+"""Name of the manifest's record that stores a setting, unless the setting names another record."""
 
 
 def setting(
@@ -57,7 +57,7 @@ def setting(
     object. A number with a lower bound and no upper bound is limited to MOST_WHOLE or MOST_NUMBER.
     keywords: further JSON Schema keywords.
     optional: None only means "not set". It is not accepted as a value.
-    record: the manifest's record that holds the setting, see ``bertdata.config.dataset_settings``.
+    record: name of the manifest's record that holds the setting: tokenizer, objective or container.
     marks: extra entries of the setting's schema, which other code of bertdata reads.
     """
     facts = {

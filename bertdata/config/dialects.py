@@ -1,4 +1,4 @@
-"""Dialects: how programs that bertdata can imitate differ in reading text and vocabulary files."""
+"""Dialects: the ways in which the programs that bertdata imitates read text and vocabulary files."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,12 +12,13 @@ SPECIAL_TOKENS = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 class Dialect:
     """Rules by which another program, such as BERT's original code, reads text and vocabularies.
 
-    How programs differ in making examples is up to the objectives instead.
+    A dialect does not say how a program makes examples. The objectives define that.
 
     duplicate_tokens: which id a token gets if the vocabulary lists it twice. With "last", ids are line
     numbers.
     max_word_chars: a longer word becomes a single [UNK].
-    drops_unassigned: cleaning drops every Unicode category C*, not only Cc and Cf.
+    drops_unassigned: characters of every Unicode category C* (Cc, Cf, Cn, Co, Cs) are removed from text, not
+    only Cc and Cf.
     keeps_special_tokens: a special token between spaces is not split.
     drops_bad_utf8: bytes that are not UTF-8 are dropped. Otherwise they are an error.
     universal_newlines: a carriage return ends a line. Otherwise it is dropped.

@@ -44,7 +44,8 @@ def make_record_eval_name(number: int) -> str:
 def find_held_out(names: Sequence[str]) -> list[str]:
     """Return the names that are held-out files, if the list also has training files of the same corpus.
 
-    Held-out files alone are not returned: a caller that lists only them wants an evaluation set.
+    If all names are held-out files, none is returned, because a caller that lists only these wants to
+    evaluate on them.
     """
     base_names = {name: storage.get_base_name(name) for name in names}
     found = {name: _SHARD_OF_NVIDIA.fullmatch(base) for name, base in base_names.items()}

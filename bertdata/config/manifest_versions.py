@@ -33,7 +33,9 @@ _CONTAINER = (
     "packing_seed",
     "packing_plan",
 )
-"""Version 2 settings that moved to the tokenizer and container records. The rest went to objective."""
+"""The settings of version 2 that version 3 stores in the records tokenizer and container. All others are in
+the record objective.
+"""
 
 
 class DatasetJson(NamedTuple):

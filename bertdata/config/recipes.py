@@ -16,9 +16,10 @@ class Recipe:
 
     phases: the settings that differ from the objective's defaults, one dictionary per phase.
     objective: name of the objective that the settings belong to.
-    extractor: version of the Wikipedia extractor that the original program uses. The newest if it names none.
+    extractor: version of the Wikipedia extractor that the original program uses, or the newest version if the
+    program names none.
 
-    For encoders published after BERT, three texts say how close the data comes to the original:
+    For encoders published after BERT, three texts say how close the data comes to the published data set:
     exact: what is identical.
     distribution: what is only drawn from the same distribution.
     paper: what is known only from a publication.

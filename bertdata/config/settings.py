@@ -1,4 +1,6 @@
-"""Settings that the examples of every objective have. Objectives add theirs in a derived class."""
+"""Settings that every objective (type of pre-training examples) has. Each objective adds further settings in
+a derived class.
+"""
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar, get_type_hints
@@ -20,8 +22,9 @@ SettingsKind = TypeVar("SettingsKind", bound="ExampleSettings")
 class ExampleSettings:
     """Everything that decides a shard's bytes except the text and the vocabulary.
 
-    The manifest stores settings in several records. ``setting(record=...)`` names the record of a setting if
-    it is not the objective's, see ``bertdata.config.dataset_settings``.
+    The manifest stores settings in several records (objects), which ``bertdata.config.dataset_settings``
+    describes. A setting belongs to the record ``objective`` unless ``setting(record=...)`` names another
+    record.
     """
 
     objective: str = setting("bert", "training objective of the examples; your own is package.module:NAME")
@@ -71,15 +74,16 @@ class ExampleSettings:
 
     @property
     def files_of_run(self) -> tuple[str, ...]:
-        """Names of the files that the examples of all inputs are dealt to, round robin.
+        """Names of the files among which the examples of all inputs are distributed, one example to each file
+        in turn.
 
-        Empty if each input gets a shard for itself, which is the usual case.
+        Empty in the usual case, where a shard holds the examples of one input only.
         """
         return ()
 
     @property
     def rules(self) -> Dialect:
-        """The dialect: how the imitated program reads text."""
+        """The dialect: the rules by which text is read, as in the program that ``create`` imitates."""
         return find_dialect(self.dialect)
 
     @property

@@ -107,7 +107,7 @@ def list_types(schema: Mapping[str, Any]) -> list[str]:
 
 
 def read_value(text: str, kinds: list[str], name: str) -> Any:
-    """Convert command-line text to the first JSON type in ``kinds`` that accepts it.
+    """Convert text from the command line to the first JSON type in ``kinds`` that accepts the text.
 
     "none" and "null" become None if "null" is among the types. name: the setting's name, for the
     SettingsError that is raised if no type fits.

@@ -1,4 +1,4 @@
-"""Parse a manifest of any type. The manifest's field ``kind`` names the type."""
+"""Parse manifests of datasets, parts, articles and other directories. The field ``kind`` names the type."""
 
 from bertdata.dataset.binarised_manifest import BINARISED_KIND, BinarisedManifest, parse_binarised_manifest
 from bertdata.dataset.manifest import DATASET_KIND, Manifest, parse_manifest

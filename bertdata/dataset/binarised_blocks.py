@@ -1,4 +1,7 @@
-"""Read fairseq's ``.bin`` and divide its lines into blocks as fairseq's trainer does, in the text's order.
+"""Read a ``.bin``, fairseq's file of token ids, and divide its lines into blocks (examples) as fairseq's
+trainer does.
+
+The blocks are in the order of the text.
 
 This module imports NumPy.
 """
@@ -46,8 +49,8 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     """Open the blocks of a ``.bin`` with its ``.idx`` next to it.
 
     breaks, tokens_per_sample: fairseq's ``--sample-break-mode`` and ``--tokens-per-sample``.
-    A line longer than a block becomes a block of its full length, as in fairseq, and the layout has room for
-    it. ShardError or SettingsError says what is wrong.
+    As in fairseq, a line longer than a block becomes a block of its full length. The layout's max_seq_length
+    is then as large as this block. ShardError or SettingsError says what is wrong.
     """
     blocks = _read_blocks(path, breaks, tokens_per_sample)
     if not len(blocks):

@@ -1,6 +1,7 @@
 """Read and write the manifest of a directory of text in fairseq's binary format (binarised lines).
 
-Its format is defined in ``schemas/binarised_manifest.json``. It holds no time, host name or path.
+The manifest's format is defined in ``schemas/binarised_manifest.json``. It holds no time, host name or path,
+so the same input gives the same manifest.
 """
 
 from dataclasses import asdict, dataclass

@@ -4,10 +4,11 @@
 
     packed dataset <- dataset <- parts <- articles <- dump
 
-Each directory holds copies of the manifests it was made from. A packed dataset has a copy of the original
-dataset's manifest, a dataset copies of its parts' and articles' manifests, and a directory of parts a copy of
-its articles' manifest. The chain can therefore be followed without knowing where those directories are. The
-directories themselves are verified only if the user names them.
+Each directory holds copies of the manifests of the data it was made from. A packed dataset has a copy of the
+original dataset's manifest. A dataset has copies of its parts' and articles' manifests. A directory of parts
+(text with one sentence per line) has a copy of its articles' manifest. The chain can therefore be followed
+without knowing where those directories are. The directories themselves are verified only if the user names
+them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,8 +48,8 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
 
     content: compare only the content md5s of shards, so that files in another container pass.
     sources: directories of parts or articles, or the dump itself, to be verified too.
-    A chain that ends before the dump is no fault. An md5 or an input that does not match is a fault, and so
-    is a source that does not belong to the chain.
+    A fault is an md5 or an input that does not match, or a source that does not belong to the chain. A chain
+    that ends before the dump is no fault.
     """
     report = verify_files(path, content=content)
     walks = [_ChainWalk(directory, sources) for directory in _find_directories(path)]
@@ -64,7 +65,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
             )
     return replace(
         report,
-        findings=tuple(dict.fromkeys(findings)),  # without duplicates: phases of a recipe share their parts
+        findings=tuple(dict.fromkeys(findings)),  # phases share parts, so findings may repeat
         links=tuple(link for walk in walks for link in walk.links),
     )
 
@@ -99,7 +100,7 @@ class _ChainWalk:
     def run(self) -> None:
         """Follow the chain until the dump, or until an upstream manifest is not available.
 
-        Each step replaces ``manifest`` by the manifest of the data it was made from.
+        In each step, ``manifest`` is replaced by the manifest of the data that it was made from.
         """
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
@@ -164,7 +165,7 @@ class _ChainWalk:
 
         cited: md5 of this manifest. None if there was no manifest.
         copy: file name of the copy. step: what the manifest describes, such as "parts".
-        None is returned if the manifest is not available or does not have this md5. The chain then ends.
+        None if no available manifest has this md5. The chain then ends.
         """
         if cited is None:
             self._end_chain(f"no manifest was beside the {step} when they were read")

@@ -1,4 +1,7 @@
-"""Compare a shard's file with its manifest entry, for readers and for every command that checks shards."""
+"""Compare a shard's file with its entry in the manifest, which holds its name, size, md5 and counts.
+
+Readers and all commands that check shards use these functions.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +18,7 @@ from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
-"""How thoroughly to check a shard.
+"""How thoroughly a shard is checked.
 
 size: the file's size. bytes: also its md5. counted: also the number of its examples or packed rows.
 examples: only the content md5 of its examples.
@@ -25,7 +28,7 @@ examples: only the content md5 of its examples.
 def check_shard(
     directory: str, entry: ShardEntry, depth: Depth = "bytes", objective: str | None = None
 ) -> Misfit | None:
-    """Return the first difference between a shard and its entry, or None if they match.
+    """Return the first difference between a shard and its manifest entry, or None if they match.
 
     objective: the examples' objective, needed if they are counted or compared. None to recognise it from the
     file. ShardError if the examples have to be decoded and cannot be.
@@ -70,7 +73,8 @@ def _count_rows_or_examples(path: str, objective: str | None) -> int:
 def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
     """Compare a shard's index file with its entry and return the difference.
 
-    The index lists the records of a packed TFRecord file. None if it matches, or if the shard needs none.
+    The index lists the records of a packed TFRecord file. None if the index matches, or if the shard needs no
+    index.
     """
     if (index := make_index_entry(entry)) is None:
         return None
@@ -94,8 +98,8 @@ def check_shard_sizes(directory: str, entries: Sequence[ShardEntry]) -> list[Mis
 def refuse_writes(file: BinaryIO, path: str) -> Iterator[None]:
     """Raise ShardError at the end of the block if the shard was written to while it was open.
 
-    This error replaces any error of the block, because a file that is truncated while it is read looks
-    damaged. Replacing the path by another file is allowed, because the open file stays unchanged.
+    This error replaces any other error of the block, because a file that is truncated while it is read looks
+    damaged. Another process may put a new file at the same path, because the open file stays unchanged.
     """
     before = os.fstat(file.fileno())
     try:

@@ -126,8 +126,8 @@ def make_shard_form(settings: DatasetSettings) -> "ShardForm":
 def make_dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
     """Return README.md, which tells ``datasets.load_dataset(DIR)`` which files are shards.
 
-    Without the card, ``datasets`` would take every file of the directory for data. The card names the shards
-    by a pattern, so it does not depend on their number.
+    Without README.md, ``datasets`` would read every file of the directory as data. README.md names the shards
+    by a pattern, so its contents do not depend on the number of shards.
     title: the dataset's title.
     None if ``datasets`` cannot read the shards, and for Arrow files, because ``load_dataset`` refuses
     directories made for ``load_from_disk``.

@@ -24,7 +24,9 @@ from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples, with its entry if a manifest lists it. Picklable, so workers can receive it."""
+    """A file of examples, with its manifest entry if a manifest lists it. Picklable, so workers can receive
+    it.
+    """
 
     path: str
     name: str
@@ -59,9 +61,10 @@ def find_datasets(
 
     Nothing is decoded. A directory with a manifest is a dataset. A directory whose sub-directories have
     manifests is several datasets. Any other directory holds another program's shards, as find_shards selects
-    them. Shards given as files belong to the manifest next to them if it lists them all.
+    them. If the path names single shards, they belong to the manifest in the same directory, provided that it
+    lists all of them.
 
-    exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
+    exact: raise ManifestError for an edited manifest, and ShardError for shards of a wrong size.
     damaged: leave missing shards out instead of raising an error.
     MissingInputError, DatasetError, ManifestError or ShardError if something is missing.
     """
@@ -139,9 +142,10 @@ def check_objective(path: str, found: str, objective: str | None) -> None:
 def find_shards(path: str) -> list[FoundShard]:
     """Find the shards of any program: the files that the path or pattern names, or those below a directory.
 
-    In a directory these are the files named as shards. If there are none, they are the files without an
-    ending, as the original programs name their shards. In a directory saved by ``datasets`` they are the data
-    files that it lists. Manifests are ignored. DatasetError if there are no shards.
+    In a directory, shards are the files whose name has the ending of a container, such as .tfrecord. If there
+    are no such files, all files without an ending are shards, because BERT's original programs name shards
+    without one. In a directory saved by ``datasets``, shards are the data files that its ``state.json``
+    lists. Manifests are ignored. DatasetError if there are no shards.
     """
     return list(_find_shards(path)[0])
 
@@ -194,7 +198,7 @@ def _find_unlisted(path: str, objective: str | None) -> FoundDataset:
 
 
 def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] = ()) -> list[FoundDataset]:
-    """Read the dataset of a manifest, restricted to the chosen shards if there are any.
+    """Read the dataset that a manifest describes. If shards are chosen, the dataset has only these.
 
     Returns an empty list if the manifest does not list all chosen shards.
     exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
@@ -246,7 +250,7 @@ def _matches_md5sums(manifest: Manifest, directory: str) -> bool:
     return found in (
         manifest.md5sums(),
         format_md5sums(manifest.listed),
-    )  # MD5SUMS may list the manifest or not
+    )  # with and without a line for the manifest
 
 
 def _read_kind(manifest: bytes, where: str) -> str:
@@ -261,7 +265,8 @@ def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _find_binarised(path: str, names: list[str]) -> list[str]:
-    """Return the .bin files in a directory of fairseq's. If some are named train*, only these.
+    """Return the .bin files in a directory that fairseq wrote. If some of them are named train*, return only
+    these.
 
     DatasetError if there are none.
     """

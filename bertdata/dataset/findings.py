@@ -71,7 +71,7 @@ class Report:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """Each step of the chains as a line of text."""
+        """The steps from each verified directory back to its dump, each step as a line of text."""
         return tuple(map(str, self.links))
 
     @property

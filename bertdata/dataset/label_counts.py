@@ -1,4 +1,7 @@
-"""Count a dataset's labels, to know the accuracy and loss of a guess that ignores the text."""
+"""Count a dataset's labels, to compute the accuracy and loss of a baseline that ignores the text.
+
+The baseline always predicts the most frequent label. A trained model must be better than the baseline.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -40,9 +43,10 @@ class Frequencies(NamedTuple):
         return max(self.counts) / max(sum(self.counts), 1)
 
     def compute_losses(self) -> npt.NDArray[np.float64]:
-        """Return each label's cross-entropy loss if labels are guessed with their observed frequencies.
+        """Return each label's cross-entropy loss for a model that predicts every label with its observed
+        frequency.
 
-        It is -log of the label's share. Each count is increased by 1, so that no loss is infinite.
+        A label's loss is -log of its share. Each count is increased by 1, so that no loss is infinite.
         """
         counts = np.array(self.counts, np.float64) + 1
         found: npt.NDArray[np.float64] = -np.log(counts / counts.sum())
@@ -55,9 +59,9 @@ class Frequencies(NamedTuple):
 
 
 class LabelSurvey(NamedTuple):
-    """Counts of the labels in a dataset's first 20,000 examples, and words to describe them.
+    """Counts of the labels in a dataset's first 20,000 examples, and texts that describe the labels.
 
-    words: counts of masked words.
+    words: how often each token id is the label of a masked position.
     word: spelling of the most frequent masked word, or ``token 17`` if the vocabulary is not available.
     pairs: counts of the segment pairs' labels. None if the examples have none.
     pair_words: words for the pair labels 0 and 1.
@@ -75,7 +79,7 @@ class LabelSurvey(NamedTuple):
 
     @property
     def guess(self) -> str:
-        """Accuracy and loss of always guessing the most frequent label, in words.
+        """Text that says the accuracy and loss of a baseline that always predicts the most frequent label.
 
         Empty if nothing was counted.
         """
@@ -124,9 +128,12 @@ def survey_labels(data: OpenedDataset) -> LabelSurvey:
 
 
 def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
-    """Report the accuracy of guessing labels without reading the text, if the objective has labels.
+    """Report the accuracy of a baseline that always predicts the most frequent label and ignores the text.
 
-    tell: called with the line. Files that cannot be read are silently skipped, since this is only a hint.
+    Nothing is reported if the objective has no labels.
+
+    tell: called with the line of text. If the files cannot be read, nothing is reported and no error is
+    raised, since the line is only a hint.
     """
     batch_type = find_objective(data.layout.objective).batch_type
     has_labels = has_group(batch_type, MASKS) or has_group(batch_type, PAIR_LABEL)
@@ -136,7 +143,9 @@ def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
 
 
 class _IdCounter:
-    """Counter of the token ids in unmasked examples, from which masks may be drawn later."""
+    """Counter of the token ids in examples without masks. Any of these ids may be masked when the examples
+    are loaded.
+    """
 
     def __init__(self) -> None:
         self._ids, self._edges = Counter[int](), Counter[int]()
@@ -183,7 +192,7 @@ def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
 def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
     """Return one byte per id, 1 if the id is never masked. None if that is unknown.
 
-    The answer comes from the masking rules of the dataset, else from the default rules of its vocabulary.
+    The ids come from the dataset's masking rules, or from the default rules of its vocabulary.
     """
     if data.never_masked is not None or vocabulary is None:
         return data.never_masked

@@ -35,9 +35,9 @@ class ShardLengths:
 
 
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
-    """Compare a shard's lengths file with its manifest entry and return the first difference.
+    """Compare a shard's lengths file with the shard's manifest entry and return the first difference.
 
-    None if they match, or if the entry lists no lengths file.
+    None if the file matches the entry, or if the entry lists no lengths file.
     """
     if entry.lengths_md5 is None:
         return None

@@ -1,7 +1,7 @@
 """Count the text that no example holds, and warn if it is a large share of the inputs.
 
-A pair of segments holds at most max_seq_length ids. BERT's program cuts off the rest. If lines are longer
-than an example, most of the text may be lost in every pass.
+A pair of segments holds at most max_seq_length ids, and BERT's program drops all further ids. If lines are
+longer than an example, most of the text may be lost in every pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,9 @@ from bertdata.records import MadeExamples
 _MOST_LOST = 1 / 3
 """Share of lost tokens above which a warning is printed.
 
-For comparison: of the sentences of an encyclopedia, BERT's program loses 31 % with 64 ids in a single pass
-and 10 % with 128. ELECTRA's loses 14 % with 128. With more passes hardly anything is lost.
+For comparison, BERT's program loses 31 % of the tokens of an encyclopedia in a single pass with 64 ids per
+example, and 10 % with 128 ids. ELECTRA's program loses 14 % with 128 ids. With several passes over the text
+hardly anything is lost.
 """
 
 
@@ -29,10 +30,10 @@ def count_lost(examples: MadeExamples) -> int | None:
 
 
 def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
-    """Return the entries with the number of lost tokens of their common text.
+    """Return the shards' manifest entries with the number of tokens that were lost from their common text.
 
     shards: all shards made from one text. lost: tokens of this text that no example holds. The first entry
-    gets the whole number and the others 0, so that a sum over shards is right.
+    gets the whole number and the others get 0, so that the sum over all shards is the number of lost tokens.
     """
     if lost is None:
         return tuple(shards)
@@ -47,7 +48,7 @@ def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
     settings = manifest["settings"]
     if isinstance(
         settings["objective"], dict
-    ):  # false for a manifest of version 2, which has one flat object
+    ):  # false for version 2 of the manifest, which has a flat object of settings
         settings = settings["objective"]
     return make_lost_warnings(directory, lost, tokens, settings["max_seq_length"], remedy)
 

@@ -80,7 +80,9 @@ class ShardEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SkippedEntry:
-    """An input that was left out because it cannot be read. reason: the error without path and remedy."""
+    """An input that was left out because it cannot be read. reason: the error message, without the path and
+    without advice for the user.
+    """
 
     name: str
     bytes: int
@@ -90,7 +92,7 @@ class SkippedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetPlan:
-    """Everything a dataset's bytes depend on except the contents of its inputs.
+    """The plan of a dataset: everything that decides its bytes except the contents of its inputs.
 
     recipe: name of the recipe that supplied the settings. None if no recipe was used.
     packed_from: for a packed dataset, md5 of the manifest of the dataset that was packed. None if this
@@ -138,13 +140,14 @@ class DatasetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """A finished dataset. The plan's inputs include skipped inputs, and its settings include the text record.
+    """The manifest of a finished dataset. The plan's inputs include skipped inputs. Its settings include the
+    record ``text``, which names the sentence splitter.
 
     parts_manifest: md5 of the manifest that bertdata segment wrote next to the inputs. None if there was
     none.
     warnings: what was left out of the inputs, without their names.
-    version_2: for a manifest of version 2, recipe and settings as it stores them. None for the current
-    version.
+    version_2: for a manifest of version 2, the recipe and settings in the form in which it stores them. None
+    for the current version.
     """
 
     plan: DatasetPlan
@@ -209,8 +212,8 @@ class Manifest:
     def entries(self) -> dict[str, tuple[InputEntry, ShardEntry]]:
         """Return for each shard name the entry of its input and the entry of the shard.
 
-        Shards of all inputs get the entry that make_corpus_entry makes. Shards of converted datasets, whose
-        inputs are unknown, are left out.
+        A shard with examples of all inputs has no single input. It gets an entry that summarises all inputs
+        (make_corpus_entry). Shards of converted datasets, whose inputs are unknown, are left out.
         """
         inputs = {entry.name: entry for entry in self.inputs}
         if self.plan.settings.is_of_all_inputs:
@@ -219,7 +222,9 @@ class Manifest:
 
     @property
     def listed(self) -> tuple[ListedFile, ...]:
-        """The files in MD5SUMS except the manifest: all shards, then lengths files, then indexes."""
+        """The files that MD5SUMS lists, without the manifest: all shards, then all lengths files, then all
+        index files.
+        """
         beside = (make_lengths_entry, make_index_entry)
         found = (entry for entry_of in beside for shard in self.shards if (entry := entry_of(shard)))
         return (*self.shards, *found)
@@ -233,7 +238,7 @@ class Manifest:
 
 
 def make_lengths_name(shard: str) -> str:
-    """Return the name of the lengths file of a shard. See ``bertdata.dataset.lengths``."""
+    """Return the name of a shard's lengths file, which holds the number of tokens of each example."""
     return f"lengths/{shard}{LENGTHS_ENDING}"
 
 
@@ -259,8 +264,8 @@ def make_index_entry(shard: ShardEntry) -> ListedFile | None:
 def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEntry]) -> InputEntry:
     """Summarise all inputs of a dataset in a single entry without a name.
 
-    Shards with examples of all inputs refer to it. Its counts are sums over the inputs that were read. Its
-    md5 also covers the skipped inputs.
+    Shards with examples of all inputs refer to this entry. Its counts are sums over the inputs that were
+    read. Its md5 also depends on the skipped inputs.
     """
     read = tuple(inputs)
     counts: dict[str, Any] = {
@@ -304,7 +309,9 @@ def format_summary(directory: str, manifest: dict[str, Any]) -> str:
 
 
 def format_skipped_note(inputs: int) -> str:
-    """Return text about skipped inputs for the end of a summary line. Empty if there are none."""
+    """Return text about skipped inputs for the end of a summary line, or an empty text if no input was
+    skipped.
+    """
     return f", {inputs} bad {'input' if inputs == 1 else 'inputs'} left out" if inputs else ""
 
 

@@ -16,8 +16,8 @@ from bertdata.io import storage
 def find_unmasked_directories(data: OpenedDataset) -> list[str]:
     """Return the directories whose examples have no masks, although the objective predicts masked words.
 
-    Datasets that draw masks while they are read have masks. If no manifest counts the masks, the first
-    examples are decoded.
+    A dataset that draws masks while it is read counts as having masks. If no manifest records the number of
+    masks, the first examples are decoded to see whether they have masks.
     """
     if isinstance(data, MaskedData) or not has_group(find_objective(data.layout.objective).batch_type, MASKS):
         return []

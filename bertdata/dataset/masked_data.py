@@ -24,7 +24,7 @@ from bertdata.records import Buffer, ExampleBatch, ShardLayout, Vocabulary
 class MaskedData(OpenedDataset):
     """The examples of ``source`` with newly drawn masks. Masks stored in the examples are ignored.
 
-    seed, epoch: the masks of an example depend only on these two and on the example's number.
+    seed, epoch: the masks of an example depend only on the seed, the epoch and the example's number.
     rate: share of tokens to mask.
     """
 
@@ -76,11 +76,11 @@ def mask_dataset(
 ) -> MaskedData:
     """Return the dataset with newly drawn masks. epoch: None for the first. rate: None for the masker's rate.
 
-    SettingsError for an epoch before the first, if the masker imitates a program that counts epochs from 1.
+    SettingsError for epoch 0 if the masker imitates a program that counts epochs from 1.
     """
     if epoch is None:
         epoch = masker.first_epoch
-    elif epoch < masker.first_epoch and masker.first_epoch:  # bertdata's own masks accept any epoch
+    elif epoch < masker.first_epoch and masker.first_epoch:  # bertdata's masks accept any epoch
         raise SettingsError(f"epoch is {epoch}, expected {masker.first_epoch} or more")
     return MaskedData(
         name=source.name,

@@ -1,8 +1,8 @@
 """Find and keep the upstream manifests that a dataset cites.
 
-These are the manifests of the text parts it was made from, of the articles these were made from, and of the
-dataset that was packed. A dataset keeps copies of them in ``sources/``. It can then be traced back when the
-other directories are gone.
+Upstream manifests are those of the text parts that the dataset was made from, of the articles that the parts
+were made from, and for a packed dataset of the dataset that was packed. A dataset keeps copies of these
+manifests in ``sources/``, so that it can be traced back when the other directories are gone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,9 @@ from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.text.manifest import ARTICLES_COPY, TEXT_KIND, TextManifest, parse_text_manifest
 
 PARTS_COPY = "sources/parts.json"
-"""Path in a dataset of the copy of its parts' manifest. ARTICLES_COPY: copy of the articles' manifest."""
+"""Path of a dataset's copy of its parts' manifest. ARTICLES_COPY is the path of its copy of the articles'
+manifest.
+"""
 
 DATASET_COPY = "sources/dataset.json"
 """Name of a packed dataset's copy of the manifest of the dataset that was packed."""
@@ -85,7 +87,7 @@ NO_PROVENANCE = Provenance()
 def find_provenance(parts: Sequence[str]) -> Provenance:
     """Return the provenance of text parts, from the manifest next to them.
 
-    It is empty unless all parts lie in one directory whose manifest lists all of them.
+    The provenance is empty unless all parts lie in one directory whose manifest lists all of them.
 
     InputError for a part whose size differs from the manifest.
     """
@@ -111,7 +113,8 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
 
 
 def read_packed_provenance(directory: str, manifest: bytes, parts_md5: str | None) -> Provenance:
-    """Return the provenance of a packed dataset: the original dataset's manifest and what that cites.
+    """Return the provenance of a packed dataset: the original dataset's manifest, and the manifests that this
+    one cites.
 
     directory, manifest: path and manifest of the original dataset.
     parts_md5: md5 of the parts' manifest that the original dataset cites.

@@ -48,7 +48,7 @@ class RandomAccess:
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
         self._versions: dict[
             int, tuple[int, ...]
-        ] = {}  # by shard, the version of its file whose md5 was checked
+        ] = {}  # for each shard, the version of its file whose md5 was checked
         self._indexes: dict[int, Any] = {}
         self._cache: OrderedDict[tuple[int, int], ExampleBatch] = OrderedDict()
         self._cached_bytes = 0
@@ -175,8 +175,8 @@ def _open_shard_for_access(
     """
     with ExitStack() as stack:
         kind, ends, is_altered = type(data), None, False
-        # Pieces can be read directly if the dataset's examples are the stored examples, or if ``alter_batch``
-        # derives them from these. A dataset that overrides only ``batches`` has to be read in order.
+        # Pieces can be read directly if the dataset returns the stored examples, or if ``alter_batch``
+        # changes them batch by batch. A dataset that overrides only ``batches`` has to be read in order.
         if kind.batches is OpenedDataset.batches or kind.alter_batch is not OpenedDataset.alter_batch:
             reader = stack.enter_context(
                 data.stored.open_shard(replace(shard, checked=checked or shard.checked))
@@ -197,7 +197,7 @@ def _open_shard_for_access(
 
 
 class _SpooledShard:
-    """Examples of a shard that can only be read in order, stored in a temporary file."""
+    """The examples of a shard in a temporary file, from which they can be read in any order."""
 
     def __init__(self, file: IO[bytes], data: OpenedDataset, shard: Shard) -> None:
         self._file, self._starts, sizes = file, [0], []

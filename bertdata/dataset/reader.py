@@ -85,8 +85,8 @@ class OpenedDataset:
     vocabulary_size: every id must be below it. None if it is unknown, and ids are then not checked.
     left_out: number of files outside the requested split.
     sources: the sources if this is a mixture, in the order of their shards.
-    never_masked: for a dataset that draws masks while it is read, one byte per id, 1 if the id is never
-    masked.
+    never_masked: one byte per token id, 1 if the id is never masked. None unless the dataset draws masks
+    while it is read.
     """
 
     name: str
@@ -110,7 +110,7 @@ class OpenedDataset:
     def examples_before(self) -> tuple[int, ...]:
         """For each shard, the number of examples in all shards before it.
 
-        In a mixture only the shards of the same source count.
+        In a mixture, only earlier shards of the same source count.
         """
         ends = [*accumulate(source.shards for source in self.sources)] or [len(self.shards)]
         sizes = [[shard.examples for shard in self.shards[start:end]] for start, end in pairwise([0, *ends])]
@@ -134,7 +134,7 @@ class OpenedDataset:
     def lengths(self, shard: Shard) -> Buffer:
         """Return the number of tokens of each example in the shard, as 16-bit integers.
 
-        ShardError if the lengths file differs from its entry.
+        ShardError if the lengths file does not match the manifest.
         """
         assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
         return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
@@ -155,14 +155,16 @@ class OpenedDataset:
     def stored(self) -> "OpenedDataset":
         """The dataset as it is in the files.
 
-        Differs from self for datasets that alter examples while reading.
+        It differs from this object if this object alters examples while reading, for example by drawing
+        masks.
         """
         return self
 
     def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return stored examples as this dataset presents them. A subclass may draw new masks here.
+        """Return the examples as readers of this dataset get them. A subclass may draw new masks here.
 
-        The base class returns them unchanged. batch: examples of the shard, from number ``first`` on.
+        The base class returns the examples unchanged.
+        batch: stored examples of the shard, from number ``first`` on.
         """
         return batch
 
@@ -215,8 +217,8 @@ class OpenedDataset:
                 padding_id=self.layout.padding_id,
                 layout=self.layout,
             )
-            # A format that does not store its sizes is measured file by file. The dataset's sizes are the
-            # largest.
+            # If a format does not store the sizes of examples, each file's layout is measured. The sizes of
+            # the dataset are the largest in any file, so they may exceed the sizes of this file.
             if reader.is_measured:
                 reader.layout = self.layout
             check_same_layout(shard.path, reader.layout, self.layout)
@@ -251,8 +253,7 @@ class OpenedDataset:
         file was written to while it was open, since the checked bytes may then differ from the bytes read.
         """
         remote = storage.is_remote(shard.path)
-        # The md5 of this version of the file was checked before, so reading the whole file again can be
-        # skipped.
+        # The md5 of this version of the file was checked before, so the whole file need not be read again.
         if not remote and shard.checked is not None and shard.checked == storage.read_version(shard.path):
             with storage.open_input(shard.path) as file, refuse_writes(file, shard.path):
                 yield file
@@ -353,7 +354,7 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
             masked_tokens=file.entry.masked_tokens if file.entry else None,
         )
         for file, examples, rows in files
-        if examples  # the file of a length bin may be empty, and an empty TFRecord shows no layout
+        if examples  # a length bin may be empty, and an empty TFRecord shows no layout
     )
 
 
@@ -436,15 +437,15 @@ def _open_unverified(paths: list[str], objective: str | None, split: Split | Non
 
 
 def _is_empty_dealt_file(file: FoundShard) -> bool:
-    """Return True for an empty file of a program that deals its examples to a fixed number of files.
+    """Return True for an empty file of a program that always writes a fixed number of files.
 
-    ELECTRA's program does so. With few examples some of its files stay empty.
+    ELECTRA's program is such a program. If there are few examples, some of its files are empty.
     """
     return not file.bytes and re.search(r"-\d+-of-\d+$", file.name) is not None
 
 
 def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
-    """Return the training or test shards, as ``split`` asks, and the number of shards left out.
+    """Return the training or the test shards, whichever ``split`` names, and the number of shards left out.
 
     DatasetError if a directory holds training and test files and no split was asked for. As in NVIDIA's
     trainer, "training" anywhere in a file's name marks a training file.

@@ -1,7 +1,7 @@
 """Detect evaluation data that is also in the training data.
 
-Datasets are compared by their files, not by their paths. ``e``, ``./e``, a link to it and a copy of it are
-the same data.
+Datasets are compared by their files, not by their paths. For example, a directory ``e``, the path ``./e``, a
+link to ``e`` and a copy of ``e`` are the same data.
 """
 
 from collections import defaultdict

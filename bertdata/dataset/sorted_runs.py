@@ -1,9 +1,10 @@
-"""External sort: write examples sorted by group and key to run files, then read a group at a time.
+"""External sort: write examples to run files, sorted by group and key, then read one group after another.
 
-Only a run or a group is in memory, however many examples there are. A run file holds a piece for each group,
-possibly empty, followed by an index: the offset where each piece starts and where the last one ends (uint64).
-A piece holds its number of examples and the width of an id in bytes (uint32 each), the keys of the examples
-(uint64), then the batch's columns, columns of ends first. All numbers are little-endian.
+Only one run (the examples of a file) or one group is in memory at a time, however many examples there are. A
+run file holds a piece for each group, possibly empty, followed by an index: the offset where each piece
+starts and where the last one ends (uint64). A piece holds its number of examples and the width of an id in
+bytes (uint32 each), the keys of the examples (uint64), then the batch's columns, columns of ends first. All
+numbers are little-endian.
 
 This module imports NumPy.
 """
@@ -24,7 +25,9 @@ from bertdata.shards.protocol import Sink
 _TYPES = {"uint8": "<u1", "uint16": "<u2", "uint32": "<u4"}
 
 RUN_TOKENS = 1 << 23
-"""Tokens of a run, which is sorted in memory. A token takes about three bytes, held a few times over."""
+"""Number of tokens in a run, which is sorted in memory. A token takes about three bytes, and several copies
+of the run are in memory while it is sorted.
+"""
 
 Placed = tuple[ExampleBatch, Array, Array]
 """A batch of examples, each example's group number, and its sort key within the group (uint64)."""

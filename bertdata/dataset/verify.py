@@ -1,7 +1,7 @@
 """Verify the files of a directory against its manifest, or against a list of md5s.
 
-A directory holds a dataset, sentence parts or extracted articles. Every check reports all faults, and none
-stops at the first.
+A directory holds a dataset, sentence parts or extracted articles. Every check reports all faults and does not
+stop at the first.
 """
 
 import os
@@ -126,7 +126,7 @@ def _verify_manifest(path: str, directory: str, content: bool, on_file: Callable
     if isinstance(manifest, Manifest):
         findings += [finding for shard in manifest.shards for finding in _check_lengths(directory, shard)]
         findings += [finding for shard in manifest.shards for finding in _check_index(directory, shard)]
-        # The MDS index is rebuilt from the shards, so damaged shards would be reported a second time.
+        # Skip this check if a shard is damaged: the index is computed from the shards and would differ too.
         if not any(finding.is_fault for finding in findings):
             findings += _check_mds_index(directory, manifest)
         findings += [
@@ -229,7 +229,7 @@ def _check_md5sums_file(manifest: AnyManifest, listed: Sequence[ListedFile], dir
 
 
 def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
-    """Return the fault of the shard's lengths file, if any."""
+    """Return a finding if the shard's lengths file has a fault, else an empty list."""
     path = storage.join(directory, make_lengths_name(shard.name))
     try:
         misfit = check_lengths(directory, shard)
@@ -239,7 +239,7 @@ def _check_lengths(directory: str, shard: ShardEntry) -> list[Finding]:
 
 
 def _check_index(directory: str, shard: ShardEntry) -> list[Finding]:
-    """Return the fault of the shard's index file, if any."""
+    """Return a finding if the shard's index file has a fault, else an empty list."""
     misfit = check_index(directory, shard)
     return [make_misfit_finding(storage.join(directory, index_name(shard.name)), misfit)] if misfit else []
 

@@ -83,8 +83,9 @@ def _verify_files(directory: str, table: str) -> Report:
 
     The status of each row is right, missing, wrong size or wrong md5.
 
-    A missing file is reported but is no fault, so that the directory of any stage can be verified. A tree
-    that holds none of the table's files is a fault.
+    A missing file is reported but is no fault. The table lists the files of all stages (such as download and
+    extraction), and a user may verify the directory of one stage. A tree that holds none of the table's files
+    is a fault.
     """
     rows = load_table(table)
     _refuse_file(directory, table)
@@ -128,8 +129,8 @@ class _FileTree:
     def _check_total(self, matches: list[tuple[str, str]], row: PublishedFile) -> Finding:
         """Return the finding for a row whose size is the total of several files in a directory.
 
-        If the files match in several directories, the directory with the most files is taken. If some of its
-        files are missing, the total cannot be checked, which is no fault.
+        If files in several directories match, the directory with the most of them is taken. If some files are
+        missing there, the total cannot be checked, which is no fault.
         """
         sizes: dict[str, dict[str, int]] = {}
         for name, _ in matches:
@@ -142,7 +143,9 @@ class _FileTree:
         return compare_values(row.label, "wrong size", f"{total} bytes", f"{row.bytes} bytes")
 
     def find_misplaced_file(self) -> str | None:
-        """Return a hint about a file that has a name from the table but lies in another directory."""
+        """Return a hint about a file that has a name from the table but is in a directory that the table does
+        not name.
+        """
         for row in self._rows:
             for pattern in row.paths:
                 for name in self._names:

@@ -45,8 +45,8 @@ def load_dataset_tokenizer(path_or_name: str | None, dataset: FoundDataset) -> T
 def _find_in_directory(directory: str, plan: DatasetPlan) -> str:
     """Return the tokeniser's file in a directory.
 
-    If the directory holds a model with the same vocabulary instead of a copy of the file, return the
-    directory.
+    A directory may hold a model with the same vocabulary instead of a copy of the tokeniser's file. The
+    directory's path is returned in this case.
     """
     inside = storage.join(directory, name_in_dataset(plan.settings.tokenizer))
     if "file" not in plan.settings.tokenizer:

@@ -2,7 +2,8 @@
 
 A finished shard gets a note: a small file with the entries of the shard and of its input. A later run keeps
 the shard if its note matches the input and the file on disk. Once the manifest exists it replaces the notes.
-A worker that starts late, or repeats finished work, therefore makes nothing again and leaves no stray files.
+A worker that starts late or repeats finished work therefore writes no shard again and leaves no unneeded
+files.
 """
 
 import re
@@ -63,7 +64,8 @@ class Dataset:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Lock the directory and claim it with the plan while a run writes to it.
+        """Lock the directory and claim it while a run writes to it. To claim it is to store the dataset's
+        plan in it.
 
         If the run fails before any shard is finished, the claim is released.
         """
@@ -79,7 +81,9 @@ class Dataset:
             yield
 
     def begin(self) -> None:
-        """Claim the directory. DatasetError if it holds a dataset with another plan, or anything else."""
+        """Claim the directory by storing the plan in it. DatasetError if it holds a dataset with another
+        plan, or other files.
+        """
         self.refuse_others()
         self.commit.claim()
 
@@ -200,7 +204,9 @@ class Dataset:
         return entries if self._is_complete_note(shard, entries[1]) else self._read_listed_entry(shard)
 
     def _is_complete_note(self, shard: str, entry: ShardEntry) -> bool:
-        """Return False for a note of an older version, which lacks lengths or the number of packed rows."""
+        """Return False if an older version of bertdata wrote the note, without lengths or the number of
+        packed rows.
+        """
         packed = self.plan.settings.container.get("packing") is not None
         has_index = packed or self.plan.settings.container["format"] == FAIRSEQ
         rows_fit = (entry.rows is not None) == packed and (has_index or entry.index_md5 is None)
@@ -247,14 +253,14 @@ class Dataset:
 
         vocabulary: path of the tokeniser's file, which is copied into the dataset.
         provenance: upstream manifests, which are copied to ``sources/``.
-        InputError if every input was skipped, or if an input differs from the manifest it came with.
+        InputError if every input was skipped, or if an input differs from the parts' manifest that lists it.
         ChangedInputError if the tokeniser's file changed during the run.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.read_manifest()
         settings = replace(self.plan.settings, text=provenance.text)
-        # Other datasets may cite the md5 of a manifest that already exists, so version 2 is written again as
-        # version 2.
+        # If the directory already has a manifest, other datasets may cite its md5, so its bytes must not
+        # change: a manifest of version 2 is written as version 2 again.
         manifest = Manifest(
             plan=replace(self.plan, settings=settings),
             inputs=tuple(read),
@@ -270,7 +276,7 @@ class Dataset:
         provenance.check_inputs([*read, *left_out])
         cited = provenance.files()
         for name in COPY_NAMES:
-            if name not in cited:  # left by a run whose parts had a manifest
+            if name not in cited:  # an earlier run, whose parts had a manifest, left it
                 storage.remove(self.commit.path(name), missing_ok=True)
         own_name = name_in_dataset(settings.tokenizer)
         tokenizer = read_tokenizer_bytes(vocabulary)
@@ -278,7 +284,7 @@ class Dataset:
             raise make_changed_error(vocabulary, f"its md5 was {expected} when the run began")
         others = {own_name: tokenizer, **cited}
         others |= make_companion_files(self.directory, settings, manifest.shards)
-        # A card that is already there is kept, since the user may have edited it.
+        # An existing README.md is kept, since the user may have edited it.
         card = make_dataset_card(self.plan.title, settings)
         if card is not None and not storage.exists(self.commit.path(CARD_NAME)):
             others[CARD_NAME] = card
@@ -289,12 +295,17 @@ class Dataset:
 
 
 def _read_terms(directory: str) -> Mapping[str, Any] | None:
-    """Return the plan of the bertdata directory at this path as flat terms, or None if there is none."""
+    """Return the plan of the directory at this path as a flat dictionary, or None if bertdata did not write
+    it.
+    """
     return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).found_terms()
 
 
 def _describe_terms(terms: Mapping[str, Any]) -> str:
-    """Describe a bertdata directory's contents in a few words, from its plan, for error messages."""
+    """Describe the contents of a directory that bertdata wrote, in a few words for error messages.
+
+    terms: the directory's plan as a flat dictionary.
+    """
     return (
         f"the dataset {terms['recipe']}"
         if terms["kind"] == DATASET_KIND

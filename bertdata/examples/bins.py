@@ -37,7 +37,9 @@ def find_bins(lengths: "Array", bin_size: int) -> "Array":
 
 
 def cut_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
-    """Yield each bin that has examples in the batch, ascending, with these examples in their order."""
+    """Yield the number of each bin that has examples in the batch, ascending, with a batch of these examples
+    in their order.
+    """
     import numpy as np
 
     from bertdata.examples.columns import compute_lengths, convert_to_arrays, take_examples

@@ -121,7 +121,8 @@ def join_batches(batches: list[Batch]) -> Batch:
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
-        # End offsets count from the start of their batch, so add up the lengths of all examples anew.
+        # In each batch, end offsets count from the batch's start. Compute the joined offsets by adding up all
+        # lengths.
         if item.name in groups:
             sizes = np.concatenate([compute_lengths(getattr(batch, item.name)) for batch in batches])
             found[item.name] = np.cumsum(sizes).astype(np.uint32)
@@ -133,7 +134,7 @@ def join_batches(batches: list[Batch]) -> Batch:
 def make_blank_example(batch_type: type[Batch], layout: ShardLayout) -> Batch:
     """Make one example of the layout's largest size, filled with zeros.
 
-    Positions that are single items, such as segment lengths, are max_seq_length.
+    Columns with a single position per example, such as the length of a segment, hold max_seq_length instead.
     """
     sizes = {
         ends: layout.size(IDS.size if ends == IDS_ENDS else items[0].group.size)
@@ -152,9 +153,10 @@ def make_blank_example(batch_type: type[Batch], layout: ShardLayout) -> Batch:
 
 
 class BatchRegrouper(Generic[Batch]):
-    """Turns batches of any size into batches of exactly ``size`` examples, and a last smaller one.
+    """Turns batches of any size into batches of exactly ``size`` examples. Only the last batch may be
+    smaller.
 
-    The resulting batches do not depend on the sizes of the incoming ones.
+    The resulting batches do not depend on the sizes of the batches that are added.
     """
 
     def __init__(self, size: int) -> None:
@@ -168,8 +170,8 @@ class BatchRegrouper(Generic[Batch]):
 
         The remaining examples are copied, because the caller may reuse the batch's buffers.
         """
-        # size 4, 3 examples waiting, a batch of 6: its first example completes a batch, its next 4 are a
-        # batch, and the last one waits.
+        # Example with size 4: 3 examples are stored, and a batch of 6 arrives. Its first example completes a
+        # batch of 4, its next 4 examples are a batch, and the last example is stored.
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count

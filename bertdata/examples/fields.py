@@ -38,12 +38,12 @@ values: the column's items. ones: a 1 for each item.
 after: 0 for each id before the column's position, 1 from there on.
 rest: number of ids after the column's position (Parquet only).
 placed: items stored at their positions in a row (a model's inputs only).
-The ways named after slots belong to Graphcore's order, see ``bertdata.examples.slots``.
-The kernels do not know rest and placed.
+The ways named after slots belong to Graphcore's order, in which masked positions come first.
+The C++ kernels do not implement rest and placed.
 """
 
 _HOLDING = ("values", "after", "slots", "slot_after")
-"""Ways to make a field from which the column can be restored."""
+"""The ways to make a field that allow to restore the column from the field."""
 
 _SIZES = {"S": IDS.size, "P": MASKS.size}
 """Short names of sizes in a field's shape. Sizes that an objective defines have no short name."""
@@ -53,7 +53,9 @@ FieldValues = dict[str, Any]
 
 
 class LossyExample(ValueError):
-    """The fields hold something that an example cannot hold, or the other way round."""
+    """Error: a record's fields hold something that an example cannot store, or an example holds something
+    that the fields cannot store.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,7 +144,7 @@ def check_fields_readable(form: str, fields: Fields, batch_type: type[ExampleBat
         if column.name not in held and column.name not in batch_type.ragged():
             raise SettingsError(f"fields of {form}: none holds the values of column {column.name}")
     if form not in ("tfrecord", "hdf5"):
-        return  # the other formats store lists with their lengths, or the number of used slots
+        return  # other formats store the lengths of lists, or the number of used slots
     ways = "a field of ones" if form == "tfrecord" else "a field of ones, or one that ends_at_padding"
     counted = {
         columns[field.of].ends
@@ -304,7 +306,8 @@ def make_record_format(fields: Fields, batch_type: type[ExampleBatch], layout: S
 def can_kernel_decode(fields: Fields, batch_type: type[ExampleBatch]) -> bool:
     """Return True if the kernel can read the records.
 
-    It can if there are no slots and if each column with several items has a field of ones.
+    The C++ kernel can read them if they are not in Graphcore's order (slots), and if each column with several
+    items has a field of ones.
     """
     columns = map_columns_by_name(batch_type)
     counted = {columns[field.of].ends for field in fields.values() if field.source == "ones"}

@@ -1,7 +1,8 @@
 """Column groups that several objectives have, and access to them in a batch of any type.
 
-Code that needs, for example, the masks of a batch asks for them here and does not have to know what the
-batch's class calls them. Objectives can define further groups (``bertdata.records.ColumnGroup``).
+Code that needs, for example, the masks of a batch gets them with a function of this module. It does not have
+to know under which names the batch's class stores them. Objectives can define further groups
+(``bertdata.records.ColumnGroup``).
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,9 @@ PAIR_LABEL = ColumnGroup(name="pair label")
 WORD_STARTS = ColumnGroup(name="word starts")
 """One column: for each id 1 if a word starts there, else 0."""
 PAIRS = (IDS, SEGMENT, MASKS, PAIR_LABEL)
-"""The groups of a masked pair of segments, which other programs' file layouts hold."""
+"""The groups of BERT's examples: a pair of segments with masks. File layouts of other programs hold exactly
+these groups.
+"""
 
 Batch = TypeVar("Batch", bound=ExampleBatch)
 
@@ -59,7 +62,9 @@ def find_mask_columns(batch_type: type[ExampleBatch]) -> Masks:
 
 @cache
 def _find_mask_columns(kind: Any) -> Masks:
-    """Find the three columns of masks. A separate function, so that the result is cached per class."""
+    """Find the three columns of masks in a batch class. This is a separate function so that the result is
+    cached for each class.
+    """
     of_masks = [item for item in kind.columns() if item.group == MASKS]
     places = [item for item in of_masks if item.is_place]
     originals = [item for item in of_masks if item.item == "id"]

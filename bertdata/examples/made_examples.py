@@ -8,8 +8,9 @@ from bertdata.records import ExampleBatch
 
 
 class KernelExamples:
-    """Examples that a C++ kernel has made. It holds masks, and where each example is in the documents'
-    ids.
+    """Examples that a C++ kernel has made.
+
+    To save memory, they are stored as masks and as positions in the documents' ids, until they are written.
     """
 
     def __init__(self, made: Any, batch_type: type[ExampleBatch]) -> None:

@@ -18,7 +18,7 @@ from bertdata.examples.groups import get_masks
 from bertdata.examples.masking.settings import MaskingSettings
 from bertdata.examples.objective import Findings, Totals, join_tokens
 
-_EVIDENCE = 100  # with fewer masked positions, no id is assumed to be [MASK]
+_EVIDENCE = 100  # least number of masked positions from which the id of [MASK] is guessed
 KIND_NAMES = {"mask": "[MASK]", "kept": "kept", "random": "random", "changed": "[MASK] or random"}
 
 
@@ -57,11 +57,11 @@ class MaskId:
 
 
 class MaskCounts:
-    """Counts for a report on masks, in a form that works before the id of [MASK] is known.
+    """Counts for a report on masks. They can be made before the id of [MASK] is known.
 
     masks: number of examples by their number of masked positions.
     shown: number of masked positions by the id that they have now.
-    kept: the same, only for positions that kept their original id.
+    kept: number of masked positions that kept their original id, by this id.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class MaskCounts:
 
         The kinds are mask ([MASK]), kept (the original id, also if it was drawn at random) and random
         (another id).
-        If the id of [MASK] is unknown, they are kept and changed.
+        If the id of [MASK] is unknown, the kinds are kept and changed (another id).
         """
         kept = self.kept.total()
         if mask is None:

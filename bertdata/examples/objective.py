@@ -38,7 +38,7 @@ _MODEL_INPUTS = {"input_ids": _MODEL_ROW, "attention_mask": {**_MODEL_ROW, "as":
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Counts and settings of a dataset that ObjectiveCounts needs besides its own counts.
+    """Further counts and settings of a dataset, from which ObjectiveCounts computes statistics.
 
     mask_id: id of [MASK], if a vocabulary is available. settings: the settings in the dataset's manifest.
     """
@@ -62,10 +62,10 @@ class Findings:
 
 
 class ObjectiveCounts:
-    """Counts over a shard's examples that only the objective can interpret.
+    """Counts over a shard's examples that are specific to an objective, for its statistics.
 
-    They are small and can be pickled. This base class counts nothing, which suits examples that consist only
-    of ids.
+    Objects of this class are small and can be pickled. The base class counts nothing, which is enough for
+    examples that consist only of ids.
     """
 
     def add(self, batch: Any) -> None:
@@ -106,7 +106,7 @@ class Objective(ABC):
     task: the trainer's task that learns this objective, by name or as package.module:CLASS. Empty if there is
     none.
     of_words: name of the objective that has the same examples with word starts. Empty if there is none.
-    unlearned: column groups that masking at load needs, but that the task does not use.
+    unlearned: column groups (such as word starts) that masking at load needs, but that the task does not use.
     label_one: meaning of the pair label 1, for the share that ``bertdata create`` prints. Empty if it prints
     none.
     pair_words: names of the pair labels 0 and 1.
@@ -128,7 +128,10 @@ class Objective(ABC):
     def make(
         self, documents: Documents, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
     ) -> MadeExamples:
-        """Make all examples of the documents, in final order, with the C++ kernel or its pure-Python twin."""
+        """Make all examples of the documents, in the order in which they are written.
+
+        engine: the C++ kernel or its pure-Python version. None means the kernel if it is available.
+        """
 
     def run_maker(
         self, inputs: int, vocabulary: Vocabulary, settings: Any, engine: Engine | None = None
@@ -257,7 +260,8 @@ class Objective(ABC):
                 )
             else:
                 example = fields.restore_example(features, found, self.batch_type)
-            # Convert the example back. Any difference shows that it cannot hold the record without loss.
+            # Convert the example back to a record. Any difference shows that an example cannot store the
+            # record without loss.
             again = self.features(example, layout)
         except fields.LossyExample:
             raise

@@ -19,7 +19,8 @@ from bertdata.records import ExampleBatch, ShardLayout
 class PairWords(NamedTuple):
     """Names for the label of a pair.
 
-    name: what the label says. zero, one: names of its values. section: its section in the JSON of ``stats``.
+    name: what the label says. zero, one: words for the labels 0 and 1. section: name of the label's section
+    in the JSON of ``stats``.
     """
 
     name: str

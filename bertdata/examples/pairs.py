@@ -79,8 +79,8 @@ def make_document_pairs(
             # A chunk of one sentence has nothing for B, so its B is always random, and no draw decides.
             if len(chunk) == 1 or (not rules.swaps_halves and stream.random() < 0.5):
                 b, label = _draw_random_segment(documents, index, target - len(a), stream, rules)
-                # B did not use the chunk's other sentences. Go back, so that the next chunk starts with them:
-                # chunk of sentences 4 to 7, A = 4 and 5 -> the next chunk starts at 6.
+                # B is random, so the chunk's sentences after A were not used. Go back, so that the next chunk
+                # starts with them: chunk of sentences 4 to 7, A = 4 and 5 -> the next chunk starts at 6.
                 place -= len(chunk) - a_end
             elif rules.swaps_halves and stream.random() < 0.5:
                 a, b, label = b, a, 1

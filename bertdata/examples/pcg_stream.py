@@ -116,7 +116,9 @@ class DxsmStream(PcgStream):
     """Draws of ``numpy.random.Generator(PCG64DXSM(seed))``."""
 
     def long(self) -> int:
-        """Return the next output, 64 bits. It is computed from the state before the step, unlike PCG64's."""
+        """Return the next output, 64 bits. PCG64DXSM computes it from the state before the step, PCG64 from
+        the state after it.
+        """
         low, high = (self._state & _LONG) | 1, self._state >> 64
         self._state = (self._state * _CHEAP_MULTIPLIER + self._increment) & _HUGE
         high = (high ^ high >> 32) * _CHEAP_MULTIPLIER & _LONG
@@ -125,11 +127,11 @@ class DxsmStream(PcgStream):
     def permutation(self, count: int) -> list[int]:
         """Return ``permutation(count)``: a shuffle from the end.
 
-        Random indices are masked words, rejected if too large.
+        A random index is the low bits of a random word. It is drawn again if it is too large.
         """
         found = list(range(count))
         for place in range(count - 1, 0, -1):
-            # place 5 needs 3 bits: draw words & 0b111 until the result is at most 5.
+            # For an index from 0 to 5, which needs 3 bits, draw words & 0b111 until the result is at most 5.
             mask = (1 << place.bit_length()) - 1
             while (other := self.word() & mask) > place:
                 pass

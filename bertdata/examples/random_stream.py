@@ -27,7 +27,7 @@ class RandomStream:
     def below(self, limit: int) -> int:
         """Return an integer in [0, limit).
 
-        It is the top bits of an output, drawn again until it is below the limit.
+        The integer is the top bits of an output. It is drawn again until it is below the limit.
         """
         width = limit.bit_length()
         draw = self._bits(width)

@@ -1,8 +1,8 @@
 """Graphcore's remasked order, which stores an example's masked positions before all others.
 
-Masked positions fill slots from 0 on. The other positions fill slots from P (max_predictions_per_seq) on.
-Both are in ascending order. An id 0 gets no slot. Pure-Python twin of the slots in
-_native/shards/example_encoder.h.
+A slot is an index in the record's lists. Masked positions fill slots from 0 on. The other positions fill
+slots from P (max_predictions_per_seq) on. Both groups are in ascending order. A position with the id 0 gets
+no slot. Pure-Python twin of the slots in _native/shards/example_encoder.h.
 """
 
 from dataclasses import dataclass, replace
@@ -132,7 +132,7 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
     outside = [place for place in (*places, *positions) if not 0 <= place < width]
     if outside:
         raise LossyExample(f"position {outside[0]}, expected 0 to {width - 1}")
-    # Ids 0 had no slot, so every position without a slot is 0.
+    # Positions with the id 0 have no slot, so every position without a slot gets the id 0.
     length = max([*places, *positions]) + 1
     ids = [0] * length
     for slot, place in zip(slots, places, strict=True):
@@ -150,8 +150,8 @@ def restore_slotted_example(features: FieldValues, fields: Fields, batch_type: t
 def _find_first_one(values: list[int], slots: list[int], places: list[int], length: int) -> int:
     """Return the first position whose value is 1, restored from the values of the slots.
 
-    Values are 0 up to some position and 1 from there on. An id 0 has no slot, so its value is not stored. It
-    is assumed to be the value of the ids before it.
+    Values are 0 up to some position and 1 from there on. A position with the id 0 has no slot, so its value
+    is not stored. It is assumed to be the value of the positions before it.
     """
     after = [0] * length
     for slot, place in zip(slots, places, strict=True):

@@ -12,7 +12,8 @@ Declared = Mapping[str, Mapping[str, Any]]
 def with_word_starts(declared: Declared) -> Declared:
     """Return an objective's declared fields with word starts added.
 
-    A model's inputs stay as they are. Graphcore's order is left out, because its examples are already masked.
+    The fields of a model's inputs are unchanged. Records in Graphcore's order get no word starts, because
+    their examples are already masked.
     """
     # Only file formats for which word starts are declared are kept. {} keeps "huggingface" unchanged.
     added: Declared = {**load_schema("example")["word_starts"], "huggingface": {}}

@@ -1,4 +1,4 @@
-"""Statistics of a planned packed dataset: how full its rows are and how much training time they save."""
+"""Statistics of a planned packed dataset: how full its rows are and how much training time packing saves."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +12,8 @@ class PackForecast:
     """Statistics of a packing plan.
 
     efficiency: share of the rows' positions that hold tokens.
-    padded_efficiency: the same share with one padded example per row.
+    padded_efficiency: the share of positions that would hold tokens without packing, with one padded example
+    per row.
     bound: highest efficiency that any packing with at most max_sequences_per_pack examples per row can reach.
     None if it was not computed.
     time_saved: share of an epoch's training time that packing saves, compared with one padded example per row

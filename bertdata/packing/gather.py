@@ -27,7 +27,10 @@ _ROWS = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackedShardTask:
-    """Task for a worker: write shard ``number``. files: the scratch files of all sort tasks."""
+    """Task for a worker: write the packed shard with this number.
+
+    files: the scratch files of all sort tasks, which hold the examples sorted by row.
+    """
 
     job: PackJob
     number: int
@@ -73,10 +76,11 @@ def gather_rows_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
 
 
 def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
-    # Each generator yields pieces of its shard's content and finally its entry. In every round each
-    # unfinished shard writes a few hundred rows, and one call updates all md5s at once. A finished shard
-    # contributes b"".
-    """Write several shards at the same time, a few hundred rows of each in turn, and return their entries.
+    # Each generator yields pieces of its shard's content and finally the shard's manifest entry. In every
+    # round each unfinished shard writes a few hundred rows, and one call updates all md5s at once. A shard
+    # that is already finished contributes b"" to this call.
+    """Write several shards at the same time, a few hundred rows of each in turn. Return their manifest
+    entries.
 
     Each finished shard is recorded, so that a later run keeps it.
     """
@@ -98,7 +102,9 @@ def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
 
 
 def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardEntry, None, None]:
-    """Write a shard. Yield its content in pieces, and finally its entry, which still lacks content_md5."""
+    """Write a shard. Yield its content in pieces, and finally its manifest entry, which still lacks
+    content_md5.
+    """
     job, name = task.job, task.name
     has_index = find_layout(job.layout.packing).has_index and job.format == "tfrecord"
     lengths = ShardLengths()
@@ -131,7 +137,7 @@ def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardE
 
 
 class _TwoSinks:
-    """Callable that passes bytes on to two functions."""
+    """Callable that passes the bytes that it gets to two functions."""
 
     def __init__(self, first: Callable[[Any], object], second: Callable[[Any], object]) -> None:
         self._first, self._second = first, second
@@ -142,7 +148,10 @@ class _TwoSinks:
 
 
 def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
-    """Yield the shard's rows in order, a few hundred at a time. Only one bucket is in memory."""
+    """Yield the shard's rows in order, a few hundred at a time. Only one bucket is in memory.
+
+    A bucket is a range of consecutive rows.
+    """
     buckets = task.job.cuts.buckets
     for bucket in task.job.cuts.buckets_of(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))

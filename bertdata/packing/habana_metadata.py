@@ -41,8 +41,9 @@ def compute_metadata(plan: PackPlan) -> dict[str, Any]:
 def find_top_strategies(plan: PackPlan) -> list[int]:
     """Return the eight most used patterns as indices into Habana's list of full patterns, in lexical order.
 
-    A row that is not full counts as the full pattern that its padding completes. Among equally used patterns
-    the higher index comes first. The list is empty if any row holds more examples than Habana's patterns do.
+    In a row that is not full, the padding counts as another example, so that every row follows a full
+    pattern. Among equally used patterns the higher index comes first. The list is empty if any row holds more
+    examples than Habana's patterns do.
     """
     if plan.most_in_a_row > MAX_PATTERN_LENGTHS:
         return []
@@ -56,9 +57,10 @@ def find_top_strategies(plan: PackPlan) -> list[int]:
 
 
 def _fill_with_padding(lengths: Lengths, max_seq_length: int) -> Lengths:
-    """Return the lengths of the row made full by its padding.
+    """Return the row's lengths with its padding counted as a length too, so that they fill the row.
 
-    The padding becomes one more length. If no more lengths fit, it is added to the last one.
+    The padding becomes one more length. If a row cannot have more lengths, the padding is added to its last
+    length.
     """
     padding = max_seq_length - sum(lengths)
     if not padding:

@@ -39,9 +39,9 @@ from bertdata.tokens.load import find_tokenizer_file, vocabulary_of
 class InputDataset:
     """A dataset to be packed, or files of other programs.
 
-    vocabulary: path of the vocabulary file. None if it is not available.
-    inputs: the dataset's input entries. None if the files come without a manifest: the files are then the
-    inputs, and their entries are made while they are counted.
+    vocabulary: path of the vocabulary file, or None if the file is not available.
+    inputs: the manifest's entries of the text files that the dataset was made from. None without a manifest.
+    The dataset's files then count as inputs, and their entries are made while their examples are counted.
     lost_tokens: tokens of the inputs that no example holds. None if they were not counted.
     """
 
@@ -72,9 +72,10 @@ class InputDataset:
 def find_input_dataset(
     path: str, vocabulary: str | None, unverified: bool, rows: Layout, objective: str | None = None
 ) -> InputDataset:
-    """Open a dataset to be packed in the layout ``rows``. Arguments as for open_input_dataset.
+    """Open a dataset to be packed into rows of the layout ``rows``.
 
-    DatasetError if it is already packed. SettingsError if the layout cannot hold the objective's examples.
+    The other arguments are those of open_input_dataset. DatasetError if the dataset is already packed.
+    SettingsError if the layout cannot hold examples of the dataset's objective.
     """
     found = open_input_dataset(path, vocabulary, unverified, objective)
     layout = found.opened.layout
@@ -135,7 +136,7 @@ def _open_verified(path: str, given: str | None, objective: str | None) -> Input
 def _open_unverified(path: str, given: str | None, objective: str | None) -> InputDataset:
     """Open files without a manifest. given: the user's vocabulary, or None for a dict.txt next to the files.
 
-    The settings hold only what the files and the vocabulary reveal.
+    The dataset's settings then hold only what the files and the vocabulary show.
     """
     beside = storage.join(path, DICTIONARY_NAME)
     if given is None and storage.is_directory(path) and storage.exists(beside):
@@ -189,7 +190,7 @@ class LengthCounts:
     masks: the largest number of masked positions of an example, by length. None if the lengths were read from
     a
     lengths file, which does not record masks.
-    entry: the shard's file as an input of the packed dataset. None if a manifest lists it.
+    entry: the shard's file as an input of the packed dataset. None if the source has a manifest.
     """
 
     histogram: Histogram
@@ -200,7 +201,7 @@ class LengthCounts:
 def add_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
     """Return the source with the md5s that were computed while its files were counted.
 
-    A later reader therefore gets the same bytes, or raises ShardError.
+    If a file has changed when it is read again, the reader therefore raises ShardError.
     """
     shards = tuple(
         shard if one.entry is None else replace(shard, md5=one.entry.md5)
@@ -211,7 +212,10 @@ def add_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDatas
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountTask:
-    """Task for a worker: count the lengths of a shard's examples. source: a dataset of only this shard."""
+    """Task for a worker: count the lengths of a shard's examples.
+
+    source: a dataset that contains only this shard.
+    """
 
     source: OpenedDataset
 

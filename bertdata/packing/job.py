@@ -17,7 +17,7 @@ class PackJob:
 
     layout: layout of the packed rows.
     names: names of the shards.
-    corpus: all inputs summarised as a single entry.
+    corpus: a single manifest entry that summarises all inputs.
     folder: where scratch files are written. None for ``unfinished/``, where a later run finds them.
     """
 
@@ -32,7 +32,7 @@ class PackJob:
     folder: str | None = None
 
     def placement(self) -> Placement:
-        """The row and the place in the row of each example. They are computed once per process."""
+        """Object that finds the row of each example and its place in the row. It is made once per process."""
         return _make_placement(self.plan, self.seed)
 
 

@@ -18,18 +18,21 @@ from bertdata.packing.scipy_import import load_scipy
 
 ROUNDS = 20
 ENOUGH = 100
-"""Stop once fewer examples than this are left without a slot."""
+"""The method stops when fewer examples than this have no slot (place in a row) yet."""
 SHORT = 8
-"""Lengths up to this get the weight SHORT / (2 * max_seq_length), because padding them costs little."""
+"""Lengths up to this one get the weight SHORT / (2 * max_seq_length) in the least squares. Empty slots of
+these lengths waste only little space.
+"""
 MAX_ROW_LENGTH = 512
 """Longest row that the method accepts. Memory and time grow with the cube of the row length."""
 
 
 def pack_by_least_squares(histogram: Histogram, most: int) -> PackPlan:
-    """Choose rows of full patterns whose slots match the histogram best. Remaining examples get rows alone.
+    """Choose rows of full patterns whose slots match the histogram best. Each remaining example gets a row
+    alone.
 
-    Unlike the linear program, surplus slots stay empty. SettingsError if ``most`` or the row length is too
-    large.
+    Surplus slots stay empty. (The linear program fills them with shorter examples.) SettingsError if ``most``
+    or the row length is too large.
     """
     max_seq_length = len(histogram) - 1
     if most > MAX_PATTERN_LENGTHS:

@@ -29,14 +29,18 @@ MAX_ROW_LENGTH = 1024
 """Longest row that the method accepts. The program has about max_seq_length ** 2 / 12 variables."""
 
 COST = 1000.0
-"""Cost of a row. HiGHS's tolerances are absolute, so larger costs make them relatively finer."""
+"""Cost of a row in the program. HiGHS's tolerances are absolute, so a large cost makes the solution
+relatively more exact.
+"""
 TIE_BREAK = 1e-5
 """Largest relative difference between the costs of two patterns.
 
 The slight differences make the optimum unique, so that every machine finds the same plan.
 """
 NEARLY_WHOLE = 1e-3
-"""A solution this close below an integer is rounded up to it, since it is only short by rounding errors."""
+"""A number of rows that is below an integer by less than this is rounded up, since only rounding errors make
+it smaller.
+"""
 
 
 def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
@@ -56,8 +60,8 @@ def pack_by_linear_program(histogram: Histogram, most: int) -> PackPlan:
 def bound_rows_below(histogram: Histogram, most: int) -> float:
     """Return a lower bound on the number of rows of any packing with at most ``most`` examples per row.
 
-    If the linear program covers all patterns, the bound is its optimum. Else it follows from the number of
-    tokens, of examples, and of examples longer than half a row.
+    If the linear program covers all patterns, the bound is its optimum. Otherwise it follows from three
+    numbers: of tokens, of examples, and of examples longer than half a row.
     """
     max_seq_length = len(histogram) - 1
     if most <= MAX_PATTERN_LENGTHS and max_seq_length <= MAX_ROW_LENGTH:
@@ -102,7 +106,7 @@ def _solve_program(histogram: Histogram, patterns: Patterns, costs: Any) -> Any:
     # HiGHS wants A x <= b, so the inequality of the module's docstring is negated. Row l - 1 of the matrix is
     # the inequality of length l. The first ``number`` columns are x, the others y.
     lengths, number = len(histogram) - 1, len(patterns)
-    # Column number + l - 1 is y[l + 1]: it takes slots from length l + 1 and gives them to length l.
+    # Column ``number`` + l - 1 is y[l + 1], the slots that length l + 1 gives to length l.
     handed = np.arange(1, lengths)
     row, place = np.nonzero(patterns)
     # Sparse entries as (row, column, value). coo_matrix adds up entries at the same position, so a pattern

@@ -17,7 +17,7 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
     """
     max_seq_length = len(histogram) - 1
     finished: dict[Lengths, int] = defaultdict(int)
-    open_rows: dict[int, list[tuple[Lengths, int]]] = {}  # by free room, newest group last
+    open_rows: dict[int, list[tuple[Lengths, int]]] = {}  # by free positions, newest group last
     for length in range(max_seq_length, 0, -1):
         left = int(histogram[length])
         while left:
@@ -29,7 +29,7 @@ def pack_longest_first(histogram: Histogram, most: int) -> PackPlan:
                 room, rows = max_seq_length, left
             else:
                 before, rows = open_rows[room].pop()
-            # How many examples of this length go into each row, and into how many rows.
+            # Compute how many examples of this length go into each row, and how many rows get them. Example:
             # length 3, left 7, before (5,), room 8, most 3, rows 10 -> repeats 2, taken 3, and 1 example is
             # left, which the next iteration adds to a single row.
             repeats = min(room // length, most - len(before), left)

@@ -1,4 +1,6 @@
-"""The planning methods by name, and the splitting of rows with too many masked positions."""
+"""The methods that plan packed rows, by name, and the splitting of rows that could have too many masked
+positions.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -30,10 +32,11 @@ def plan_packs(histogram: Histogram, *, most: int, method: str = "lp") -> PackPl
 
 
 def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPlan:
-    """Split rows so that none can have more than ``room`` masked positions. None leaves the plan unchanged.
+    """Split rows so that no row can have more than ``room`` masked positions. If ``room`` is None, the plan
+    is unchanged.
 
     masks: the largest number of masked positions that an example can have, by the example's length.
-    SettingsError if a single example may exceed the room.
+    SettingsError if a single example may have more than ``room`` masked positions.
     """
     if room is None:
         return plan
@@ -45,7 +48,9 @@ def split_rows(plan: PackPlan, masks: Sequence[int], room: int | None) -> PackPl
 
 
 def _split_row(lengths: Lengths, masks: Sequence[int], room: int) -> list[Lengths]:
-    """Split a row's lengths into rows that fit. Each takes the longest remaining lengths that still fit."""
+    """Divide a row's lengths among several rows that have few enough masked positions. Each row takes the
+    longest remaining lengths that it has room for.
+    """
     parts: list[Lengths] = []
     left = list(lengths)
     while left:

@@ -56,7 +56,7 @@ class PackPlan:
         return max(len(lengths) for lengths, _ in self.rows_by_lengths)
 
     def histogram(self) -> Histogram:
-        """Return the number of places in the plan by length."""
+        """Return for each length how many examples of this length the plan has a place for."""
         counts = np.zeros(self.max_seq_length + 1, np.int64)
         for lengths, rows in self.rows_by_lengths:
             for length in lengths:

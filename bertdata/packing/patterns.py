@@ -11,7 +11,9 @@ from bertdata.packing.longest_first import pack_longest_first
 from bertdata.packing.pack_plan import Histogram, Lengths, PackPlan, make_plan
 
 Patterns = npt.NDArray[np.int64]
-"""Array [patterns, MAX_PATTERN_LENGTHS]: ascending lengths, with zeros in front of a shorter sum."""
+"""Array of shape [patterns, MAX_PATTERN_LENGTHS]. A row is a pattern: its lengths in ascending order, with
+zeros in front if it has fewer lengths.
+"""
 
 MAX_PATTERN_LENGTHS = 3
 """Largest number of lengths in a pattern.
@@ -34,10 +36,10 @@ def list_full_patterns(max_seq_length: int, most: int) -> Patterns:
 
 
 def _list_patterns_from(first: int, max_seq_length: int) -> Patterns:
-    """Return the patterns with ``first`` as their smallest length.
+    """Return the patterns whose smallest length is ``first``.
 
-    first: 0 for sums of at most two lengths. These include [0, 0, max_seq_length], with the middle missing
-    too.
+    first: the smallest length. 0 means that it is missing, so the patterns have at most two lengths. One of
+    these is [0, 0, max_seq_length], a single length.
     """
     room = max_seq_length - first
     middle = np.arange(first, room // 2 + 1, dtype=np.int64)
@@ -50,11 +52,13 @@ def read_pattern_lengths(pattern: npt.NDArray[np.int64]) -> Lengths:
 
 
 Slots = dict[Lengths, int]
-"""Number of rows by the ascending lengths of their slots."""
+"""Number of rows for each combination of slots. A key lists the lengths of a row's slots in ascending order.
+"""
 
 
 def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool) -> PackPlan:
-    """Assign every example of the histogram to a slot, and pack those without a slot longest first.
+    """Assign the histogram's examples to slots, and pack examples that get no slot with
+    ``pack_longest_first``.
 
     hand_down: True lets a surplus slot take the next shorter example that has no slot. False leaves it empty.
     If only some slots of a length are surplus, the rows that come first in lexical order lose theirs.
@@ -81,7 +85,7 @@ def _shorten_slots(rows: Slots, lengths: Lengths, length: int, surplus: int, sho
 
     rows: updated in place. shorter: the slots' new length, or 0 to remove them.
     """
-    for slots in range(lengths.count(length), 0, -1):  # first whole rows, then part of one more row
+    for slots in range(lengths.count(length), 0, -1):  # whole rows first, then some slots of one more row
         number = min(rows[lengths], max(0, surplus) // slots)
         if number:
             kept = [one for one in lengths if one != length]

@@ -2,8 +2,8 @@
 
 The place depends only on the plan, the seed and the example's position in the source, so each process can
 compute it alone. Examples of equal length are numbered through all shards. A keyed permutation maps this
-number to a slot of the plan, which sends examples of one document to rows far apart. Another permutation
-shuffles the rows.
+number to a slot of the plan, which sends examples of one document to rows far apart. Another keyed
+permutation shuffles the rows.
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ def _list_runs(plan: PackPlan) -> list[_Run]:
 class Numbering:
     """Assign each example its running index among the examples of equal length.
 
-    before: number of examples by length in earlier shards.
+    before: for each length, the number of examples of this length in earlier shards.
     """
 
     def __init__(self, before: Histogram) -> None:

@@ -28,7 +28,7 @@ MAX_SORT_TASKS = 1024
 class PlannedPack:
     """The plan of a packed dataset: where its examples come from, and which lengths share a row.
 
-    counts: the length histogram of each shard of the source, in their order.
+    counts: how many examples of each length every shard of the source has, in the order of the shards.
     """
 
     source: InputDataset
@@ -38,7 +38,9 @@ class PlannedPack:
 
     @property
     def inputs(self) -> tuple[InputEntry, ...]:
-        """The packed dataset's input entries: the source's inputs, or its files if it has no manifest."""
+        """The manifest entries of the packed dataset's inputs: the text files that the source was made from,
+        or the source's files if it has no manifest.
+        """
         if self.source.inputs is not None:
             return self.source.inputs
         return tuple(entry for one in self.counts if (entry := one.entry) is not None)
@@ -60,7 +62,9 @@ class PlannedPack:
         )
 
     def _dataset_settings(self) -> DatasetSettings:
-        """Return the packed dataset's settings: the source's, with a container of packed rows."""
+        """Return the packed dataset's settings: the settings of the source, except that the container holds
+        packed rows.
+        """
         container = {
             **drop_file_settings(self.source.settings.container),
             "remask": False,
@@ -76,7 +80,7 @@ class PlannedPack:
 
     @property
     def cuts(self) -> RowCuts:
-        """Where the rows are cut into shards."""
+        """The cuts of the packed rows into shards, and of each shard into buckets that fit into memory."""
         return cut_rows(
             self.plan.rows,
             self.plan.max_seq_length,
@@ -108,8 +112,8 @@ class PlannedPack:
     def sort_tasks(self, job: PackJob) -> list[RowSortTask]:
         """Return the tasks that sort all examples. Each task sorts a few consecutive shards of the source."""
         histograms = [one.histogram for one in self.counts]
-        # Example of three shards: before[2] counts the examples of shards 0 and 1 by length. A task numbers
-        # its examples from there on, so no task has to wait for another.
+        # before[2], for example, counts the examples of shards 0 and 1 by length. The task for shard 2
+        # continues the numbering from these counts, so no task has to wait for another.
         size = -(-len(histograms) // MAX_SORT_TASKS)
         before = list(accumulate(histograms, initial=np.zeros_like(histograms[0])))
         return [
@@ -131,7 +135,8 @@ class PlannedPack:
 def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthCounts]) -> PlannedPack:
     """Plan the rows for all examples of the source.
 
-    counts: the length histogram of each shard. SettingsError if the settings do not fit the examples.
+    counts: how many examples of each length every shard has. SettingsError if the settings do not fit the
+    examples.
     """
     source = add_md5s(source, counts)
     size = source.opened.layout.max_seq_length

@@ -1,4 +1,4 @@
-"""Write a packed dataset: sort all examples by row, then gather the shards from the sorted files."""
+"""Write a packed dataset: sort all examples by row into scratch files, then merge these files into shards."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -27,7 +27,8 @@ Result = TypeVar("Result", SortedExamples, PackedShard)
 SHARDS_AT_A_TIME = 4
 """Shards that a process writes at the same time.
 
-Their contents are hashed together, which is faster. Each shard holds one bucket of rows in memory.
+The md5s of these shards are computed together, which is faster. Each shard needs memory for one bucket of
+rows.
 """
 
 
@@ -65,7 +66,7 @@ def count_all_lengths(
 
 
 def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard) -> MadePack:
-    """Write the planned dataset to the directory, or finish what an earlier run left undone."""
+    """Write the planned dataset to the directory, or finish what an earlier run did not complete."""
     vocabulary = planned.source.vocabulary_path()
     with ExitStack() as stack:
         job = planned.job(output, stack.enter_context(choose_scratch_folder(output)))
@@ -100,7 +101,7 @@ def _make_shards(
 ) -> list[PackedShard]:
     """Make the packed shards that an earlier run has not finished. Return all shards, finished ones included.
 
-    If no shard is missing, the examples are not sorted either.
+    If all shards are finished, the examples need not be sorted.
     """
     kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
     for shard in kept:

@@ -9,14 +9,15 @@ from bertdata.shards.packed.layouts import Layout, find_layout
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackSettings:
-    """Everything that decides the bytes of packed shards except the examples.
+    """The settings that, together with the examples, decide the bytes of packed shards.
 
     layout: name of a layout in LAYOUTS.
     format: container, or None for the layout's default.
     most: largest number of examples in a row (--max-sequences-per-pack).
     method: name of a planning method in METHODS.
     seed: decides the order of examples and rows.
-    num_shards: None for the layout's fixed rows per shard, or as many shards as the source has.
+    num_shards: number of shards. None takes the fixed number of rows per shard if the layout has one, else as
+    many shards as the source has.
     """
 
     layout: str = "flat"

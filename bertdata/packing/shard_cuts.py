@@ -9,18 +9,18 @@ from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array
 
 BUCKET_POSITIONS = 1 << 22
-"""Positions (rows times row length) of a bucket, which a process holds in memory.
+"""Number of positions (rows times row length) in a bucket, a range of rows that a process holds in memory.
 
 A position takes about three bytes, and a bucket is held a few times over while it is sorted.
 """
 
 ROWS_OF_A_SHARD = {"habana": 4480, "graphcore": 500_000}
-"""Rows per shard for the layouts whose original programs fix this number."""
+"""Rows per shard for layouts whose original program fixes this number."""
 
 
 @dataclass(frozen=True)
 class RowCuts:
-    """Rows 0 to n, cut into shards, and each shard cut into buckets of at most bucket_rows rows.
+    """The cuts of rows 0 to n - 1 into shards, and of each shard into buckets of at most bucket_rows rows.
 
     starts: the first row of each shard, followed by n.
     """
@@ -48,8 +48,8 @@ def cut_rows(
 ) -> RowCuts:
     """Decide how many packed rows each shard gets.
 
-    num_shards: number of shards, of nearly equal size. None for the layout's fixed rows per shard, or for as
-    many shards as the source has. SettingsError if there are fewer rows than shards.
+    num_shards: number of shards, of nearly equal size. None takes the fixed number of rows per shard if the
+    layout has one, else as many shards as the source has. SettingsError if there are fewer rows than shards.
     """
     size = ROWS_OF_A_SHARD.get(layout)
     if num_shards is not None and num_shards > rows:

@@ -19,7 +19,9 @@ from bertdata.packing.pack_plan import Histogram
 from bertdata.packing.placement import Numbering, RowPlaces
 
 PLACE_BITS = 16
-"""Low bits of a sort key, which hold the place in the row. The high bits hold the row in its bucket."""
+"""Number of low bits of a sort key, which hold the example's place in its row. The high bits hold the row's
+number within the bucket.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -28,7 +30,7 @@ class RowSortTask:
 
     source: only the shards to sort.
     before: number of examples by length in all shards before them.
-    counts: number of examples by length in each of the shards, to check what is read.
+    counts: number of examples by length in each of the shards. What is read is compared with these numbers.
     """
 
     job: PackJob

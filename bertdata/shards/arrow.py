@@ -25,7 +25,7 @@ ROWS = 1000
 class ArrowWriter:
     """Writer of an Arrow stream, in record batches of ROWS rows.
 
-    The file's bytes do not depend on the size of the batches that it receives.
+    The file's bytes do not depend on how many examples each call of ``write`` receives.
 
     has_masks: False leaves out the columns of mask labels, so that only the original text is stored.
     """
@@ -86,7 +86,8 @@ def _encode_field(block: ExampleBatch, field: Field, column: Column) -> Any:
 def _make_items(block: ExampleBatch, field: Field, values: Array, ends: Array, kind: np.dtype[Any]) -> Array:
     """Return the concatenated items of a list column. ends: end of each example's list in them.
 
-    A field's ``source`` says how its items are derived, see ``bertdata.examples.fields``.
+    A field's ``source`` says how its items are derived from the batch's column, for example as the items
+    themselves or as a 1 for each item.
     """
     total = int(ends[-1]) if len(ends) else 0
     if field.source == "values":

@@ -28,7 +28,7 @@ def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Fie
     """Return the Arrow columns for examples of this objective, by column name.
 
     The shape of each column is ``*`` (a list per row) or ``1`` (a single value per row). SettingsError if
-    some part of an example has no column.
+    some part of an example cannot be stored in any column.
     """
     kind = objective.batch_type
     columns = map_columns_by_name(kind)
@@ -52,7 +52,9 @@ def list_arrow_fields(objective: Objective, *, has_masks: bool) -> dict[str, Fie
 
 
 def _has_item_per_mask(objective: Objective, column: Any) -> bool:
-    """Return True if the batch column has one item per masked position, or holds the ends of these."""
+    """Return True if the batch column has one item per masked position, or if it holds the end offsets of
+    such a column.
+    """
     kind = objective.batch_type
     if not has_group(kind, MASKS):
         return False

@@ -27,7 +27,9 @@ from bertdata.shards.protocol import ShardReader
 from bertdata.shards.rows import RecordCheck, check_batch, check_layout
 
 MASKED_SHARE = 0.15
-"""Room for masks if the examples have none, as a share of the longest example. ``create`` uses the same."""
+"""If the examples have no masks, the layout gets room for this share of the longest example's ids, since
+masks may be drawn later. ``create`` uses the same share.
+"""
 
 _FILE_FORMAT = b"ARROW1"
 _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
@@ -121,7 +123,7 @@ class ArrowReader(ShardReader):
     def _measure_sizes(self) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and the largest value of each size, such as most ids per example.
 
-        The sizes are only measured if the file does not record them. Otherwise all are 0.
+        The sizes are only measured if the file does not record them. Otherwise all returned sizes are 0.
         """
         rows, largest = 0, dict.fromkeys(self._kind.sizes(), 0)
         for records in self._read_record_batches():
@@ -155,8 +157,8 @@ class ArrowReader(ShardReader):
         ShardError if two lists of a row should have equal lengths but do not.
         """
         # 1. Read the list columns. 2. Find the padding. 3. Convert each column, without padding, to the
-        # columns of an ExampleBatch. A list with an item per id (labels, token types) may become a column per
-        # mask or a number.
+        # columns of an ExampleBatch. A list with an item per id becomes something smaller: labels become a
+        # column with an item per mask, token types become the length of the first segment.
         lists = {
             name: _read_lists(records, name, record)
             for name, field in self._fields.items()
@@ -194,8 +196,9 @@ class ArrowReader(ShardReader):
             return None
         values, ends = lists[ones[0]]
         mask: Array = values != 0
-        # In an example, padding must come last. A one directly after a zero is therefore an error, unless it
-        # is the first position of an example: mask 1 1 0 | 1 0 is allowed, 1 0 1 is not.
+        # In an example, padding must come last. A 1 directly after a 0 in attention_mask is therefore an
+        # error, unless it is the first position of an example. For example, two examples 1 1 0 and 1 0 are
+        # allowed, but an example 1 0 1 is not.
         falls = np.zeros(len(mask), bool)
         falls[1:] = mask[1:] & ~mask[:-1]
         falls[(ends - compute_lengths(ends))[compute_lengths(ends) > 0]] = False
@@ -222,7 +225,8 @@ class ArrowReader(ShardReader):
         column = self._columns[field.of]
         if field.source == "values":
             found[column.name] = values
-        # Zeros, then ones: token types 0 0 0 1 1 become the number of leading zeros, 3.
+        # The column is stored as zeros, then ones: token types 0 0 0 1 1 become the number of leading zeros,
+        # 3.
         elif field.source == "after":
             sizes = compute_lengths(ends)
             ones = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
@@ -231,8 +235,8 @@ class ArrowReader(ShardReader):
             wrong = values != (within >= np.repeat(first, sizes))
             record.refuse_items(wrong, ends, lambda _: f"{name} is not zeros, then ones")
             found[column.name] = first
-        # A value per position, padding (-100) where nothing is masked: labels -100 7 -100 become place 1, id
-        # 7.
+        # The column is stored as a value per position, with -100 where nothing is masked: labels -100 7 -100
+        # become position 1 and original id 7.
         elif field.source == "placed":
             self._store_masks(found, column, values, ends, values != field.padding)
 

@@ -44,7 +44,7 @@ class Container:
     """Name of the container in manifests and for --format. New files get it as their ending."""
 
     form: ClassVar[OutputFormat]
-    """Output type of its files, for containers that ``create`` writes."""
+    """Type of output that a file of this container is, for containers that ``create`` writes."""
 
     ending: ClassVar[str] = ""
     """Regular expression for file name endings. Empty if the only ending is ``name``."""
@@ -53,16 +53,16 @@ class Container:
     """Byte sequences with which a file of this container may begin."""
 
     is_told_by_name: ClassVar[bool] = False
-    """True if the file name decides that a file is of this container, whatever its first bytes are."""
+    """True if a file with an ending of this container always belongs to it, whatever its first bytes are."""
 
     is_looked_for: ClassVar[bool] = True
-    """True if files with this ending are taken for shards in a directory without a manifest."""
+    """True if files with an ending of this container count as shards in a directory without a manifest."""
 
     is_canonical: ClassVar[bool] = False
     """True if the md5 of a file equals the content md5 of its examples."""
 
     holds_word_starts: ClassVar[bool] = True
-    """False if examples without masks are written without the marks of word starts."""
+    """False if the container has no place for the marks of word starts in examples without masks."""
 
     def is_name(self, path: str) -> bool:
         """Return True if the file name has an ending of this container."""

@@ -1,7 +1,7 @@
 """All containers by name, and recognition of a file's container. ``container_classes`` defines them.
 
-Files of packed rows, which hold several examples per row, are read here example by example.
-``bertdata.shards.packed`` writes them.
+The readers of files of packed rows, which hold several examples per row, return single examples.
+``bertdata.shards.packed`` writes such files.
 """
 
 import os
@@ -74,9 +74,9 @@ def make_reader(
     layout: ShardLayout | None = None,
     ids_type: str | None = None,
 ) -> ShardReader:
-    """Return a reader for a file of any container. See ReadRequest for the arguments.
+    """Return a reader for a file of any container. Arguments not described here are fields of ReadRequest.
 
-    A file of packed rows gets a PackReader.
+    The reader of a file of packed rows is a PackReader.
     objective: name of the examples' objective. None takes the name stored in the file, or else the built-in
     objective whose fields match the file's. A user's objective must already be loaded with
     ``find_objective``, because reading a file must not import code.
@@ -104,7 +104,7 @@ def open_reader(
     padding_id: int | None = None,
     ids_type: str | None = None,
 ) -> Iterator[ShardReader]:
-    """Open the shard at this path or URL and return its reader. See make_reader."""
+    """Open the shard at this path or URL and return its reader. The arguments are those of make_reader."""
     name = os.fspath(path)
     with storage.open_input(name) as file:
         yield make_reader(file, name, engine, objective, vocabulary, padding_id, ids_type=ids_type)
@@ -116,7 +116,7 @@ def find_container_by_name(path: str) -> Container | None:
 
 
 def is_shard_name(path: str) -> bool:
-    """Return True if files with this name in a directory without a manifest are taken for shards."""
+    """Return True if a file with this name counts as a shard in a directory without a manifest."""
     container = find_container_by_name(path)
     return container is not None and container.is_looked_for
 

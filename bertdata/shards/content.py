@@ -1,7 +1,7 @@
 """The content md5 of a shard: the md5 of its examples in canonical TFRecord form.
 
-It is equal for the same examples in any container and from any program. For packed rows it covers the
-unpacked examples in the order of the rows.
+The same examples have the same content md5 in any container and from any program. For packed rows it is the
+content md5 of the unpacked examples, in the order of the rows.
 """
 
 import hashlib

@@ -28,7 +28,7 @@ def compute_crc32c(data: bytes) -> int:
 
 
 def compute_masked_crc32c(data: bytes) -> int:
-    """Return the data's CRC-32C in the masked form that TFRecord files store. See mask_checksum."""
+    """Return the data's CRC-32C in the masked form that TFRecord files store: rotated, plus a constant."""
     return mask_checksum(compute_crc32c(data))
 
 

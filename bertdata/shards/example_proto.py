@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 Features = dict[str, "list[int] | array[float] | tuple[bytes, ...] | None"]
-"""Values by key: a list of ints, an array of C floats or a tuple of byte strings. None if empty."""
+"""Values by key: a list of ints, an array of C floats or a tuple of byte strings. None for an empty feature.
+"""
 
 _BYTES_LIST, _FLOAT_LIST, _INT64_LIST = 1, 2, 3
 _VARINT, _LENGTH, _FIXED32 = 0, 2, 5

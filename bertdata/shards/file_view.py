@@ -1,7 +1,7 @@
 """Read an open file at an independent position, without mapping it into memory.
 
 If a mapped file is truncated by someone else, the reading process dies with SIGBUS and no message. Reading a
-truncated file normally just ends too early, which can be reported as an error.
+truncated file without a mapping ends too early, which can be reported as an error.
 """
 
 import io

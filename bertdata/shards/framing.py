@@ -112,13 +112,14 @@ class FrameCounter:
     def open_record(self, size: int) -> None:
         """Count a record whose header was read. size: bytes of the record with its frame.
 
-        Subclasses extend this to note more about each record.
+        Subclasses extend this method to store more about each record.
         """
         self.count += 1
 
     def feed(self, block: bytes) -> None:
         """Count the records that start in the next bytes of the stream."""
-        # A block may end anywhere. _header keeps a length field that was cut, _left the rest of a record.
+        # A block may end anywhere. ``_header`` keeps the beginning of a length field that was cut. ``_left``
+        # is the number of bytes of the current record that are still to come.
         place = 0
         while place < len(block):
             if self._left:

@@ -70,7 +70,8 @@ class Hdf5Writer:
 
 
 class Hdf5Reader(ShardReader):
-    """Reader of HDF5 files with these fields from any program, with any integer types and chunk sizes.
+    """Reader of HDF5 files with an objective's fields, from any program, with any integer types and chunk
+    sizes.
 
     The file must be seekable.
     objective: the examples' objective. None takes it from the file's attributes, else searches for a built-in
@@ -120,7 +121,8 @@ class Hdf5Reader(ShardReader):
 def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
     """Return the objective that the file names. Without a name, return the objective with exactly its fields.
 
-    If there is none, return the default objective. Opening the datasets then reports the missing fields.
+    If no objective has these fields, return the default objective. Opening the datasets then reports the
+    missing fields.
     """
     named = read_objective(file)
     if named is not None:

@@ -85,9 +85,9 @@ class Hdf5Output:
                 dataset = self._scratch.file[name]
                 dataset.resize(self._written, axis=0)
                 dataset[start:] = values
-                # Without flush, HDF5 writes the chunk when the dataset object is destroyed. A profiler that
-                # inspects this thread's frames, such as Dask's, may keep the object alive and so change the
-                # order of chunks.
+                # Flush now. Otherwise HDF5 writes the chunk only when the dataset object is destroyed. A
+                # profiler that inspects this thread's frames, such as Dask's, may keep the object alive and
+                # so change the order of chunks.
                 dataset.flush()
         self._scratch.check()
 
@@ -123,8 +123,8 @@ def read_padding_id(file: IO[bytes]) -> int:
 def read_dataset_names(file: IO[bytes]) -> set[str]:
     """Return the names of the datasets in an HDF5 file's root.
 
-    An unreadable file gives an empty set. The error is reported when it is opened. h5py returns a name that
-    is not UTF-8 as bytes, and the repr of these bytes is used instead.
+    If the file cannot be read, the set is empty, and the error is reported when the file is opened as a
+    shard. h5py returns a name that is not UTF-8 as bytes, and the repr of these bytes is used instead.
     """
     h5py = load_h5py()
     try:
@@ -170,7 +170,7 @@ class Hdf5Input:
                 )
 
     def check_storage(self) -> None:
-        """Raise ShardError unless all values lie in this file. See ``bertdata.shards.hdf5_storage``."""
+        """Raise ShardError unless all values lie in this file, and not in another file to which it refers."""
         from bertdata.shards.hdf5_storage import check_storage
 
         with self._report_damage():
@@ -217,7 +217,7 @@ def read_dataset_types(file: IO[bytes]) -> dict[str, str]:
 def choose_block_rows(max_seq_length: int) -> int:
     """Return how many rows each chunk gets in files with examples of this length.
 
-    All datasets of a file have the same number.
+    The chunks of all datasets of a file have the same number of rows.
     """
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max_seq_length)))
 

@@ -22,8 +22,9 @@ H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowE
 class ScratchHdf5:
     """An HDF5 file that is built in a temporary file and then copied to a sink.
 
-    HDF5 needs to seek, which a sink cannot.
-    file: the h5py.File. Use it only inside ``signals_held()``, see ScratchFile.
+    The temporary file is needed because HDF5 has to seek, and a sink (destination of bytes) cannot seek.
+    file: the h5py.File. Use it only inside ``signals_held()``: an exception from a signal handler would crash
+    the process if the HDF5 library is running.
     """
 
     def __init__(self, sink: Sink) -> None:

@@ -1,8 +1,8 @@
 """Check how an HDF5 dataset is stored before it is read.
 
 A hostile HDF5 file can do harm in two ways. Its datasets can refer to other files, which the HDF5 library
-opens by itself. A few bytes can also describe a dataset of any size. No shard needs either. A shard's data
-must lie in the file itself, be completely written, and have a plausible size for the size of the file.
+opens by itself. A few bytes can also describe a dataset of any size. No shard needs such datasets. A shard's
+data must lie in the file itself, be completely written, and have a plausible size compared with the file.
 """
 
 from itertools import product

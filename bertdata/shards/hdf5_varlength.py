@@ -1,6 +1,6 @@
 """Write and read HDF5 datasets whose rows have varying length.
 
-The HDF5 library writes them. This module reads them by itself.
+The HDF5 library writes these datasets, but this module reads them without the library.
 
 HDF5 can hang on some damaged files of this type. The library is therefore used only to find where a dataset's
 references lie in the file. The references, and the values they point to, are parsed here. On disk::
@@ -55,7 +55,8 @@ def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> No
     start, count = dataset.shape[0], len(ends)
     kind = h5py.check_vlen_dtype(dataset.dtype)
     values = np.ascontiguousarray(values, kind)  # HDF5 reads this memory directly
-    # Pass HDF5 its own structure for variable-length rows. h5py's usual way needs a Python object per row.
+    # Pass the HDF5 library the C structure that it uses for variable-length rows. h5py's usual way needs a
+    # Python object per row.
     rows = _make_hvl_rows(values, np.asarray(ends, np.uint64))
     in_memory = h5py.h5t.vlen_create(h5py.h5t.py_create(kind))
     with delay_signals():
@@ -119,7 +120,7 @@ class VarlengthColumn:
         """
         if not items:
             return b""
-        # Consecutive rows usually share a collection, so the last one is kept.
+        # Consecutive rows usually share a collection (block of row data), so the last collection is kept.
         if address != self._address:
             self._objects = self._read_collection(row, address)
             self._address = address

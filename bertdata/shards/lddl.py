@@ -9,8 +9,8 @@
 
 The mask columns exist only with static masks, and bin_id only with length bins. Converting between words and
 ids needs the vocabulary, and is exact if each id has a distinct word. The format does not record how long
-examples may be. Files that bertdata writes do, in metadata. Other files are read with limits of 512 ids and
-80 masks.
+examples may be. Files that bertdata writes record it in metadata. Other files are read with limits of 512 ids
+and 80 masks.
 
 This module imports NumPy.
 """
@@ -67,7 +67,7 @@ _SIZES = {"max_seq_length": 512, "max_predictions_per_seq": 80}
 class LddlWriter:
     """Writer of masked segment pairs in row groups of a fixed size.
 
-    has_masks: write the mask columns. False stores the original text only.
+    has_masks: True writes the mask columns. False stores only the original text.
     bin_id: number of the length bin that all examples belong to. None without bins.
     """
 
@@ -117,8 +117,8 @@ class LddlWriter:
         middle = first + get_segment_lengths(batch) - 1
         wrong = (get_segment_lengths(batch) < 2) | (middle >= last)
         cls, sep = self._vocabulary.role("cls"), self._vocabulary.role("sep")
-        # Where ``middle`` is out of range, look at ``last`` instead, so that indexing cannot fail. These
-        # examples are already marked as wrong.
+        # Where ``middle`` is out of range, look at ``last`` instead, so that indexing cannot fail. Examples
+        # with such a ``middle`` are already marked as wrong.
         inside = np.where(wrong, last, middle)
         wrong |= (batch.ids[first] != cls) | (batch.ids[inside] != sep)
         wrong |= batch.ids[last] != sep

@@ -109,7 +109,8 @@ class SinkFile:
     def abandon(self) -> None:
         """Discard all data that is written from now on.
 
-        A pyarrow writer that is garbage-collected after an error still writes a footer.
+        This is needed because a pyarrow writer that is garbage-collected after an error still writes a
+        footer.
         """
         self._abandoned = True
 

@@ -15,7 +15,8 @@ def pick_records(
     The i-th written record is number ``int(i * n / count)`` of the file's n records. If the file has fewer
     than ``count`` records, some are written more than once, as MLPerf's program does.
     """
-    # Two passes: the spacing of the picked records depends on the number of records.
+    # Read the file twice, first to count the records, because the spacing of the picked records depends on
+    # their number.
     total = sum(records for _, records in read_canonical_blocks(file, name, engine))
     file.seek(0)
     if not total:
@@ -24,8 +25,8 @@ def pick_records(
     done = place = 0
     for block, records in read_canonical_blocks(file, name, engine):
         frames = None
-        # The block holds the records done to done + records - 1. It is only split if a wanted record is in
-        # it.
+        # The block holds the records with the numbers ``done`` to ``done + records - 1``. It is only split
+        # into records if it contains a record to be picked.
         while place < count and wanted[place] < done + records:
             frames = frames or split_frames(block)
             write(frames[wanted[place] - done])

@@ -17,7 +17,7 @@ class Sink(Protocol):
 class ShardWriter(Protocol):
     """Interface of a writer of examples to a container.
 
-    ``close`` completes the file but leaves the sink open. The file is unusable without it.
+    ``close`` completes the file but leaves the sink open. Without a call of ``close`` the file is unusable.
     """
 
     def write(self, batch: ExampleBatch) -> None: ...
@@ -37,7 +37,7 @@ class ShardReader(Protocol):
     )
 
     is_measured: bool = False
-    """True if the file does not store the layout's sizes. They are then measured from its examples."""
+    """True if the file does not store the layout's sizes, so that they were measured from its examples."""
 
     def __len__(self) -> int: ...
 
@@ -54,7 +54,7 @@ class ShardReader(Protocol):
         return None
 
     def read_piece(self, number: int) -> ExampleBatch:
-        """Return the examples of piece ``number``. See find_piece_ends."""
+        """Return the examples of piece ``number``. A piece is a run of consecutive examples."""
         raise AssertionError("no run of examples is decoded alone")
 
     def __iter__(self) -> Iterator[Any]:

@@ -4,8 +4,8 @@ It is an md5 over the md5s of the rows' input ids::
 
     md5(str([md5(str(row)).hexdigest() for row in input_ids]))        # row: a list of Python integers
 
-It does not depend on the file's bytes or on any other field. Source: the check lists of NVIDIA's MLPerf
-training results v4.0.
+The checksum does not depend on how the file stores the ids, or on any other field. Source: the check lists of
+NVIDIA's MLPerf training results v4.0.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def compute_row_sum(path: str) -> str:
-    """Return the checksum that NVIDIA publishes for a shard. See the module's docstring.
+    """Return the checksum that NVIDIA publishes for a shard: an md5 over the md5s of the rows' input ids.
 
     ShardError if its rows are packed or have a fixed length, or if a row cannot be read.
     """
@@ -39,7 +39,8 @@ def compute_row_sum(path: str) -> str:
 
 def _format_rows(values: "Array", ends: "Array") -> Iterator[bytes]:
     """Yield ``str(row)`` as bytes for each row."""
-    # Ids outside the table below are formatted by Python. The rest of the function is only faster.
+    # Rows with ids outside the table are formatted by Python. The rest of the function does the same, only
+    # faster.
     if len(values) and not (values.min() >= 0 and values.max() <= LARGEST):
         for start, stop in zip([0, *ends[:-1]], ends, strict=True):
             yield str(values[start:stop].tolist()).encode()

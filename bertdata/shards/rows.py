@@ -1,4 +1,4 @@
-"""Convert examples to padded NumPy rows and back. The fields of a container say what a row holds.
+"""Convert examples to padded NumPy rows and back. The container's field declarations say what a row holds.
 
 This module imports NumPy.
 """
@@ -160,7 +160,7 @@ def pad_examples(batch: ExampleBatch, layout: ShardLayout, fields: Fields) -> di
 def _pad_field(
     batch: ExampleBatch, field: Field, column: Column, layout: ShardLayout, kind: np.dtype[Any]
 ) -> Array:
-    """Return a field's padded rows. ``bertdata.examples.fields`` explains how a field is derived."""
+    """Return a field's padded rows. The field's ``source`` says how they are derived from the column."""
     values: Array = getattr(batch, column.name)
     if field.shape == "1":
         return (compute_lengths(batch.ends) - values if field.source == "rest" else values).astype(kind)

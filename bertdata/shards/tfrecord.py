@@ -31,7 +31,10 @@ _PIECE_RECORDS = 16
 
 
 class TFRecordWriter:
-    """Writer of examples to TFRecord in canonical form. The file's md5 is therefore its content md5."""
+    """Writer of examples to TFRecord in canonical form, as protobuf serialises them deterministically.
+
+    The md5 of the file is therefore the content md5 of its examples.
+    """
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, engine: Engine | None = None, name: str = "tfrecord shard"
@@ -57,7 +60,8 @@ def encode_batch(
     where: str = "",
     first: int = 0,
 ) -> bytes | memoryview:
-    """Encode a batch as TFRecord records in canonical form. Return their bytes, frames included.
+    """Encode a batch as TFRecord records in canonical form. Return the records' bytes, with lengths and
+    checksums.
 
     where: name of the shard, for errors. first: number of the batch's first record.
     ShardError names an example that cannot be stored in a record.
@@ -137,7 +141,8 @@ class TFRecordReader(ShardReader):
     def find_piece_ends(self) -> Sequence[int]:
         """Return where each piece ends. A piece is 16 records.
 
-        The first call walks over the file's headers to find the pieces. Their index takes 16 bytes per piece.
+        The first call reads the headers of all records to find the pieces. The index of the pieces takes 16
+        bytes per piece.
         """
         return self._get_index()[1]
 
@@ -207,9 +212,10 @@ def decode_columns(
     record, because the records are counted by it.
     first: number of the record at the file's current position.
     """
-    # Blocks of a fixed size cut the last record. decode() stops before an incomplete record and returns how
-    # many bytes it used. The rest goes to the front of the next block. If a record is longer than a block, as
-    # much again as is already there is read, so that the work stays linear in the record's size.
+    # Blocks have a fixed size, so the last record of a block is usually cut. decode() stops before an
+    # incomplete record and returns how many bytes it used. The remaining bytes go to the front of the next
+    # block. If a record is longer than a block, the number of bytes is doubled with each read, so that the
+    # work stays linear in the record's size.
     record, rest = first, b""
     while more := file.read(max(BLOCK_BYTES, len(rest))):
         block, place = memoryview(rest + more), 0

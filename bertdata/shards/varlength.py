@@ -5,9 +5,9 @@
     input_ids            list of i2     segment_ids    list of i1
     masked_lm_positions  list of i2     masked_lm_ids  list of i2     next_sentence_labels  i1
 
-The format does not record how long examples may be. Files that bertdata writes do, in two attributes. Other
-files are read with MLPerf's limits of 512 ids and 76 masks. Values are not compressed, because HDF5 filters
-would only compress the references to them.
+The format does not record how long examples may be. Files that bertdata writes record it in two attributes.
+Other files are read with MLPerf's limits of 512 ids and 76 masks. Values are not compressed, because HDF5
+filters would only compress the references to them.
 """
 
 from collections.abc import Iterator
@@ -113,7 +113,9 @@ class VarlengthWriter:
 
 
 class VarlengthReader(ShardReader):
-    """Reader of such HDF5 files from any program, with any integer types. The file must be seekable."""
+    """Reader of HDF5 files with rows of varying length, from any program, with any integer types. The file
+    must be seekable.
+    """
 
     layout: ShardLayout
 

@@ -1,4 +1,4 @@
-"""Write examples to one shard or to a shard per length bin, and hash them on the way."""
+"""Write examples to one shard, or to a shard per length bin, and compute the content md5 at the same time."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,9 @@ from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.tfrecord import encode_batch
 
 BATCH = 128
-"""Examples encoded at a time: enough to amortise a native call, few enough to stay in the CPU's cache."""
+"""Number of examples encoded at a time. It is large enough to make the cost of a call of the C++ kernel
+negligible, and small enough that the examples stay in the CPU's cache.
+"""
 
 
 BIN_BATCH = 4096
@@ -63,7 +65,7 @@ def write_bins(
 ) -> None:
     """Write each example to the writer of its length bin, in order.
 
-    bin_size: a bin holds the lengths up to a multiple of it, so bin 0 holds 1 to bin_size tokens.
+    bin_size: number of lengths in a bin. Bin 0 holds examples of 1 to bin_size tokens.
     tell: called with the number of the first example of each batch after the batch is written.
     """
     for first, batch in _iterate_batches(examples):

@@ -1,4 +1,7 @@
-"""Ids of added tokens. The tokenizers library computes these ids itself and ignores the ids in the file."""
+"""Compute the ids of added tokens, such as special tokens, in a tokenizer.json.
+
+Hugging Face's library ``tokenizers`` numbers added tokens by itself and ignores the ids in the file.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,9 +9,9 @@ from collections.abc import Iterable, Mapping
 def number_added_tokens(contents: Iterable[str], vocabulary: Mapping[str, int]) -> list[int]:
     """Return the id of each added token of a model with this vocabulary.
 
-    A token that the model has keeps its id. Other tokens are numbered from the number of tokens in the model
-    on.
-    Free ids of the model are not used, so the new number can even be the id of another token.
+    A token that is also in the model's vocabulary keeps its id. All others get consecutive ids, and the first
+    of these is the number of tokens in the vocabulary. Gaps between the vocabulary's ids are not filled, so a
+    new id may even be the id of another token.
 
     >>> library_ids(["<s>", "<mask>", "<x>"], {"a": 0, "b": 1, "<s>": 9})
     [9, 3, 4]

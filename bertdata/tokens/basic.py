@@ -60,7 +60,8 @@ def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: b
     """Split a run of characters without white space into words, at punctuation marks and Chinese
     characters.
     """
-    # Some dialects leave a special token that is written in the text whole. Others split it at its brackets.
+    # If a text contains the spelling of a special token, such as "[MASK]", some dialects leave it whole.
+    # Others split it at its brackets.
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token
         return

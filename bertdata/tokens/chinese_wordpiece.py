@@ -40,7 +40,7 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         return ChineseWords()
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode like WordPieceTokenizer.encode, and add word starts.
+        """Encode several UTF-8 texts like WordPieceTokenizer.encode, and record where words start.
 
         MissingExtraError if the text contains Chinese and jieba is not installed.
         """

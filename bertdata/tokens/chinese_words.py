@@ -12,7 +12,7 @@ from bertdata.errors import MissingExtraError, install_extra
 from bertdata.unicode.characters import is_ideograph
 
 VERSION = "0.42.1"
-"""The required release of jieba. Another release has another dictionary and finds other words."""
+"""The required release of jieba. Other releases have other dictionaries and find other words."""
 
 
 class ChineseWords:
@@ -33,8 +33,8 @@ class ChineseWords:
         [1, 0, 1, 1, 0, 1, 1, 1, 1]
         """
         starts = bytearray()
-        # jieba also groups letters and digits to words. Those are left to WordPiece: every character starts a
-        # word.
+        # jieba also joins letters and digits to words. WordPiece splits such text by other rules, so every
+        # character of it counts as the start of a word here.
         for word in self._jieba.cut(text):
             is_one = all(map(is_ideograph, word))
             starts += b"\1" + bytes(len(word) - 1) if is_one else b"\1" * len(word)

@@ -59,7 +59,8 @@ def _join_sentences(sentences: list[str], between: str) -> DocumentText:
 def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
     """Return a byte for each token of a text: 1 if a word starts there.
 
-    word_ids: number of the word that each token belongs to, as the library says. None for special tokens.
+    word_ids: for each token, the number of the word that it belongs to, as ``tokenizers`` reports it. None
+    for special tokens.
 
     >>> list(compute_word_starts([0, 0, None, None, 1, 2, 2]))
     [1, 0, 1, 1, 1, 1, 0]
@@ -83,7 +84,8 @@ class DocumentsBuilder:
         """Add a document's ids and divide them into sentences.
 
         starts: index of each token's first character in the document's text, ascending.
-        is_start: for each id 1 if a word starts there. None if the vocabulary says so.
+        is_start: for each id 1 if a word starts there, else 0. None if the vocabulary says which ids start a
+        word.
         """
         # A sentence without ids (upto == before) gets no entry, and a document without ids gets none either.
         first, before = len(self._ids), 0

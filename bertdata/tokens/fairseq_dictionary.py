@@ -20,12 +20,12 @@ SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
 MASK_SYMBOL = "<mask>"
 """The symbol that fairseq's masked_lm task adds after all others."""
 START, END = 0, 2
-"""Ids of the token before a block and of the token at the end of a line."""
+"""Id of the token that is put before a block, and id of the token that ends a line."""
 
 _ROLES = ("cls", "pad", "sep", "unk")
 _COUNT = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
 _OVERWRITE = "#fairseq:overwrite"
-"""Flag on a line whose symbol already has an id. From there on the symbol has the new id."""
+"""Flag on a line whose symbol already has an id. The symbol's id in texts is then the id of this line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class Dictionary:
     def words(self) -> list[str]:
         """The symbol of each id, special symbols included.
 
-        If a symbol occurs twice, text gets its last id.
+        If a symbol occurs twice, a text that contains it is encoded with the last of its ids.
         """
         last = [] if MASK_SYMBOL in self.symbols else [MASK_SYMBOL]
         return [*SPECIAL_SYMBOLS, *self.symbols, *last]
@@ -51,7 +51,7 @@ class Dictionary:
     def names(self) -> list[str]:
         """The symbol of each id, made unique.
 
-        Earlier ids of a repeated symbol get a name that no symbol has.
+        If a symbol occurs twice, its earlier ids get another name that no symbol has.
         """
         words = self.words
         ids = {word: number for number, word in enumerate(words)}
@@ -80,7 +80,7 @@ def parse_dictionary(data: bytes, name: str) -> Dictionary:
         text = decode_utf8(data, keeps_mark=True)
     except ValueError as error:
         raise VocabularyError(f"{name}: {error}") from None
-    # Universal newlines, as Python reads a text file.
+    # \r, \n and \r\n end a line, as when Python reads a text file.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -23,7 +23,7 @@ class VocabularyFile:
 
     keep_accents: lower-cased text keeps its accents.
     chinese_words: a segmenter says where Chinese words start.
-    md5: md5 that the file must have whenever it is read. Empty means any.
+    md5: md5 that the file must have whenever it is read. If empty, any md5 is accepted.
     """
 
     path: str
@@ -40,7 +40,7 @@ class TokenizerJson:
 
     roles: pairs of role and token. Roles that are not listed have no token.
     between: text between two sentences of a document.
-    md5: md5 that the file must have whenever it is read. Empty means any.
+    md5: md5 that the file must have whenever it is read. If empty, any md5 is accepted.
     """
 
     path: str

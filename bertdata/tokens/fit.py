@@ -31,7 +31,7 @@ def warn_of_casing(
 ) -> list[str]:
     """Return a warning if a cased vocabulary meets lower-cased text, or an uncased one meets cased text.
 
-    remedies: what to advise for lower-cased text, and for text that keeps its case.
+    remedies: the advice in the warning for lower-cased text, and for text that keeps its case.
     """
     if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE)]):
         return []  # the usual case, decided from the sample in a millisecond

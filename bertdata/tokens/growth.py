@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 MOST_GROWTH = 256
-"""How many times as long as before a text may become. The library's memory grows with the text."""
+"""How many times longer normalisation may make a text. The memory that ``tokenizers`` needs grows with the
+text.
+"""
 
 _SHORT_TEXT = 1 << 16
-"""A text of any length may have this many characters after normalisation."""
+"""However short a text is, it may have this many characters after normalisation."""
 
 _PIECE_CHARACTERS = 1 << 24
 """The most characters that a single normalisation step may produce while growth is measured."""
@@ -24,7 +26,7 @@ class TooMuchGrowth(Exception):
 
 
 class GrowthMeter:
-    """Measures how texts grow, step by step, if the file's steps could exceed the limit.
+    """Measures how much longer each step of a normaliser makes a text, if its steps could exceed the limit.
 
     normalizer: the normaliser of a tokenizer.json.
     load: function that makes a Python function from one step.
@@ -36,7 +38,7 @@ class GrowthMeter:
         most = 1.0
         for step in steps:
             most *= max(1.0, _compute_growth(step))
-        # Most files cannot lengthen a text much. Then nothing is measured, which costs no time.
+        # The normalisers of most files cannot make a text much longer. For these files nothing is measured.
         if most > MOST_GROWTH:
             self._steps = [(load(step), 1 + _count_inserted(step)) for step in steps]
 

@@ -85,7 +85,7 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
 
 
 class _RefusedJsonError(ValueError):
-    """JSON that Python accepts and the library does not, or that the library reads differently."""
+    """Error for JSON that Python's parser accepts but ``tokenizers`` refuses or reads differently."""
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Checks that a tokenizer.json has exactly the form in which the tokenizers library saves it.
 
-The library also reads files of other forms, sometimes in surprising ways: without ``add_prefix_space`` a
+``tokenizers`` also reads files of other forms, sometimes in surprising ways: without ``add_prefix_space`` a
 RobertaProcessing becomes a BertProcessing, and ``"add_prefix_space": "false"`` is an error. The C++ kernels
-therefore only run files of this form. Every other file is left to the library, which reads or refuses it.
+therefore only run files of this form. Every other file is left to ``tokenizers``, which reads or refuses it.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Check = Callable[[Any], bool]
 
 
 def find_odd_part(parsed: Mapping[str, Any]) -> str | None:
-    """Return the first part that does not have the library's form, as "its ...", or None."""
+    """Return the first part that ``tokenizers`` would save in another form, as text "its ...", or None."""
     for key in parsed:
         if key not in _PARTS:
             return f"it has a part {key!r}"
@@ -122,7 +122,7 @@ def _is_vocabulary(value: Any) -> bool:
 
 
 def _are_merges(value: Any) -> bool:
-    """Return True for a list of texts ("a b") or a list of pairs. The library does not accept a mixture."""
+    """Return True for a list of texts ("a b") or a list of pairs. ``tokenizers`` accepts no mixture."""
     if not isinstance(value, list):
         return False
     if all(map(_is_text, value)):

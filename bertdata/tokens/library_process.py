@@ -1,8 +1,8 @@
 """Tries a tokenizer.json in a separate process, because the tokenizers library can abort the process.
 
-The library cuts a merge's second token at the length of ``continuing_subword_prefix`` in bytes. If that is
-within a character, it creates a text that is not UTF-8 and aborts, without an error or a message. No
-``except`` can catch this.
+To join the two tokens of a merge, ``tokenizers`` drops from the second token as many bytes as
+``continuing_subword_prefix`` has. If this cuts a character, the result is not UTF-8, and ``tokenizers``
+aborts the process without an error or a message. No ``except`` can catch this.
 """
 
 import json
@@ -33,7 +33,7 @@ os._exit(0)
 
 
 def needs_trial(parsed: Mapping[str, Any]) -> bool:
-    """Return True if the file has a setting that is known to abort the library's process."""
+    """Return True if the file has a setting with which ``tokenizers`` is known to abort the process."""
     return bool(parsed["model"].get("continuing_subword_prefix")) and parsed["model"]["type"] == "BPE"
 
 

@@ -28,8 +28,9 @@ from bertdata.tokens.time_limit import TimeLimitExceeded, call_with_time_limit, 
 from bertdata.tokens.tokenizer import TextTokens
 
 SLICE_CHARACTERS = 1 << 19
-"""Number of characters encoded at a time. A longer document is encoded alone. The library takes about
-50 bytes for each character."""
+"""Number of characters encoded at a time. A longer document is encoded alone. ``tokenizers`` takes about 50
+bytes for each character.
+"""
 
 SLICE_SECONDS = 60.0
 """The longest time that encoding a slice may take if the file has a pattern. About 0.5 s is usual."""
@@ -39,7 +40,8 @@ class LibraryTokenizer:
     """A tokenizer.json run by the ``tokenizers`` library.
 
     parsed: the parsed file. between: text between two sentences of a document.
-    VocabularyError if the library refuses the file, or if it would treat texts differently from load to load.
+    VocabularyError if ``tokenizers`` refuses the file, or if it would give different ids each time it loads
+    the file.
     """
 
     def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
@@ -47,14 +49,15 @@ class LibraryTokenizer:
         self._parsed = parsed
         self._between = between
         self._patterns = sorted(set(_find_patterns(parsed)))
-        # These two checks come before the library loads the file in this process, which could abort it or
-        # exhaust its memory.
+        # These two checks come first, because loading the file with ``tokenizers`` in this process could
+        # abort the process or exhaust its memory.
         self._check_survival()
         self._meter = GrowthMeter(parsed["normalizer"], self._load_normalizer)
         for token in parsed["added_tokens"]:  # loading the file normalises these
             self._check_growth(token["content"], f"the added token {token['content'][:40]!r}")
-        # Remove the post-processor. For each blank at the beginning of a token's text it moves the token's
-        # start by one, even if the pre-tokeniser has inserted the blank: "Ġis" would lose its "i".
+        # Remove the post-processor, because it makes tokens' positions wrong. For each blank at the beginning
+        # of a token it moves the token's start by one, even if the pre-tokeniser has inserted the blank and
+        # the text has none: "Ġis" would seem to start at the "s".
         self._library = self._load()
         with without_stderr():
             self._library.post_processor = None
@@ -62,9 +65,10 @@ class LibraryTokenizer:
         self._check_added_texts()
 
     def _load(self) -> Any:
-        """Load the file with the library. VocabularyError if the library refuses it.
+        """Load the file with ``tokenizers``. VocabularyError if ``tokenizers`` refuses it.
 
-        Truncation, padding and dropout are removed after loading, so that the library checks the whole file.
+        Truncation, padding and dropout are removed only after loading, so that ``tokenizers`` checks the
+        whole file.
         """
         loaded = self._load_document(self._parsed)
         loaded.no_truncation()
@@ -74,7 +78,7 @@ class LibraryTokenizer:
         return loaded
 
     def _load_document(self, parsed: Mapping[str, Any]) -> Any:
-        """Load a parsed tokenizer.json, whole or a part of it, with the library."""
+        """Load a parsed tokenizer.json, whole or a part of it, with ``tokenizers``."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         try:
             from tokenizers import Tokenizer
@@ -96,7 +100,7 @@ class LibraryTokenizer:
     def _check_growth(self, text: str, what: str) -> None:
         """Raise VocabularyError if the normaliser would make the text too long to be tokenised.
 
-        what: what the error message calls the text.
+        what: name for the text in the error message.
         """
         try:
             self._meter.check(text)
@@ -107,9 +111,9 @@ class LibraryTokenizer:
             ) from None
 
     def _check_survival(self) -> None:
-        """Raise VocabularyError if the library would abort the whole process on this file.
+        """Raise VocabularyError if ``tokenizers`` would abort the whole process on this file.
 
-        The library is tried in a separate process.
+        This is found out by loading the file in a separate process.
         """
         if not needs_trial(self._parsed):
             return
@@ -123,10 +127,10 @@ class LibraryTokenizer:
             )
 
     def _make_refusal(self, error: BaseException, what: str) -> BaseException:
-        """Convert the library's error to a VocabularyError.
+        """Convert an error of ``tokenizers`` to a VocabularyError.
 
-        A panic of the library is no Exception, so it is recognised by its name. Other non-Exceptions, such as
-        KeyboardInterrupt, are returned unchanged.
+        A panic (fatal error of the Rust code) in ``tokenizers`` is no Exception, so it is recognised by its
+        name. Other non-Exceptions, such as KeyboardInterrupt, are returned unchanged.
         """
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             return error
@@ -137,7 +141,7 @@ class LibraryTokenizer:
         )
 
     def _check_ids(self) -> None:
-        """Raise VocabularyError if the library gives a token another id than the file."""
+        """Raise VocabularyError if ``tokenizers`` gives a token another id than the file says."""
         words = self.vocabulary.words
         for token, number in self._library.get_vocab(with_added_tokens=True).items():
             if number >= len(words) or words[number] != token:
@@ -149,9 +153,9 @@ class LibraryTokenizer:
     def _check_added_texts(self) -> None:
         """Raise VocabularyError if two added tokens are equal after normalisation, or one is empty.
 
-        The library searches for a token with ``normalized`` by its normalised text. If two have the same
-        text, which of the two it finds changes from load to load. An empty text is found everywhere: the
-        library then fails on some texts and runs out of memory on others.
+        ``tokenizers`` searches for a token with ``normalized`` by its normalised text. If two tokens have the
+        same text, it may find either of them, and this changes each time the file is loaded. An empty text is
+        found everywhere. ``tokenizers`` then fails on some texts and runs out of memory on others.
         """
         normalizer = self._library.normalizer
         known: dict[str, str] = {}
@@ -188,14 +192,14 @@ class LibraryTokenizer:
         return found.documents()
 
     def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
-        """Add the library's encodings of documents to ``found``."""
+        """Add the documents' encodings, which ``tokenizers`` returned, to ``found``."""
         needs_starts = self.vocabulary.continues_word is None
         for document, one in zip(documents, encoded, strict=True):
             starts = [start for start, _ in one.offsets]
             found.add(document, one.ids, starts, compute_word_starts(one.word_ids) if needs_starts else None)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately, with positions and word starts as the library gives them."""
+        """Encode each text separately, with positions and word starts as ``tokenizers`` gives them."""
         found = TextTokens(
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
@@ -214,7 +218,8 @@ class LibraryTokenizer:
         names: names of the inputs, for messages.
         """
 
-        # A short text can become huge when it is normalised, so this is checked before the library sees it.
+        # A short text can become huge when it is normalised, so this is checked before ``tokenizers``
+        # normalises it.
         for text in texts:
             self._check_growth(text, f"a document of {', '.join(names)}")
 
@@ -237,7 +242,7 @@ class LibraryTokenizer:
             ) from None
 
     def _call_library(self, work: Any, names: list[str]) -> list[Any]:
-        """Call ``work`` and convert the library's errors to VocabularyError."""
+        """Call ``work`` and convert errors of ``tokenizers`` to VocabularyError."""
         try:
             found: list[Any] = work()
         except TimeLimitExceeded:

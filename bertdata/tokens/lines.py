@@ -1,4 +1,4 @@
-"""Divides bytes into lines as the original programs do."""
+"""Divides bytes into lines as the programs do that bertdata imitates, such as Google's and NVIDIA's."""
 
 from bertdata.config.dialects import Dialect
 from bertdata.io.foreign_text import replace_line_ends
@@ -8,7 +8,7 @@ def normalize_newlines(data: bytes, dialect: Dialect) -> bytes:
     r"""Return the data with ``\n`` as the only line end.
 
     TensorFlow's readers (dialects mlperf, google, graphcore) drop every carriage return. NVIDIA's program
-    reads with universal newlines.
+    treats a carriage return as a line end.
     """
     if b"\r" not in data:
         return data

@@ -27,7 +27,7 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 class _ChosenTokenizer(NamedTuple):
     """A tokeniser for a tokenizer.json.
 
-    note: which implementation runs the file, and why.
+    note: text that says which implementation runs the file, and why.
     """
 
     tokenizer: Tokenizer
@@ -37,9 +37,8 @@ class _ChosenTokenizer(NamedTuple):
 def vocabulary_of(file: TokenizerFile) -> Vocabulary:
     """Return the vocabulary of a tokeniser's file.
 
-    It is kept between a worker's tasks, and read again after a local file was changed. ChangedInputError if
-    the
-    file does not have the md5 in ``file``.
+    The vocabulary is cached in the process. It is read again after a local file was changed.
+    ChangedInputError if the file does not have the md5 in ``file``.
     """
     version = read_file_version(file.path)
     if isinstance(file, VocabularyFile):
@@ -54,9 +53,8 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
     """Return the tokeniser of a file, together with its cache of words.
 
-    It is kept between a worker's tasks, and made again after a local file was changed. ChangedInputError if
-    the
-    file does not have the md5 in ``file``.
+    The tokeniser is cached in the process. It is made again after a local file was changed. ChangedInputError
+    if the file does not have the md5 in ``file``.
     """
     version = read_file_version(file.path)
     tokenizer: Tokenizer
@@ -69,7 +67,7 @@ def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer
 
 
 def _refuse_changed_file(file: TokenizerFile, loaded: Vocabulary) -> None:
-    """Raise ChangedInputError if the loaded vocabulary's md5 is not the md5 that the file was pinned to."""
+    """Raise ChangedInputError if the loaded vocabulary's md5 is not the md5 that ``file`` requires."""
     if file.md5 and loaded.md5 != file.md5:
         raise make_changed_error(file.path, f"its md5 was {file.md5} and now is {loaded.md5}")
 
@@ -115,7 +113,8 @@ def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | N
 def _choose_tokenizer(
     file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
 ) -> _ChosenTokenizer:
-    """Choose what runs a tokenizer.json: a C++ kernel if it supports the file, else the library.
+    """Choose what runs a tokenizer.json: a C++ kernel if one supports the file, else the library
+    ``tokenizers``.
 
     version: changes when the file is changed, so that the cache does not return an old tokeniser.
     """
@@ -129,10 +128,10 @@ def _choose_tokenizer(
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     native = use_native(engine or default_engine())
     reason = f"its model is {parsed['model']['type']}"
-    # The kernels come first, because they are several times faster than the library. An explicit
+    # The kernels come first, because they are several times faster than ``tokenizers``. An explicit
     # engine="python" means the pure-Python twin of byte-level BPE. WordPiece has no such twin here.
     if engine is None and not available():
-        reason = "the kernels are not built"  # the pure-Python twins would be slower than the library
+        reason = "the kernels are not built"  # the pure-Python versions are slower than tokenizers
     elif vocabulary.kind == "bpe":
         bpe = recognise_byte_bpe(parsed)
         if not isinstance(bpe, str):

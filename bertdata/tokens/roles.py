@@ -42,10 +42,10 @@ def find_roles(
     given: Mapping[str, str],
     configurations: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """Return the token of each role for which one can be found.
+    """Return the token of each role. Roles for which no token is found are left out.
 
-    The first of these is used: the token in ``given``, the model's configurations, the post-processor, an
-    added token with a conventional text, and for unk the model's unknown token.
+    A role's token is looked up in this order: in ``given``, in the model's configurations, in the
+    post-processor, among added tokens with a conventional text, and for unk in the model's unknown token.
     parsed: the tokenizer.json. ids: id of each token. name: the file, for messages.
     given: tokens that the user named, by role. VocabularyError if the tokeniser does not have such a token.
     configurations: contents of tokenizer_config.json and special_tokens_map.json.
@@ -58,7 +58,8 @@ def find_roles(
     added = {item["content"] for item in parsed["added_tokens"]}
     found: dict[str, str] = {}
     for role in ROLES:
-        # Candidates in the order of preference. The first that is a token of the vocabulary is used.
+        # The candidates for a role, best first. The first candidate that is a token of the vocabulary is
+        # used.
         candidates: list[Any] = [given.get(role)]
         candidates += [
             _get_token_text(configuration.get(f"{role}_token")) for configuration in configurations
@@ -105,7 +106,7 @@ def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
 def count_separators(processor: Any) -> int:
     """Return how many special tokens a post-processor puts between the texts of a pair.
 
-    1 if it says nothing.
+    The result is 1 if the post-processor says nothing about pairs.
     """
     return next(_count_separators_in(processor), 1)
 

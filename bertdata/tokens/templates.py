@@ -52,7 +52,7 @@ def read_template(processor: Any) -> Template | None:
 
 
 def _read_template(processor: Any) -> Template | None:
-    """Return the template, or raise an exception if the post-processor is damaged."""
+    """Return the post-processor's template. Any exception may be raised if the post-processor is damaged."""
     if not isinstance(processor, Mapping):
         return None
     kind = processor.get("type")
@@ -71,7 +71,7 @@ def _read_template(processor: Any) -> Template | None:
 def _make_pair_template(processor: Mapping[str, Any]) -> Template:
     """Return the template of BertProcessing or RobertaProcessing.
 
-    The latter has one segment and two separators.
+    RobertaProcessing has one segment and puts two separators between the texts.
     """
     cls, sep = processor["cls"][1], processor["sep"][1]
     if processor["type"] == "BertProcessing":
@@ -96,12 +96,12 @@ def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) 
 
 
 def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
-    """Make the library's post-processor for a template.
+    """Make a post-processor of a tokenizer.json that does what a template says.
 
-    replaced: the post-processor that it replaces, whose steps that trim positions are kept.
+    replaced: the post-processor that the new one replaces. Its steps that trim tokens' positions are kept.
     """
     words = vocabulary.words
-    # The special tokens of the template, each once, in the order of the pair.
+    # The special tokens of the template, each listed once, in the order in which they occur around a pair.
     tokens = dict.fromkeys(piece.content[0] for piece in template.pair if isinstance(piece.content, tuple))
 
     def parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ _redirecting = threading.Lock()
 
 
 class TimeLimitExceeded(Exception):
-    """A call of call_with_time_limit did not return in time."""
+    """Error: a function that call_with_time_limit called did not return in time."""
 
 
 def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Result:
@@ -59,7 +59,7 @@ def without_stderr() -> Iterator[None]:
     try:
         with TemporaryFile() as held:
             sys.stderr.flush()
-            # Replace the file descriptor itself, because the library does not write through sys.stderr.
+            # Replace the file descriptor itself, because Rust does not write through sys.stderr.
             kept = os.dup(_STDERR)
             os.dup2(held.fileno(), _STDERR)
             try:

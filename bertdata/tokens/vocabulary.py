@@ -50,7 +50,8 @@ def parse_vocabulary(
     tokens = _read_tokens(data, name, dialect)
     ids: dict[str, int] = {}
     for line, token in enumerate(tokens):
-        # Lines a, b, a: "last" gives a 2, b 1 and no token 0. Otherwise a is 0 and b is 1.
+        # Example with the lines a, b, a: with "last", a has the id 2, b has 1, and no token has 0. Otherwise
+        # a has 0 and b has 1.
         if dialect.duplicate_tokens == "last":
             ids[token] = line
         else:

@@ -16,9 +16,11 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 class WordPieceTokenizer:
-    """BERT's tokeniser of 2018, as one dialect applies it. It keeps a cache of words between texts.
+    """BERT's tokeniser of 2018 with the rules of one dialect (a program that bertdata imitates).
 
-    keep_accents: lower-cased text keeps its accents, which the original removes.
+    The tokeniser keeps a cache of words between texts.
+
+    keep_accents: lower-cased text keeps its accents. BERT's program of 2018 removes them.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class WordPieceTokenizer:
             try:
                 return self._encode_in_kernel(join_inputs(texts))
             except kernels.InvalidUtf8:
-                pass  # which input and line, and whether the dialect allows it, is decided below
+                pass  # handled below, which finds the input and line
         texts = [self._check_utf8(text, name) for text, name in zip(texts, names, strict=True)]
         joined = join_inputs(texts)
         if self._kernel is not None:
@@ -103,7 +105,8 @@ class WordPieceTokenizer:
 
     def _split_text(self, text: str) -> list[int]:
         """Return the token ids of a text that may have several words, in pure Python."""
-        # Imported here, because loading the Unicode tables takes longer than encoding a small file in C++.
+        # Imported only here, because loading the Unicode tables takes longer than encoding a small file in
+        # C++.
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
 

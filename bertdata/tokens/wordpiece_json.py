@@ -1,11 +1,11 @@
 """Runs a WordPiece tokenizer.json with the C++ WordPiece kernel, with the ids of the tokenizers library.
 
-The library encodes a document as one text, but the kernel reads it line by line. The results are equal if
-white space separates the sentences, because no word continues on the next line then. They are also equal if
-each line ends, or the next line begins, with a character that ends a word. The kernel leaves out all
-documents for which the results might differ, and the library encodes them instead. These are documents with
-other line borders, with an added token, or with a character that the library's Unicode tables treat
-differently (see ``bertdata.unicode.tables``).
+The library ``tokenizers`` encodes a document as one text, but the C++ kernel reads it line by line. The
+results are equal if white space separates the sentences, because no word continues on the next line then.
+They are also equal if each line ends, or the next line begins, with a character that ends a word. The kernel
+leaves out all documents for which the results might differ, and ``tokenizers`` encodes these documents. These
+are documents with other line borders, with an added token, or with a character that the Unicode tables of
+``tokenizers`` treat differently.
 """
 
 from array import array
@@ -120,15 +120,15 @@ class WordPieceJsonTokenizer:
     def _insert_left_out(
         self, found: Documents, data: bytes, left_out: Buffer, names: list[str]
     ) -> Documents:
-        """Insert the documents that the kernel left out, encoded by the library.
+        """Insert the documents that the kernel left out, encoded by ``tokenizers``.
 
         left_out: for each such document where it starts and ends in data, and how many of the kernel's
-        documents come before it (see Documents in ``tokenizer.h``).
+        documents come before it.
         """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
         # left_out is flat: (start, stop, documents before) for each left-out document. Take the kernel's
-        # documents up to there, then the library's encoding of the bytes start to stop.
+        # documents up to there, then the bytes start to stop as ``tokenizers`` encodes them.
         for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
             joined.add(found, done, before)
             done = before
@@ -138,7 +138,7 @@ class WordPieceJsonTokenizer:
         return joined.documents()
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately with the library, because the kernel does not give positions."""
+        """Encode each text separately with ``tokenizers``, because the kernel does not give positions."""
         return self._library.encode_each(texts)
 
 
@@ -156,7 +156,8 @@ class _JoinedDocuments:
         ids = slice(
             _get_end(found.sentence_ends, sentences.start), _get_end(found.sentence_ends, sentences.stop)
         )
-        # The added documents' end offsets count from their own start. Shift them to the end of what is here.
+        # The end offsets of the added documents count from the first of these documents. Shift them by the
+        # number of ids that are already here.
         more_sentences = len(self._sentence_ends) - sentences.start
         more_ids = len(self._ids) - ids.start
         self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])

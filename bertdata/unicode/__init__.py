@@ -1,1 +1,4 @@
-"""Unicode 11.0, so that results equal Python 3.7's in any Python. See ``characters`` for the functions."""
+"""Properties and mappings of characters in Unicode 11.0, the version in Python 3.7.
+
+Results are therefore the same in every version of Python.
+"""

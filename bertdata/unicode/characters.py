@@ -127,7 +127,7 @@ def _is_case_ignorable(character: str) -> bool:
 def lower(token: str) -> str:
     """Convert to lower case as Python 3.7's ``str.lower()`` does.
 
-    A capital sigma that ends a word becomes ``ς``.
+    A capital sigma at the end of a word becomes ``ς``, elsewhere ``σ``.
     """
     if token.isascii():
         return token.lower()
@@ -140,7 +140,9 @@ def lower(token: str) -> str:
 
 
 def upper(text: str) -> str:
-    """Convert to upper case as Python 3.7's ``str.upper()`` does. A character may become up to three."""
+    """Convert to upper case as Python 3.7's ``str.upper()`` does. One character may become up to three
+    characters.
+    """
     if text.isascii():
         return text.upper()
     return "".join(load_unicode11().upper.get(ord(character), character) for character in text)

@@ -18,9 +18,9 @@ def compose(text: str) -> tuple[str, list[int]]:
     character it starts with. A character added by decomposition has the index of the character it was
     decomposed from. Combining characters that change places keep counting in their new order.
     """
-    # Each change says how the index moves. If ``added`` is 1, the character gets the index before it. If it
-    # is 0, the index moves on by one. If it is -n, the index moves on by 1 + n, because n further characters
-    # of the text were merged into this character.
+    # ``added`` says how the index moves after each character. If it is 1, the character has the same index as
+    # the character before it. If it is 0, the index moves on by one. If it is -n, the index moves on by 1 +
+    # n, because n further characters of the text were merged into this character.
     # "e\u0301x" -> [("é", -1), ("x", 0)] -> indices [0, 2]
     composed = _compose(_decompose(text))
     places, place = [], 0

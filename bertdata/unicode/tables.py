@@ -4,9 +4,10 @@
 
     unicode11.json        Unicode 11.0, as in CPython 3.7
     library.json          character classes of the package tokenizers, which follow several Unicode versions
-    bert_normalizer.json  characters that its BertNormalizer handles differently from Unicode 11.0
+    bert_normalizer.json  characters that BertNormalizer of tokenizers handles differently
 
-Programs in ``tools/`` generate these files. The kernels' header ``unicode11.h`` is generated from the first.
+Programs in ``tools/`` generate these files. The header ``unicode11.h`` of the C++ kernels is generated from
+``unicode11.json``.
 """
 
 import json
@@ -63,10 +64,10 @@ class LibraryClasses:
 
     letter, number, space: ``\p{L}``, ``\p{N}`` and ``\s`` in its patterns. An added token also strips
     ``space``.
-    newer_number: numbers only for the pre-tokeniser Digits.
+    newer_number: characters that only the pre-tokeniser Digits treats as numbers.
     word_but_letter: ``\w`` without letters, tested next to an added token with single_word.
-    newer_mark: marks that have a combining class in Unicode 11.0 but not in the library.
-    never_composed: composites that canonical composition leaves decomposed.
+    newer_mark: marks that have a combining class in Unicode 11.0 but not in tokenizers.
+    never_composed: characters that NFC always leaves decomposed, although they have a composed form.
     """
 
     letter: Ranges

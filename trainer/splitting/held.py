@@ -16,8 +16,9 @@ TIED = "bert.embeddings.word_embeddings.weight"
 
 
 class WeightPart(NamedTuple):
-    """The rows of a tensor that this worker holds. The tensor is a weight, or a moment with the name
-    KIND/NAME.
+    """The rows of one tensor of the model that this worker holds.
+
+    The tensor is either a weight or a moment of the optimiser. A moment's name is KIND/NAME.
 
     shape: shape of the whole tensor. A tensor without dimensions counts as one row. start: number of the
     first row held here. rows: the values, which may be overwritten. There may be no rows. writes: False if
@@ -62,13 +63,13 @@ class HeldWeights:
                 self.sizes[parameter] = ceil(weight.numel() / mesh.size())
 
     def take_gradients(self) -> list[Tensor]:
-        """Return the gradients of the parameters that have one."""
+        """Return the gradients of all parameters that have a gradient."""
         if self.is_sharded:
             for name, parameter in self.parameters.items():
                 weight = self._weights[name]
                 parameter.data = (
                     weight.detach().to_local()
-                )  # PyTorch may have moved the rows in the first pass
+                )  # read again, because PyTorch may have moved the rows in the first pass
                 parameter.grad = None if weight.grad is None else weight.grad.to_local()
         return [parameter.grad for parameter in self.parameters.values() if parameter.grad is not None]
 
@@ -80,7 +81,8 @@ class HeldWeights:
     def weight_parts(self) -> list[WeightPart]:
         """Return the stage's weights.
 
-        The copies of a stage take turns to write them, or write their own rows if it is sharded.
+        If the stage is sharded, each copy of the stage writes the rows that it holds to a checkpoint.
+        Otherwise every copy holds the same weights, and each copy writes some of them.
         """
         parts, division = [], self._division
         for number, (name, weight) in enumerate(self._weights.items()):
@@ -117,7 +119,7 @@ class ShardNorms(Norms):
     """Norms of weights and gradients whose rows are divided among the processes of a group."""
 
     def __init__(self, group: dist.ProcessGroup, sizes: Mapping[Tensor, int]) -> None:
-        """sizes: number of elements of each whole weight."""
+        """Create the norms of this process's weights. sizes: number of elements of each whole weight."""
         self._group, self._sizes = group, sizes
 
     def size(self, weight: Tensor) -> int:

@@ -1,4 +1,4 @@
-"""Memory of the devices, and a quick test whether a whole model surely fits."""
+"""Find the memory of the devices, and test quickly whether the whole model surely fits on each of them."""
 
 from trainer.config.settings import Config
 from trainer.devices.device import Device
@@ -7,13 +7,13 @@ from trainer.workers.collective import Collective
 _BYTES_A_WEIGHT = 16  # weight, gradient and two moments in fp32
 
 
-_CERTAIN = 0.25  # share of the memory below which weights and state fit without further calculation
+_CERTAIN = 0.25  # a model surely fits if its weights and moments take less than this share of the memory
 
 
 def surely_fits_whole(config: Config, device: Device, workers: Collective, parameters: int) -> bool:
     """Return True if a whole model with this many weights surely fits on the device.
 
-    Also return True for devices that only take whole models.
+    Also return True for devices that cannot train split models, because there the model is never split.
     """
     if device.strategy != "replicated":
         return True
@@ -21,7 +21,7 @@ def surely_fits_whole(config: Config, device: Device, workers: Collective, param
 
 
 def find_device_memory(config: Config, device: Device, workers: Collective) -> int:
-    """Return the bytes of the smallest device of all workers.
+    """Return the memory, in bytes, of the worker's device that has the least memory.
 
     Workers on processors share their machine's memory.
     """

@@ -20,7 +20,10 @@ from trainer.workers.collective import Collective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedDivision(Division):
-    """Division by a plan. Worker ``rank`` has copy ``rank % copies`` of stage ``rank // copies``."""
+    """Division of the model among the workers by a plan.
+
+    The worker with number ``rank`` has copy ``rank % copies`` of stage ``rank // copies``.
+    """
 
     plan: Plan
 
@@ -50,7 +53,7 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
     # piece. ``whole`` stays on the meta device and yields the initial weights one tensor at a time.
     whole, stage = deepcopy(model), division.plan.stages[division.stage]
     keep_layers(model, stage.layers)
-    # All workers must take part in making the mesh, even if only other stages are sharded.
+    # All workers must help to make the mesh, even a worker whose stage is not sharded.
     if any(one.sharded for one in division.plan.stages):
         mesh = make_copies_mesh(device, workers, division)
         if stage.sharded:
@@ -67,8 +70,8 @@ def build_piece(model: HeadedBert, device: Device, workers: Collective, division
 def keep_layers(model: HeadedBert, layers: range) -> None:
     """Remove the weights of all other layers from the model.
 
-    Layer 0 comes with the embeddings. The last layer comes with the pooler and the heads, and with the word
-    embeddings if the heads use them. Names of weights do not change.
+    The embeddings are kept if layer 0 is kept. The pooler and the heads are kept if the last layer is kept,
+    together with the word embeddings if the heads use them. Names of weights do not change.
     """
     bert = model.bert
     count = len(bert.encoder.layer)

@@ -22,19 +22,22 @@ from trainer.update.strategy import UpdateNumber
 from trainer.update.worker import Worker
 
 _KEPT_SCHEDULES = 4
-"""Number of PyTorch schedules that are kept, one for each shape of micro-batches.
+"""Number of PyTorch schedules that are kept for reuse. Each shape of micro-batches needs another schedule.
 
-A schedule holds memory for the tensors that it receives.
+The number is small because each schedule holds memory for the tensors that it receives.
 """
 
 
 class PipelinedInference(SplitInference):
-    """Evaluation in a pipeline. The stages of a copy of the model pass each batch on, and the last has the
+    """Evaluation in a pipeline: each stage passes a batch on to the next, and the last stage computes the
     results.
     """
 
     def __init__(self, worker: Worker, strategy: "Pipelined | None" = None) -> None:
-        """strategy: the training's strategy, whose process groups are reused. None if nothing is trained."""
+        """Create the process groups, or reuse those of a training.
+
+        strategy: the strategy of the training whose process groups are reused. None if nothing is trained.
+        """
         self._worker = worker
         self._groups = strategy.groups if strategy else StageGroups(worker)
         self._stage = WorkerStage(worker)
@@ -61,7 +64,8 @@ class Pipelined(SplitStrategy):
     """Strategy that trains with torch.distributed.pipelining. The copies of a stage average their gradients.
 
     The optimiser changes the stage's own weights. If the heads use the word embeddings, both the first and
-    the last stage have them. Both get the sum of the two gradients, so they make the same steps.
+    the last stage have them. Both stages get the sum of the two gradients, so their optimisers change the
+    embeddings alike.
     """
 
     inference = PipelinedInference
@@ -91,7 +95,7 @@ class Pipelined(SplitStrategy):
     def _run_stages(self, batches: Sequence[Batch], at: UpdateNumber) -> list[Tensor]:
         """Run all micro-batches through the pipeline.
 
-        It adds their gradients, times the loss scale, to the weights' grad.
+        The gradients, multiplied by the loss scale, are added to the ``grad`` of the weights.
         batches: micro-batches with the same number of tokens. Return ``join_loss_and_sums`` of each on the
         last stage, and nothing on other stages.
         """
@@ -112,7 +116,8 @@ class Pipelined(SplitStrategy):
     def _average(self) -> list[Tensor]:
         """Average the gradients over the copies and return them.
 
-        A tied weight's gradient is summed over both its stages.
+        The gradient of the tied word embeddings is also summed over the first and the last stage, which both
+        have them.
 
         The sum of two numbers does not depend on their order, so both stages have the same bits.
         """
@@ -134,8 +139,8 @@ class Pipelined(SplitStrategy):
 class StageNorms(Norms):
     """Norms over all stages of a pipeline, whose weights may also be sharded.
 
-    The norms of single weights are brought together in the order of the whole model. The norm over all of
-    them then has the same bits as in a single process.
+    The stages exchange the norms of single weights and put them in the order of the whole model. The norm
+    over all weights is computed from these, so it has the same bits as in a single process.
     """
 
     def __init__(self, worker: Worker, group: Subgroup, of_weights: Norms) -> None:

@@ -32,13 +32,13 @@ from trainer.update.averaging import sum_dtype
 from trainer.update.worker import Runtime, make_undivided
 
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
-_ALONE = 1e9  # bandwidth of a single worker; no plan depends on it
+_ALONE = 1e9  # bytes per second; a single worker sends nothing, so any value gives the same plan
 
 
 def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
-    """Return the runtime with this worker's place in the split model.
+    """Return the runtime with this worker's stage and copy in the split model.
 
-    It has the plan's micro-batches too, if there is a plan.
+    If there is a plan, the returned runtime also has the plan's micro-batches.
     sequence_length: most tokens in an example. SettingsError if the model cannot be split as configured.
     """
     config, device, workers = runtime.config, runtime.device, runtime.workers
@@ -59,7 +59,9 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
 
 
 def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
-    """Return the plan from the configured file, or a new plan. None: each worker has the whole model."""
+    """Return the plan from the configured file, or a new plan. None means that each worker has the whole
+    model.
+    """
     config, device, workers = runtime.config, runtime.device, runtime.workers
     strategy, path = config.run.strategy, config.split.plan
     if path is not None:
@@ -107,8 +109,8 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
 def _apply_plan_update(plan: Plan, config: Config, devices: int) -> Config:
     """Return the configuration with the plan's micro-batches.
 
-    The number of rows per update stays as configured for this many devices with the whole model, and so does
-    a configured batch size. If neither is configured, both come from the plan.
+    A configured number of rows per update is kept, computed as if each of the devices had the whole model. A
+    configured batch size is kept too. If neither is configured, both come from the plan.
     """
     update = config.update
     given = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
@@ -120,7 +122,7 @@ def _apply_plan_update(plan: Plan, config: Config, devices: int) -> Config:
 def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan | None:
     """Return a plan for the configured strategy, the same on all workers.
 
-    None: train replicated, as without a plan.
+    None means that the run trains as without a plan: each worker has the whole model.
 
     The plan is logged and written to save_plan and to output_dir. SettingsError if the model does not fit on
     the devices in any way.
@@ -131,7 +133,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     )
     runtime.on_rank_0(
         lambda: make() is not None
-    )  # first on rank 0 only, so that a SettingsError ends all workers
+    )  # rank 0 makes the plan, and an error there ends all workers
     request = make()
     # With strategy auto, a model that fits as configured needs no plan, and nothing is measured.
     if runtime.on_rank_0(lambda: runtime.config.run.strategy == "auto" and fits_as_configured(request)):
@@ -147,7 +149,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
 
 
 def _make_request(runtime: Runtime, shape: ModelConfig, sequence_length: int, memory: int) -> PlanRequest:
-    """Return the request for a plan that follows from the run's configuration."""
+    """Return the request for a plan: everything in the run's configuration that determines the plan."""
     config, device = runtime.config, runtime.device
     return PlanRequest(
         config=config,
@@ -175,7 +177,7 @@ def add_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
 def _make_saved_plan(runtime: Runtime, request: PlanRequest, costs: Costs | None) -> dict[str, object] | None:
     """Make the plan on one worker, log it, write it, and return it as JSON.
 
-    None: no plan fits, and the run goes on replicated.
+    None means that no plan fits. The run then trains with the whole model on each worker.
     """
     run, split = runtime.config.run, runtime.config.split
     try:
@@ -200,14 +202,14 @@ def _make_saved_plan(runtime: Runtime, request: PlanRequest, costs: Costs | None
 def fits_as_configured(request: PlanRequest) -> bool:
     """Return True if each device can hold the whole model with the configured micro-batches.
 
-    It must fit without recomputing activations.
+    Activations must fit too, without being computed again in the backward pass to save memory.
     """
     whole = request.changed(strategy="replicated", recompute="never")
     return request.split.recompute != "always" and accepts(lambda: make_plan(whole))
 
 
 def find_rate(device: Device) -> DeviceRate:
-    """Return the speeds of a device, from the data sheet that its name selects."""
+    """Return a device's computing speed and memory bandwidth, from the data sheet that its name selects."""
     if device.torch_device.type == HOST.type:
         return _PROCESSOR
     described = device.describe().lower()

@@ -1,8 +1,8 @@
 """Sharding: weights divided by rows among the processes of a mesh, with FSDP2 (Zhao et al. 2023).
 
-Each layer is gathered for its own passes and freed after them. Embeddings, pooler and heads are gathered
-together, for the whole forward and backward pass. The mean of a gradient over the processes goes to the
-processes that hold its rows.
+The weights of a layer are gathered for each pass of this layer and freed after it. Embeddings, pooler and
+heads are gathered together, for the whole forward and backward pass. The mean of a gradient over the
+processes goes to the processes that hold its rows.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ Mesh = Any
 class AbsentModule(nn.Module):
     """Stand-in for a module whose weights are on another process.
 
-    In place of a layer, it hands on its input.
+    As the stand-in for a layer, it returns its input unchanged.
     """
 
     def forward(self, rows: Tensor, normed: Tensor, sequences: object) -> tuple[Tensor, Tensor]:
@@ -35,8 +35,9 @@ class AbsentModule(nn.Module):
 def make_copies_mesh(device: Device, workers: Collective, division: Division) -> Mesh:
     """Return a mesh of the processes that have this worker's stage. All workers must call this together.
 
-    It has a process group of its own. The group of all workers is used only by the collective, which ends the
-    group's threads. A thread that is left when the interpreter exits may crash it.
+    The mesh gets a separate process group, even if it contains all workers. Only the Collective may use the
+    group of all workers, because it must be able to end the group's threads. A thread that is still running
+    when the interpreter exits may crash it.
     """
     from torch.distributed.device_mesh import DeviceMesh
 
@@ -71,13 +72,14 @@ def shard_model(model: HeadedBert, mesh: Mesh, precision: str, sum_type: torch.d
     if not is_last:
         register_fsdp_forward_method(
             model.bert, "encode"
-        )  # a stage before the last calls this method instead of forward
+        )  # stages before the last call this method, not forward
 
 
 def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None) -> Any:
     """Return FSDP2's policy.
 
-    dtype: type of gathered weights, None for their own. sum_type: type of sums of gradients, None for fp32.
+    dtype: type of gathered weights. None keeps the type of the weights.
+    sum_type: type in which gradients are added up. None: fp32.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy
 
@@ -88,7 +90,8 @@ def make_sharding_policy(dtype: torch.dtype | None, sum_type: torch.dtype | None
 def free_gathered_weights(model: nn.Module) -> None:
     """Free gathered weights.
 
-    A pass without gradients leaves them gathered, and they would become outdated.
+    After a pass without gradients they stay gathered. The next update changes only the sharded rows, so the
+    gathered weights would be outdated.
     """
     for module in model.modules():
         if hasattr(module, "reshard"):

@@ -74,13 +74,17 @@ class SplitStrategy(Strategy):
 
     @property
     def optimiser(self) -> Optimiser:
-        """The trainer's optimiser. Devices with an optimiser of their own cannot train split models."""
+        """The optimiser, which is always an optimiser of this trainer.
+
+        A device that replaces it with another optimiser cannot train split models.
+        """
         assert isinstance(self.optimiser_step.optimiser, Optimiser)
         return self.optimiser_step.optimiser
 
     def set_applied(self, applied: int) -> None:
-        """Set the number of updates made so far, in this phase and in the optimiser. It is used when
-        resuming.
+        """Set the number of updates made so far, when a run is resumed.
+
+        It sets the count of this phase and the count of the optimiser.
         """
         self.optimiser_step.applied = applied
         for group in self.optimiser.param_groups:

@@ -1,7 +1,7 @@
 """Checkpoints of split models: each worker reads and writes only the rows that it holds.
 
-A checkpoint has a file of weights and a file of moments for each worker. The tensors in them are whole,
-whoever writes their rows, so that training can continue with any other split, or with none.
+A checkpoint has a file of weights and a file of moments for each worker. Each file holds whole tensors, even
+if several workers write their rows. Training can therefore continue with any other split, or without a split.
 """
 
 import math
@@ -139,7 +139,7 @@ class SplitTensors:
     def _create_files(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
         """On rank 0, create the checkpoint's directory with files of the final size, and return its path.
 
-        Values follow later.
+        The workers write the values into these files later.
         """
         if self._runtime.workers.rank:
             return None
@@ -166,8 +166,8 @@ class SplitTensors:
     def _divide_into_files(self, name: str, parts: Sequence[WeightPart]) -> dict[str, Shapes]:
         """Return the checkpoint's files for weights or moments, with the shapes of their tensors.
 
-        There are as many files as workers. A stage's tensors are divided into files of nearly equal size, one
-        for each copy of the stage.
+        There are as many files as workers: the tensors of a stage are divided among as many files as the
+        stage has copies, of nearly equal size.
         """
         division, workers = self._runtime.division, self._runtime.workers
         mine = [[part.name, list(part.shape)] for part in parts if part.writes]
@@ -230,9 +230,10 @@ class SplitTensors:
 def read_split_weights(
     runtime: Runtime, shape: ModelConfig, inference: SplitInference, path: str, read: Callable[..., Any]
 ) -> bool:
-    """Fill all workers' weights of a model for evaluation. Return False if the checkpoint is gone.
+    """Fill the weights of a split model on all workers for evaluation. Return False if the checkpoint no
+    longer exists.
 
-    read: function that runs its argument and returns None for a checkpoint that is gone.
+    read: function that calls its argument and returns the result, or None if the checkpoint no longer exists.
     DataError if the checkpoint lacks the task's head.
     """
 
@@ -255,9 +256,11 @@ def fill_parts(
 
 
 def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], Any]) -> list[Any]:
-    """Call a function on every worker and return the results by rank. An error on one worker ends all.
+    """Call a function on every worker and return the results by rank. An error on one worker ends all
+    workers.
 
-    path: the checkpoint that the function reads or writes. It is named if the system's error names no file.
+    path: the checkpoint that the function reads or writes. An error of the operating system that names no
+    file is reported with this path.
     """
     result, failure = None, None
     try:

@@ -19,11 +19,14 @@ from trainer.update.strategy import UpdateNumber, join_loss_and_sums, seed_micro
 from trainer.update.worker import Worker
 
 _OF_TOKENS = ("input_ids", "token_type_ids", "attention_mask", "position_ids")
-"""Names of the batch's tensors that have a value for each token."""
+"""Names of the tensors in a batch that have a value for each token, so that padding must extend them."""
 
 
 class ResumedModel:
-    """The model as a task calls it, but continuing from the tensors of the stage before."""
+    """Stand-in for the model that a task calls on the last stage.
+
+    Instead of starting at the embeddings, it continues with the tensors that the stage before has sent.
+    """
 
     def __init__(self, model: HeadedBert, carried: LayerOutput | None) -> None:
         self.training = model.training
@@ -34,11 +37,14 @@ class ResumedModel:
 
 
 class WorkerStage(nn.Module):
-    """The layers of this worker as a module, from received tensors to the tensors handed on.
+    """The layers of this worker as a module. It turns the tensors of the previous stage into tensors for the
+    next.
 
-    Its forward pass takes a micro-batch by number. On the last stage it also computes the loss.
-    batches: the update's micro-batches. divisors: a divisor for each one's loss. at: the update's number.
-    values: on the last stage, the ``join_loss_and_sums`` of each micro-batch so far.
+    Its forward pass takes the number of a micro-batch in ``batches``. On the last stage it also computes the
+    loss.
+    batches: the update's micro-batches. divisors: for each micro-batch, the number that its loss is divided
+    by. at: the update's number. values: on the last stage, the ``join_loss_and_sums`` of each micro-batch so
+    far.
     """
 
     def __init__(self, worker: Worker, scale: LossScale | None = None) -> None:
@@ -66,7 +72,9 @@ class WorkerStage(nn.Module):
         return self._worker.task.outcome(ResumedModel(self.model, _make_carried(received)), batch)
 
     def blanks(self, tokens: int, device: torch.device, **options: Any) -> tuple[Tensor, ...]:
-        """Return empty tensors of the shapes that stages hand on for this many tokens."""
+        """Return uninitialised tensors with the shapes of what a stage sends to the next for this many
+        tokens.
+        """
         dtype = HALVES.get(self._worker.config.update.precision, torch.float32)
         shape = tokens, self.model.config.hidden_size
         count = 2 if self.model.bert.norm_first else 1
@@ -85,7 +93,7 @@ class WorkerStage(nn.Module):
         return self._worker.device.forward(compute, self.batches[place])
 
     def _loss(self, received: Sequence[Tensor], divisor: float | Tensor, batch: Batch) -> tuple[Tensor, ...]:
-        """Record the micro-batch's sums and return its scaled loss."""
+        """Store the micro-batch's loss and sums in ``values`` and return its scaled loss."""
         assert self._scale is not None
         outcome = self.outcome(received, batch)
         self.values.append(join_loss_and_sums(outcome))
@@ -93,7 +101,9 @@ class WorkerStage(nn.Module):
 
 
 def _make_carried(received: Sequence[Tensor]) -> LayerOutput | None:
-    """Return the received tensors for the encoder. None on the first stage, which receives nothing."""
+    """Return the received tensors in the form in which the encoder continues from them. None on the first
+    stage, which receives nothing.
+    """
     return LayerOutput(received[0], received[-1]) if received else None
 
 
@@ -130,15 +140,15 @@ def _extract_loss(outputs: Sequence[Tensor] | Tensor, _: Tensor) -> Tensor:
 def count_tokens(batch: Batch) -> int:
     """Return the number of tokens in the batch, padding included.
 
-    It is the number of rows of the model's matrices.
+    This is also the number of rows of the model's activations.
     """
     return batch.input_ids.numel()
 
 
 def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch: batch) -> list[Batch]:
-    """Return the batches, padded to the number of tokens of the longest.
+    """Return the batches, each padded to the number of tokens of the largest batch.
 
-    Batches of that length are unchanged.
+    Batches that already have this number of tokens are unchanged.
 
     PyTorch's pipelining needs equal shapes. All batches must be of the same type, and padded rows must have
     the same number of rows. The padding does not change what the model computes for other tokens.
@@ -154,10 +164,12 @@ def pad_to_same_length(batches: Sequence[Batch], prepare: Prepare = lambda batch
 
 
 def _pad_batch(batch: Batch, more: int) -> Batch:
-    """Return the batch with ``more`` positions of padding: at the end of each row, or of a flat batch.
+    """Return the batch with ``more`` positions of padding at its end, or at the end of each row if it has
+    rows.
 
     In a flat batch (sequences one after the other without padding) the new tokens form additional sequences.
-    These are as few as possible and of nearly equal length, none longer than the batch's longest.
+    There are as few additional sequences as possible, of nearly equal length, and none is longer than the
+    longest sequence in the batch.
     """
     tensors = batch.tensors()
     padded = {name: F.pad(tensors[name], (0, more)) for name in _OF_TOKENS if name in tensors}

@@ -13,15 +13,16 @@ from trainer.workers.worker_group import split_into_buckets
 class Subgroup:
     """Group of workers: the part of a partition that this worker belongs to.
 
-    All workers must create it at the same time, with the same partition. The workers of one part must make
-    each call together, with tensors of the same shape, inside ``Collective.naming_lost_workers``.
+    All workers must create it at the same time, with the same partition. The workers of one part must call
+    each method together, with tensors of the same shape, inside the context
+    ``Collective.naming_lost_workers``, which turns a lost worker into an error.
     """
 
     def __init__(self, workers: Collective, partition: Iterable[Sequence[int]], megabytes: int) -> None:
         """Create the groups of all parts.
 
         partition: the ranks of each part. A worker in no part gets a group of size 0.
-        megabytes: most data reduced in one call.
+        megabytes: the most data that one call of torch.distributed sums up.
         """
         self._megabytes = megabytes
         self.ranks: Sequence[int] = ()
@@ -41,7 +42,7 @@ class Subgroup:
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         """Replace the tensors with their means over the group.
 
-        dtype: type in which they are added up, None for their own.
+        dtype: type in which the tensors are added up. None: the type of the tensors.
         """
         if self.size > 1:
             for bucket in split_into_buckets(tensors, self._megabytes):
@@ -74,17 +75,18 @@ class Subgroup:
 
 
 class StageGroups:
-    """The groups of a worker in a pipeline. All workers must create them together.
+    """The three groups that a worker of a pipeline belongs to. All workers must create them at the same time.
 
-    pipeline: the stages of the worker's copy, in order. copies: the copies of its stage.
-    tied: the first and the last stage of its copy, if this worker is one of them and both have the tied word
-    embeddings. Empty otherwise.
+    pipeline: the workers that have the stages of this worker's copy, in order. copies: the workers that have
+    this worker's stage.
+    tied: the workers with the first and the last stage of this worker's copy, if it is one of them and both
+    stages have the tied word embeddings. Empty otherwise.
     """
 
     def __init__(self, worker: Worker) -> None:
         division, megabytes = worker.division, worker.device.bucket_mb
         copies, stages = range(division.copies), range(division.stages)
-        # Rank r has copy r % copies of stage r // copies. With 2 copies and 3 stages:
+        # The worker of rank r has copy r % copies of stage r // copies. With 2 copies and 3 stages:
         # lines [[0, 2, 4], [1, 3, 5]], columns [(0, 1), (2, 3), (4, 5)], ends [[0, 4], [1, 5]].
         lines = [[stage * division.copies + copy for stage in stages] for copy in copies]
         columns = list(zip(*lines, strict=True)) if len(copies) > 1 else []

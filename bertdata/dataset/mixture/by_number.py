@@ -29,12 +29,13 @@ class MixedAccess:
 
     def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
         """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
-        # sizes [3, 5]: turn 7 of source 0 is example 1 of its pass 2, since it restarts after 3 examples.
+        # A source of 3 examples starts again after every third turn: its turns 0 to 2 are pass 0, turns 3 to
+        # 5 are pass 1, and turn 7 is example 1 of pass 2.
         sources, turns = self._turns.find(np.asarray(numbers) + self._data.first)
         sizes = np.array([part.examples for part in self._data.parts])
         passes, within = np.divmod(turns, sizes[sources])
         found, places = [], []
-        # Read pass by pass, since each pass over a source may have masks of another epoch.
+        # Read each pass separately, since each pass over a source may have masks of another epoch.
         for source, number in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
             chosen = np.flatnonzero((sources == source) & (passes == number))
             found.append(self._open_source(source, number).read_batch(within[chosen].tolist()))

@@ -18,17 +18,18 @@ from bertdata.examples import columns
 from bertdata.records import ExampleBatch
 
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
-"""When an epoch ends: after the first, or after the last source has given all its examples."""
+"""When an epoch ends: as soon as one source has supplied all its examples, or when every source has."""
 
-_BLOCK = 4096  # examples that are mixed at a time
+_BLOCK = 4096  # number of examples that are mixed at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedExamples(OpenedDataset):
     """A dataset of ``length`` examples of a mixture, from place ``first`` of the mixture's order on.
 
-    parts: the sources. The order has no end, because a source starts again after its last example. If a
-    source draws masks while reading, each pass over it has the masks of another epoch.
+    parts: the datasets that are mixed (sources). The mixture's order has no end, because a source starts
+    again after its last example. If a source draws masks while reading, each pass over it has the masks of
+    another epoch.
     """
 
     parts: tuple[OpenedDataset, ...]
@@ -111,8 +112,8 @@ def mix_examples(
 ) -> MixedExamples:
     """Return an epoch of a mixture. weights: integers, one per source.
 
-    Each epoch continues where the previous one ended, also within each source.
-    examples: length of an epoch. None lets stopping_strategy decide.
+    Each epoch continues where the previous epoch ended, in the mixture and within each source.
+    examples: number of examples in an epoch. None lets stopping_strategy decide.
     SettingsError for an invalid setting.
     """
     length = compute_epoch_length([part.examples for part in parts], weights, stopping_strategy)

@@ -25,8 +25,8 @@ _WEIGHTED = re.compile(rf"(.*\S)(\s*)\*(\s*)({_NUMBER})", re.ASCII | re.DOTALL)
 def split_weighted(paths: str) -> list[tuple[str, str | None]]:
     """Split the paths at commas or ``+``. Return each with the weight after its last ``*``, or None.
 
-    A comma or ``+`` inside an existing path does not split it, see split_names. ``part-*1`` is a glob pattern
-    if there is no path ``part-`` and the pattern matches a file. With a space next to the star, as in
+    A comma or ``+`` inside the path of an existing file does not split this path. ``part-*1`` is a glob
+    pattern if there is no path ``part-`` and the pattern matches a file. With a space next to the star, as in
     ``part-1? * 0.5``, the number is always a weight.
     """
     return [_split_weight(path.strip()) for path in split_names(paths, ",+", _is_existing_path)]

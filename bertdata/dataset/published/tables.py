@@ -1,8 +1,8 @@
 """Published sizes and md5s of a data set's files, one table per data set.
 
 Columns: label, the file's name in the publication; bytes; md5, or ``-`` if only the size was published; and
-paths, the paths where the file may lie. Alternatives are separated by bars. A path with ``*`` stands for the
-total of several files.
+paths, the paths where the file may lie. Alternatives are separated by bars. A path with ``*`` stands for
+several files, whose sizes are added up.
 """
 
 from collections.abc import Mapping

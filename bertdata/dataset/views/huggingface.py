@@ -57,7 +57,8 @@ def iterate_all_rows(
 def _split_into_shares(data: OpenedDataset) -> list[range]:
     """Return the range of example numbers of each shard.
 
-    A mixture alternates between shards. Its examples are instead split evenly into as many ranges.
+    The examples of a mixture alternate between shards. They are split evenly into as many ranges as there are
+    shards.
     """
     if isinstance(data, MixedExamples):
         shares = len(data.shards)

@@ -56,7 +56,8 @@ def _iterate_batches(data: OpenedDataset, size: int) -> Iterator[ExampleBatch]:
 def iterate_ordered_rows(
     data: OpenedDataset, *, batch_size: int, seed: int, epoch: int, rank: int, world: int, start: int
 ) -> Iterator[Rows]:
-    """Yield this rank's batches of an epoch in fairseq's order, from batch ``start`` on.
+    """Yield the batches that this rank (process of distributed training) gets in an epoch, in fairseq's
+    order, from batch ``start`` on.
 
     All ids are held in memory. SettingsError for settings that fairseq's order does not allow.
     """

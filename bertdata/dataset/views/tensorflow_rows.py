@@ -39,7 +39,8 @@ def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
 
 
 def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
-    """Return a ``tf.data.Dataset`` with the tensors that parse_example gives for the examples.
+    """Return a ``tf.data.Dataset`` with the tensors that ``tf.io.parse_example`` returns for TFRecords of the
+    examples.
 
     The shards may be in any container. batch_size: number of rows [N, S], or None for single examples [S].
     """

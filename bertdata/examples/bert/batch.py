@@ -38,7 +38,9 @@ class BertBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertExampleOfWords(BertExample):
-    """One example with a bit for each id: 1 where a word starts, at special tokens and right after them."""
+    """One example with a bit for each id: 1 if a word starts there. Special tokens and the ids right after
+    them also have a 1.
+    """
 
     word_starts: list[int]
 

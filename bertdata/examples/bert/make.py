@@ -18,7 +18,7 @@ def make_bert_examples(
     engine: Engine | None = None,
     batch_type: type[BertBatch] = BertBatch,
 ) -> MadeExamples:
-    """Make all examples of the documents, in final order.
+    """Make all examples of the documents, in the order in which they are written.
 
     The documents are shuffled and then read dupe_factor times. Each pair of segments is masked as soon as it
     is made. At the end the examples are shuffled. All draws come from one random stream with the seed

@@ -17,7 +17,9 @@ from bertdata.records import Documents, MadeExamples, ShardLayout, Vocabulary
 from schemas import load_schema
 
 _MOST_SINGLE = 0.9
-"""Share of one-sentence documents above which a warning is given: most next sentences are then random."""
+"""Share of one-sentence documents above which a warning is given, because segment B is then random in most
+examples.
+"""
 
 _NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences")
 

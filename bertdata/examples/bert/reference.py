@@ -36,7 +36,8 @@ class ReferenceExamples(ListedExamples):
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                # A generator: it draws the numbers of the next pair only after this pair was masked.
+                # The pairs come from a generator, which draws the numbers of the next pair only after this
+                # pair was masked.
                 for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))
@@ -71,8 +72,8 @@ class _Maker:
     def make(self, pair: Pair, stream: RandomStream) -> Example:
         """Make one example and draw its masks.
 
-        Without masks they are drawn too and then discarded. This way later pairs are the same as in a run
-        with masks, and both runs give the same examples apart from the masks.
+        If the settings ask for no masks, masks are drawn too and then discarded. The random stream then
+        continues as in a run with masks, so both runs give the same examples apart from the masks.
         """
         # Segments are lists of indices, so that the word starts of their ids can be looked up as well.
         a, b, next_label = pair

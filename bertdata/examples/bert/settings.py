@@ -1,4 +1,4 @@
-"""Settings of BERT's objective, and the habits in which the original programs differ."""
+"""Settings of BERT's objective, and the ways in which the original programs differ."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,8 +15,8 @@ class PairHabits:
     """How one dialect (the program whose files are reproduced) makes pairs and masks.
 
     own_next_label: next-sentence label if ten draws of a random document all gave the example's document.
-    fills_predictions: long examples get additional masks, so that a fixed number of ids stays unmasked
-    (Graphcore).
+    fills_predictions: long examples get additional masks, so that at most a fixed number of ids stays
+    unmasked, as in Graphcore's program.
     """
 
     own_next_label: Literal[0, 1] = 1
@@ -29,7 +29,7 @@ HABITS = {
     "nvidia": PairHabits(own_next_label=0),
     "graphcore": PairHabits(fills_predictions=True),
 }
-"""PairHabits of each dialect."""
+"""The PairHabits of each dialect (program that bertdata imitates)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +94,7 @@ class BertSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """Settings of the masks. As in the original programs, only [CLS] and [SEP] are never masked."""
+        """Settings of the masks. As in Google's program, only [CLS] and [SEP] are never masked."""
         unmasked = self.max_seq_length - self.max_predictions_per_seq
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,

@@ -72,9 +72,10 @@ class CounterStream:
 def make_pass_keys(documents: Documents, seed: int, passes: int) -> list[int]:
     """Return the Philox keys for masks that are written to files: one key for each pass over the text.
 
-    The number of the pass takes the place of the epoch. A block's masks are a function of the seed, the pass,
-    the text and the block's number in the text. The text is part of the key, as the CRC-32 of its ids,
-    because all parts of a corpus have the same seed and would otherwise get the same draws.
+    The key is made like the key of an epoch, with the number of the pass instead of the epoch. A block's
+    masks are a function of the seed, the pass, the text and the block's number in the text. The text is part
+    of the key, as the CRC-32 of its ids, because all parts of a corpus have the same seed and would otherwise
+    get the same draws.
     """
     text = f"{crc32(documents.ids):08x}"
     return [derive_shard_key(seed, number, text) for number in range(passes)]

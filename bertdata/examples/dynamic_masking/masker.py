@@ -48,7 +48,7 @@ class DrawnMasks:
 
 
 class Masker:
-    """Draws masks for one vocabulary. Can be pickled.
+    """Object that draws new masks for examples with the ids of one vocabulary. It can be pickled.
 
     first_epoch: number of a training run's first epoch.
     """
@@ -91,7 +91,7 @@ class Masker:
         """Return the keys and numbers (see Draws) of a shard's examples, uint64 (N,) each.
 
         shard: name of the shard.
-        before: number of examples in the shards before this one. Only derived classes use it.
+        before: number of examples in all earlier shards. Only derived classes use this number.
         numbers: indices of the examples in the shard, uint64.
         """
         return np.full(len(numbers), derive_shard_key(seed, epoch, shard), np.uint64), numbers
@@ -152,11 +152,11 @@ class Masker:
         return replace(masked, **_flatten_columns(type(batch), self.following(masks, lengths)))
 
     def following(self, masks: DrawnMasks, lengths: Array) -> dict[str, Array]:
-        """Return further columns of the examples that depend on the masks. By default there are none.
+        """Return further columns that depend on the masks. This base class returns none.
 
-        A derived class can return, for example, the boundaries of masked spans. Each column has shape (N, P).
-        The
-        number of items of each example, (N,), is stored under the name of the column of end offsets.
+        A derived class can return, for example, the boundaries of masked spans. Each column has shape (N, P),
+        of which only the first items of each row are used. An array of shape (N,) with the number of used
+        items of each example is returned under the name of the batch's column of end offsets.
         lengths: number of ids of each example.
         """
         return {}

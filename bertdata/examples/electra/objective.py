@@ -51,7 +51,7 @@ class ElectraCounts(ObjectiveCounts):
 
 
 class ElectraObjective(Objective):
-    """Objective of unmasked ids in one or two segments. The trainer has no task for it."""
+    """Objective of unmasked ids in one or two segments. The trainer cannot train with it."""
 
     settings_type = ElectraSettings
     batch_type = ElectraBatch

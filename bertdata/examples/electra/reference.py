@@ -13,9 +13,11 @@ from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents, Vocabulary
 
 ONE_SEGMENT_PROB = 0.1
-"""Share of examples that have a single segment."""
+"""Probability that an example gets a single segment."""
 ONE_SEGMENT_IDS = 100_000
-"""Target length of the first segment in such an example: so long that nothing is left for a second one."""
+"""Target length of the first segment in an example with a single segment. It is so long that no sentence is
+left for another segment.
+"""
 SHORT_PROB = 0.05
 """Probability that the next example gets a random shorter target length."""
 SHORTEST = 5
@@ -25,7 +27,7 @@ SHORTEST = 5
 class ReferenceStream:
     """The random stream of a run, and the target length of the next example.
 
-    Both carry over from one input to the next.
+    The stream and the target length continue from one input to the next.
     inputs: number of inputs. ELECTRA's program shuffles their order first, so the stream does so too.
     """
 
@@ -48,7 +50,7 @@ class ReferenceStream:
         for sentence in sentences:
             # The first segment takes sentences that fit into half of the target. A sentence that crosses the
             # half goes to either segment with equal probability if the second is empty, else to the second.
-            # A later sentence that is short enough still goes to the first, as in the original.
+            # A later sentence that is short enough still goes to the first, as in ELECTRA's program.
             fits = not first or len(first) + len(sentence) < wanted
             may_join = not second and len(first) < wanted
             if fits or (may_join and self.random.random() < 0.5):
@@ -89,7 +91,7 @@ class ReferenceElectra(ListedExamples):
         for first, second in make_segment_pairs(_convert_to_lists(documents), stream):
             first = first[: longest - 2]
             second = second[: max(0, longest - len(first) - 3)]
-            held += len(first) + len(second)  # no sentence is in two examples
+            held += len(first) + len(second)  # no sentence is in two examples, so this counts each id once
             ids = [cls, *first, sep, *second, *([sep] if second else [])]
             examples.append(ElectraExample(ids=ids, first_length=len(first) + 2))
         lost = documents.tokens - held

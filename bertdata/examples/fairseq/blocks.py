@@ -20,8 +20,9 @@ def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample:
 
     ids: ids of all lines. Each line ends with ``</s>``. A blank line is ``</s>`` alone.
     ends: index in ids where each line ends.
-    breaks: how to cut, see ``bertdata.examples.mlm.blocks.BREAKS``. A line that is longer than a block
-    becomes a block that is too long, unless breaks is "none".
+    breaks: where blocks may end: "none" (anywhere), "complete" (after lines), "complete_doc" (after lines and
+    at the end of a document) or "eos" (after every line). A line that is longer than a block becomes a block
+    that is too long, unless breaks is "none".
     tokens_per_sample: most ids of a block, ``<s>`` included.
     SettingsError if breaks is unknown or tokens_per_sample is below 2.
     """
@@ -29,9 +30,9 @@ def make_fairseq_blocks(ids: Array, ends: Array, breaks: str, tokens_per_sample:
         raise SettingsError(f"blocks is {breaks!r}, expected one of {', '.join(BREAKS)}")
     if tokens_per_sample < 2:
         raise SettingsError(f"tokens_per_sample is {tokens_per_sample}, expected 2 or more")
-    cut = cut_blocks(compute_lengths(ends).tolist(), breaks, tokens_per_sample - 1)  # leaves room for <s>
+    cut = cut_blocks(compute_lengths(ends).tolist(), breaks, tokens_per_sample - 1)  # one less, for <s>
     spans = np.array([(start, end) for start, end in cut], np.int64).reshape(-1, 2)
-    # fairseq drops blocks that consist of a blank line, but only in this mode.
+    # In this mode, and only in this mode, fairseq drops blocks that consist of a blank line.
     if breaks == "complete_doc":
         spans = spans[spans[:, 1] - spans[:, 0] > BLANK]
     sizes = spans[:, 1] - spans[:, 0] + 1

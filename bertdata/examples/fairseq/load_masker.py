@@ -1,7 +1,7 @@
 """fairseq's masks, drawn when examples are loaded.
 
-They are a function of the seed, the epoch and the example's number in the dataset. Needs NumPy when it is
-imported.
+An example's masks are a function of the seed, the epoch and the example's number in the dataset. Needs NumPy
+when it is imported.
 """
 
 from collections.abc import Sequence

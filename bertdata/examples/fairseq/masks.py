@@ -33,7 +33,7 @@ class FairseqRules:
 
     limits: cumulative share of each id among random tokens (``compute_cumulative_shares``).
     begins_word: one byte per id, 1 if the id begins a word. None means that ids are masked one by one.
-    multiple: number of consecutive units that each mask covers.
+    multiple: number of consecutive units (ids or words) that each mask covers.
     """
 
     mask: int
@@ -72,9 +72,9 @@ def draw_masks(ids: list[int], rate: float, rules: FairseqRules, stream: MaskStr
     # 2. Masks may overlap, so fewer than wanted x multiple units can result.
     starts = stream.choice(count, wanted)
     chosen = {start + step for start in starts for step in range(rules.multiple) if start + step < count}
-    # 3. and 4.
+    # Steps 3 and 4 of the module's docstring: which units keep their ids or become random.
     unchanged, random = _draw_unmasked(chosen, count, rules, stream)
-    # 5. Only ids that become random draw, in ascending order of position.
+    # 5. Draw a number for each id that becomes random, in ascending order of position.
     replaced = {}
     for unit in sorted(chosen):
         for position in range(*units[unit]):

@@ -21,8 +21,9 @@ class MaskingRules:
     replacements: ids from which random tokens are drawn. These are all tokens of the vocabulary, special
     tokens included, as in Devlin et al. 2018.
     never_masked: one byte per id, 1 if the id is never masked.
-    continues_word: one byte per id, 1 if the id continues the word before it. All 0 if ids do not say so.
-    needs_starts: True if whole words are masked and only the examples' word starts can say where words start.
+    continues_word: one byte per id, 1 if the id continues the word before it. All bytes are 0 if the
+    vocabulary does not show which ids continue a word. needs_starts: True if whole words are masked and only
+    the examples' word starts can say where words start.
     """
 
     settings: MaskingSettings
@@ -39,9 +40,8 @@ class MaskingRules:
 
     @property
     def random_limit(self) -> int:
-        """Limit of a 32-bit draw: from ``mask_limit`` to this limit, an id becomes random.
-
-        Above it, the id is kept.
+        """Limit of a 32-bit draw: from ``mask_limit`` to this limit, an id becomes random. From this limit
+        on, the id is kept.
         """
         kept = self.settings.kept_share
         return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
@@ -96,14 +96,14 @@ def starts_of(
 
 
 def compute_draw_limit(share: float) -> int:
-    """Return the limit such that a random 32-bit number is below it with a probability of ``share``."""
+    """Return the integer below which a random 32-bit number lies with a probability of ``share``."""
     return round(share * (1 << 32))
 
 
 def find_role_ids(vocabulary: Vocabulary, roles: tuple[str, ...]) -> frozenset[int]:
     """Return the ids of the special tokens with these roles. Roles that the vocabulary lacks are ignored."""
     found = {token for role in roles if role != "pad" and (token := getattr(vocabulary, role)) is not None}
-    # A vocabulary may have a token named [PAD] without declaring it as its padding token.
+    # A vocabulary may have a token spelled [PAD] without declaring it as its padding token.
     if "pad" in roles:
         found |= {token for token, word in enumerate(vocabulary.words) if word in PADDING_TOKENS}
     return frozenset(found)

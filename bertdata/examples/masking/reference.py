@@ -1,16 +1,17 @@
 """Masked words in pure Python, for files and for loading.
 
-Twin of the kernels _native/examples/bert.h (files) and dynamic_masking.h (loading). Both choose words of an
-example in random order until enough positions are masked (Devlin et al. 2018). They differ in their random
-stream and in the order of draws:
+The same algorithms exist in C++ in _native/examples/bert.h (masks in files) and dynamic_masking.h (masks at
+load). Both choose words of an example in random order until enough positions are masked (Devlin et al. 2018).
+They differ in their random stream and in the order of draws:
 
 in files    All words are shuffled. Then each masked position, in the order in which it was chosen, draws
             once or twice to decide what replaces it, and once more if it is a random token.
 at load     Words are drawn one by one, no more than needed. Then each masked position, in ascending order,
             draws once to decide what replaces it, and once more if it is a random token.
 
-The order for files is that of the original program, so the files have the same bytes. It has a drawback: all
-examples share one stream. At load each example has its own stream and can be masked independently.
+The order for files is that of the original program, so the files have the same bytes. Its drawback is that
+all examples share one random stream, so they must be masked in order. At load each example has a separate
+random stream and can be masked independently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,8 @@ def mask_in_file(
     starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.
     """
     words = words_of(original, rules, starts)
-    # All words are shuffled, even if only a few are masked: the number of draws must be the original's.
+    # All words are shuffled, even if only a few are masked, because the number of random draws must be the
+    # same as in the original program.
     stream.shuffle(words)
     taken = _take_words(iter(words), compute_masks_wanted(rules.settings, len(original)))
     # Replacements are drawn in the order of choice, so this must not iterate over sorted positions.
@@ -87,8 +89,9 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
     """Return the words of an example in order. Each word is a list of positions that are masked together.
 
     Ids that are never masked belong to no word. Unless whole words are masked, every other id is a word. With
-    whole words, an id joins the word before it if it continues that word. starts says so if it is not None,
-    else the vocabulary does. If the start of a word was cut off, the rest of it is a word.
+    whole words, an id joins the word before it if it continues that word. Whether an id continues a word is
+    read from ``starts`` if it is not None, else from the vocabulary. If the beginning of a word was cut off,
+    the remaining ids are a word.
     """
     words: list[Word] = []
     # "[CLS] light ##house ##s" -> [[1, 2, 3]] with whole words, else [[1], [2], [3]]
@@ -113,7 +116,7 @@ def words_of(ids: list[int], rules: MaskingRules, starts: Starts = None) -> list
 def _take_words(words: Iterator[Word], wanted: int) -> list[Word]:
     """Take words until ``wanted`` positions are taken.
 
-    A word with more positions than are left is skipped.
+    A word is skipped if it has more positions than are still wanted.
     """
     taken: list[Word] = []
     while wanted and (word := next(words, None)) is not None:

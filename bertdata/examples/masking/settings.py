@@ -1,4 +1,4 @@
-"""Settings of masks: how many ids are masked, which ids can be masked, and what replaces them."""
+"""Settings of masks: how many ids are masked, which ids can be masked, and what replaces masked ids."""
 
 import math
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class MaskingSettings:
     def of_manifest(cls, settings: Mapping[str, Any]) -> "MaskingSettings":
         """Make settings with the shares in a dataset's manifest.
 
-        A share that is missing there is the default.
+        A share that is missing in the manifest gets its default.
         """
         return cls(**{name: settings[name] for name in SHARES if name in settings})
 
@@ -79,7 +79,7 @@ class MaskingSettings:
     def kept_of_unchanged(self) -> float:
         """Probability to keep an id that is masked but does not become [MASK].
 
-        Otherwise it becomes random.
+        If it is not kept, it becomes a random id.
         """
         rest = self.kept_share + self.random_share
         return self.kept_share / rest if rest else 1.0

@@ -7,7 +7,9 @@ which is an end token alone. Pure-Python twin of _native/examples/mlm.h.
 from collections.abc import Iterator, Sequence
 
 BREAKS = ("none", "complete", "complete_doc", "eos")
-"""The ways to cut, named as in fairseq and numbered as in the C++ kernel. See cut_blocks."""
+"""The ways to cut a text, named as in fairseq and in the order of the C++ kernel's numbers. The function
+cut_blocks describes them.
+"""
 
 BLANK = 1
 """Number of ids in a blank line."""
@@ -35,8 +37,8 @@ def cut_blocks(lines: Sequence[int], breaks: str, longest: int) -> Iterator[Span
         for start in range(0, total, longest):
             yield start, min(start + longest, total)
         return
-    # lines [5, 3, 9, 1, 4], longest 10, complete_doc -> (0, 8), (8, 17), (18, 22): the third line does not
-    # fit into the first block, and the blank line at 17 is left out.
+    # Example: lines of [5, 3, 9, 1, 4] ids, at most 10 ids in a block, complete_doc -> blocks (0, 8), (8,
+    # 17), (18, 22). The third line does not fit into the first block, and the blank line at 17 is left out.
     start = end = 0
     for length in lines:
         is_border = length == BLANK and breaks == "complete_doc"

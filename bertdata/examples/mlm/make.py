@@ -20,7 +20,7 @@ def make_blocks(
     engine: Engine | None = None,
     batch_type: type[MlmBatch] = MlmBatch,
 ) -> MadeExamples:
-    """Make all masked blocks of the documents, in final order.
+    """Make all masked blocks of the documents, in the order in which they are written.
 
     The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
     own random stream. At the end the examples are shuffled with the seed random_seed.

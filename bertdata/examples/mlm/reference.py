@@ -40,8 +40,8 @@ class ReferenceBlocks(ListedExamples):
         blocks = _cut_token_blocks(
             documents, word_starts, vocabulary, settings.blocks, settings.max_seq_length
         )
-        # A block's masks come from a stream of its own, which depends on the pass and the block's number, so
-        # only the final shuffle depends on the order of the examples.
+        # The masks of each block come from a separate random stream, which depends on the pass and the
+        # block's number. Only the final shuffle depends on the order of the examples.
         for key in make_pass_keys(documents, settings.random_seed, settings.dupe_factor):
             for number, block in enumerate(blocks):
                 original, starts = [token.id for token in block], [token.starts_word for token in block]
@@ -61,7 +61,8 @@ def cut_text_blocks(
 ) -> list[list[int]]:
     """Return the unmasked blocks in the order of the text.
 
-    Each has [CLS] in front and at most max_seq_length ids. Blocks that consist of one end token are left out.
+    Each block begins with [CLS] and has at most max_seq_length ids. Blocks that consist of a single end token
+    are left out.
     """
     blocks = _cut_token_blocks(documents, None, vocabulary, breaks, max_seq_length)
     return [[token.id for token in block] for block in blocks]
@@ -76,7 +77,7 @@ def _cut_token_blocks(
 ) -> list[Line]:
     """Return the blocks with their word starts.
 
-    Special tokens start a word, and so does the id after a special token.
+    A word starts at each special token and at the id after it.
     word_starts: word starts of the documents. None means that every id counts as a word.
     """
     end_token = Token(vocabulary.role("sep"), 1)
@@ -121,7 +122,8 @@ def mask_block(
 ) -> Masked:
     """Draw the masks of one block.
 
-    Masks are drawn as at load time, from the block's own stream. The pass takes the place of the epoch.
+    Masks are drawn as when examples are loaded, from the block's separate random stream. The number of the
+    pass is used instead of the epoch.
     key: key of the pass (``make_pass_keys``).
     number: number of the block in the text.
     starts: for each id 1 if a word starts there, else 0. None if the vocabulary's ids show it.

@@ -53,7 +53,8 @@ def make_ngram_masker(
 
     settings: settings of the masks at load, with their rate and shares.
     of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths of n-grams.
-    Whole words are masked if either of the two says so. SettingsError if no n-grams can be drawn.
+    Whole words are masked if ``settings`` or ``of_data`` asks for whole words. SettingsError if no n-grams
+    can be drawn.
     """
     check_loading(settings)
     defaults = SopSettings()

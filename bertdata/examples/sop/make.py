@@ -13,11 +13,11 @@ from bertdata.records import Documents, MadeExamples, Vocabulary
 def make_sop_examples(
     documents: Documents, vocabulary: Vocabulary, settings: SopSettings, engine: Engine | None = None
 ) -> MadeExamples:
-    """Make all examples of the documents, in final order.
+    """Make all examples of the documents, in the order in which they are written.
 
-    As for BERT, dupe_factor passes over the shuffled documents make the examples, which are then shuffled.
-    One random stream with the seed random_seed draws everything except the lengths of n-grams, which have a
-    second stream. SettingsError if it is not known where words start.
+    The documents are shuffled and then read dupe_factor times, as for BERT. At the end the examples are
+    shuffled. One random stream with the seed random_seed draws everything except the lengths of n-grams,
+    which have a second stream. SettingsError if it is not known where words start.
     """
     if vocabulary.continues_word is None and documents.word_starts is None:
         raise SettingsError(f"{vocabulary.name}: sop needs a tokeniser that tells where words start")

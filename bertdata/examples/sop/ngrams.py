@@ -85,7 +85,8 @@ def mask_ngrams(
     stream.shuffle(firsts)
     chosen = _choose_ngrams(firsts, words, wanted, (), lengths)
     replaced = {place: draw_replacement_in_file(original[place], rules, stream) for place in chosen}
-    # The original shuffles again even if it does not permute, so later draws depend on this.
+    # ALBERT's program shuffles again even if it does not permute. Without this shuffle, all later draws would
+    # differ.
     stream.shuffle(firsts)
     if permutes:
         others = sorted(_choose_ngrams(firsts, words, wanted, chosen, lengths))

@@ -17,8 +17,9 @@ class ReferenceSop(ListedExamples):
     def __init__(self, documents: Documents, vocabulary: Vocabulary, settings: SopSettings) -> None:
         examples: list[SopExample] = []
         stream, maker = RandomStream(settings.random_seed), _SopMaker(documents, vocabulary, settings)
-        # The same order of draws as in bertdata.examples.bert.reference. Only the lengths of n-grams have a
-        # second stream, because ALBERT's program draws them from NumPy.
+        # One random stream shuffles the documents, then draws segments and masks of each pair, then shuffles
+        # the examples. Only the lengths of n-grams have a second stream, because ALBERT's program draws them
+        # from NumPy.
         shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
@@ -44,8 +45,8 @@ class _SopMaker:
     def make(self, pair: Pair, stream: RandomStream) -> SopExample:
         """Make the example ``[CLS] a [SEP] b [SEP]`` and draw its masks.
 
-        Without masks they are drawn too and then discarded, so that later pairs are the same as in a run with
-        masks.
+        If the settings ask for no masks, masks are drawn too and then discarded, so that later pairs are the
+        same as in a run with masks.
         """
         a, b, label = pair
         cls, sep, ids = self._vocabulary.role("cls"), self._vocabulary.role("sep"), self._documents.ids

@@ -70,7 +70,7 @@ class SopSettings(ExampleSettings):
 
     @property
     def masking(self) -> MaskingSettings:
-        """Settings of the masks. As in the original program, only [CLS] and [SEP] are never masked."""
+        """Settings of the masks. As in ALBERT's program, only [CLS] and [SEP] are never masked."""
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,
             max_predictions_per_seq=self.max_predictions_per_seq // (2 if self.permutation else 1),
@@ -89,7 +89,7 @@ class SopSettings(ExampleSettings):
 
     @property
     def ngram_seed(self) -> int:
-        """Seed of the n-grams' lengths, 32 bits: what the original would pass to ``numpy.random.seed``."""
+        """Seed of the n-grams' lengths, 32 bits: what ALBERT's program passes to ``numpy.random.seed``."""
         return abs(self.random_seed) & 0xFFFFFFFF
 
     def most_masks(self, length: int) -> int:

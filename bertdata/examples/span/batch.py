@@ -47,7 +47,9 @@ class SpanBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanExampleOfWords(SpanExample):
-    """One block with a bit for each id: 1 where a word starts, at special tokens and right after them."""
+    """One block with a bit for each id: 1 if a word starts there. Special tokens and the ids right after them
+    also have a 1.
+    """
 
     word_starts: list[int]
 

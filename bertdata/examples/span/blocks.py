@@ -16,8 +16,8 @@ def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iter
 
     A sentence that is too long is cut into pieces of ``longest`` ids, which share a block with no other
     sentence.
-    as_original: do as SpanBERT's program does and drop such a sentence. If it is the last of its document,
-    the block before it is dropped too.
+    as_original: drop a sentence that is too long, as SpanBERT's program does. If it is the last sentence of
+    its document, the block before it is dropped too.
     """
     for sentences in _list_sentences(documents):
         cut = _cut_as_original(sentences, longest) if as_original else _cut_all_sentences(sentences, longest)
@@ -60,7 +60,7 @@ def _join_sentences(sentences: list[Extent], longest: int) -> Iterator[Extent]:
         return
     first, last = sentences[0]
     for start, end in sentences[1:]:
-        # Measured from the first id to the last, so a dropped sentence in between counts as well.
+        # The length is measured from the first id to the last, so it includes a dropped sentence in between.
         if end - first > longest:
             yield first, last
             first = start

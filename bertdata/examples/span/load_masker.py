@@ -30,7 +30,7 @@ _OF_MASKS = ("masked_lm_prob", "max_predictions_per_seq", "mask_share", "random_
 class LoadedSpans(Masker):
     """Masks spans of an example, for one vocabulary. Can be pickled.
 
-    An example's first and last id are special tokens and are left alone.
+    An example's first and last id are special tokens and are never masked.
     """
 
     def __init__(self, rules: MaskingRules, spans: SpanRules, engine: Engine) -> None:

@@ -22,7 +22,7 @@ def make_spans(
     engine: Engine | None = None,
     batch_type: type[SpanBatch] = SpanBatch,
 ) -> MadeExamples:
-    """Make all blocks of the documents with masked spans, in final order.
+    """Make all blocks of the documents with masked spans, in the order in which they are written.
 
     The text is cut into blocks once. Each of the dupe_factor passes masks all blocks, and each block has its
     own random stream. At the end the examples are shuffled with the seed random_seed. If

@@ -25,7 +25,8 @@ class SpanRules:
     lengths: cumulative distribution of span length in words, from ``shortest`` on.
     mask_limit, random_limit: a uniform draw below mask_limit gives [MASK], otherwise below random_limit a
     random id, otherwise the id stays.
-    by_id: True if each id of a span has its own draw, False if all ids of a span share one.
+    by_id: True if what replaces an id is drawn for each id of a span, False if it is drawn once for the whole
+    span.
     are_external: True if a span's boundaries are the ids next to it, False if its first and last id.
     """
 
@@ -56,7 +57,7 @@ def prepare_span_rules(settings: SpanSettings) -> SpanRules:
 def _compute_length_distribution(settings: SpanSettings) -> tuple[float, ...]:
     """Return the cumulative distribution of span lengths.
 
-    It is rounded as in the original, which uses NumPy's ``choice``.
+    The distribution is rounded as in SpanBERT's program, which uses NumPy's ``choice``.
     """
     p, count = settings.geometric_p, settings.longest_span - settings.shortest_span + 1
     # p 0.2, 3 lengths: weights [0.2, 0.16, 0.128], divided by their sum [0.41, 0.33, 0.26], cumulative
@@ -70,8 +71,8 @@ def _compute_length_distribution(settings: SpanSettings) -> tuple[float, ...]:
 def draw_spans(word_starts: Sequence[int], rules: SpanRules, stream: SpanStream) -> list[Span]:
     """Draw the spans of a block. Return them in ascending order. Spans that touch are joined.
 
-    Each attempt makes three draws: the number of words, a number that is not used (the original draws it to
-    choose between tags), and a position. If the position is masked already, the attempt is dropped.
+    Each attempt makes three draws: the number of words, a number that is not used (SpanBERT's program draws
+    it to choose between tags), and a position. If the position is masked already, the attempt is dropped.
     word_starts: for each id of the block 1 if a word starts there. The first id always starts a word.
     """
     size = len(word_starts)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 class SpanCounts(MaskCounts, ObjectiveCounts):
-    """Counts of masks of each kind, of distances between boundaries, and of spans in an example."""
+    """Counts of masks by kind ([MASK], random or kept), of distances between a span's boundaries, and of
+    spans per example.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -38,7 +38,8 @@ class ReferenceSpans(ListedExamples):
         examples = list(self._make_examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)
-        # Bodies do not overlap, and all passes use the same bodies.
+        # A body is a block without [CLS] and [SEP]. Bodies do not overlap, and all passes use the same
+        # bodies.
         lost = documents.tokens - sum(stop - start for start, stop in bodies)
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
@@ -46,7 +47,8 @@ class ReferenceSpans(ListedExamples):
         self, documents: Documents, bodies: Sequence[Extent], settings: SpanSettings
     ) -> Iterator[SpanExample]:
         """Yield the examples of all passes, in the order of the text."""
-        # The original draws random ids from the text itself, and all its draws come from one NumPy stream.
+        # SpanBERT's program draws random ids from the text itself, and all its draws come from one NumPy
+        # stream.
         pool = documents.ids if settings.as_original else self._vocabulary.replacements
         stream_of_all = NumpyStream(settings.numpy_seed) if settings.as_original else None
         for key in make_pass_keys(documents, settings.random_seed, settings.dupe_factor):

@@ -74,7 +74,7 @@ class SpanSettings(ExampleSettings):
     def masking(self) -> MaskingSettings:
         """Settings of the masks.
 
-        Whole words are needed wherever there are masks, because spans consist of words.
+        If there are masks, whole words are masked, because spans consist of words.
         """
         return MaskingSettings(
             masked_lm_prob=self.masked_lm_prob,

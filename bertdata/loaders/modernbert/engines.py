@@ -17,11 +17,11 @@ from bertdata.loaders.modernbert.settings import ModernBertSettings
 _LONG = (1 << 64) - 1
 
 StreamState = tuple[int, int | None]
-"""State of a random stream, as in ``PcgStream.state``."""
+"""State of a random stream: the generator's 128-bit state, and the unused half of its last output or None."""
 
 
 class EpochPacker(Protocol):
-    """Interface of the packer of one epoch: the pure-Python Packer or the C++ kernel's."""
+    """Interface of an object that packs one epoch's sequences into rows, in Python or in the C++ kernel."""
 
     state: PackerState
 
@@ -68,7 +68,7 @@ class _NativePacker:
 
 
 class _NativeMasks:
-    """Masks of the C++ kernel (_native/loaders/modernbert.h)."""
+    """EpochMasks of the C++ kernel (_native/loaders/modernbert.h)."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
         self._masks, self._rule = kernels.ModernBertMasks(seed), rule
@@ -89,7 +89,7 @@ class _NativeMasks:
 
 
 class _PlainMasks:
-    """Masks in pure Python."""
+    """EpochMasks in pure Python."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
         self._stream, self._rule = PcgStream(seed), rule

@@ -41,7 +41,7 @@ class PackedBatch:
 
 
 class ModernBertEpoch:
-    """One rank's batches of one epoch.
+    """The batches that one rank (process of distributed training) gets in one epoch.
 
     Batches are packed one after another and must be masked in the same order, because all masks of an epoch
     come from one random stream.
@@ -87,7 +87,7 @@ class ModernBertEpoch:
         return self._sequences.take(packed.numbers, self._settings.max_seq_len)
 
     def mask(self, packed: PackedBatch, ids: Array) -> MaskedCells:
-        """Lay the ids out in rows and mask them. Return int64 arrays of shape (rows, width)."""
+        """Arrange the ids in padded rows and mask them. Return int64 arrays of shape (rows, width)."""
         return self.masks.draw(ids, packed.token_ends, self._settings.width)
 
 
@@ -96,8 +96,9 @@ def find_order(
 ) -> Array:
     """Return the numbers of the examples that one rank reads in an epoch, in order, as int64.
 
-    All ranks get equally many examples. If the examples do not divide evenly, examples from the start of the
-    order are repeated at its end, or with ``drop_last`` the end of the order is cut.
+    All ranks get equally many examples. If the examples do not divide evenly, some are repeated: examples
+    from the start of the order follow its end. With ``drop_last``, some examples at the end of the order are
+    dropped instead.
     epoch: number of the epoch, from 0.
     """
     world = settings.world

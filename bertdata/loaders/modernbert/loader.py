@@ -30,7 +30,7 @@ _STATE_FORMAT = 1
 
 
 class ModernBertLoader(Iterator[Batch]):
-    """Iterator over the batches of one rank.
+    """Iterator over the batches of one rank (process of distributed training).
 
     Iteration never ends, unless a single ``epoch`` is asked for. As in the original program, sequences at the
     end of an epoch are lost if they do not fill a batch. DatasetError if an epoch has no full batch at all.
@@ -65,8 +65,8 @@ class ModernBertLoader(Iterator[Batch]):
 
     def __next__(self) -> Batch:
         packed = self._epoch.pack(self._warmup.rows(self._tokens))
-        # None means that the epoch has no further full batch: continue with the next epoch. An epoch without
-        # any batch is an error, because the loop would otherwise never end.
+        # ``pack`` returns None if the epoch has no further full batch. Then continue with the next epoch. An
+        # epoch without any full batch is an error, because the loop would otherwise never end.
         while packed is None:
             if self._only is not None:
                 raise StopIteration
@@ -92,7 +92,8 @@ class ModernBertLoader(Iterator[Batch]):
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch, as JSON values.
 
-        It contains at most ``buffer_size`` sequence numbers: the sequences that wait to be packed.
+        The state contains the numbers of the sequences that were read but not packed yet, at most
+        ``buffer_size``.
         """
         packer, (stream, half) = self._epoch.packer.state, self._epoch.masks.state
         return {
@@ -145,7 +146,7 @@ def find_spans(packed: PackedBatch, width: int) -> tuple[list[Array], list[int]]
         width 10, sequences of 4 and 3 ids  ->  [0, 4, 7, 10], longest 4
     """
     tokens, counts = np.diff(packed.token_ends, prepend=0), np.diff(packed.row_ends, prepend=0)
-    # All rows' numbers are computed in one array. A row has one number for each sequence, one for the
+    # The spans of all rows are computed in one array. A row takes one number for each sequence, one for the
     # leading 0, and one for the width if padding is left.
     ends = np.cumsum(counts + 1 + (tokens < width))  # where each row's numbers end in that array
     firsts = np.insert(ends[:-1], 0, 0)

@@ -37,14 +37,15 @@ def mask_cells(
 
     Draws happen for every cell, also for special tokens and padding, in two passes:
     1. A number u in [0, 1) for each cell. Below 0.8 x mask_prob the cell becomes mask_id, below 0.9 x
-    mask_prob a random id, below mask_prob it keeps its id. In all three cases it is a target unless it is
-    padding.
-    2. An integer for each cell, whether used or not: the random id. It is at most the largest id in the batch
-    after step 1 has set the masks.
+    mask_prob a random id, below mask_prob it keeps its id. In all three cases the model must predict the
+    cell's original id, unless the cell is padding.
+    2. An integer for each cell: the random id, which is used only if step 1 says so. It is at most the
+    largest id in the batch after step 1 has set the masks.
     """
     draws = [stream.random() for _ in cells]
     ids = [mask_id if draw < 0.8 * mask_prob else found for found, draw in zip(cells, draws, strict=True)]
-    # The original takes its range of random ids from the batch, not from the vocabulary, and after masking.
+    # ModernBERT's program takes the range of random ids from the batch after masking, not from the
+    # vocabulary.
     limit = max(ids) + 1
     words = stream.words
     others = [stream.below(limit) for _ in cells]
@@ -67,7 +68,8 @@ def compute_stream_state(seed: int, cells: int, redrawn: int) -> tuple[int, int 
     """
     stream, halves = PcgStream(seed), cells + redrawn
     stream.advance(cells + halves // 2)
-    # With an odd number of halves, the low half of one more output is used and its high half is kept.
+    # If the number of halves is odd, the low half of the last output is used and its high half is kept for
+    # the next integer.
     if halves % 2:
         stream.word()
     return stream.state

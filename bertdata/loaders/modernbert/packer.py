@@ -14,7 +14,7 @@ class PackerState(NamedTuple):
     """State of a packer.
 
     taken: number of sequences of the epoch that were read.
-    waiting: indices of the sequences that were read but not packed yet.
+    waiting: indices of sequences that were read but did not fit into a row yet.
     """
 
     taken: int
@@ -38,7 +38,7 @@ class Packer:
     lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences with no ids
     are skipped.
     batch_size: number of sequences read from the source at a time.
-    buffer_size: most sequences that may wait for a row.
+    buffer_size: largest number of sequences that may have been read without being packed yet.
     """
 
     def __init__(self, lengths: Sequence[int], *, batch_size: int, buffer_size: int, width: int) -> None:
@@ -76,8 +76,8 @@ class Packer:
             _, row = min(fitting)  # least room, then lowest row
             held[row].append(place)
             room[row] -= length
-        # Skipped sequences come first in the next batch, in reverse order: extendleft reverses them, as the
-        # original does.
+        # Skipped sequences come first in the next batch, in reverse order: extendleft reverses them, as in
+        # ModernBERT's program.
         self._buffer.extendleft(skipped)
         if not all(held):
             return None
@@ -90,8 +90,8 @@ class Packer:
         skipped: sequences that wait outside the buffer and count against its size.
         """
         added = 0
-        # The original reads a whole batch or nothing, only while the buffer and the skipped sequences leave
-        # room for it.
+        # As in ModernBERT's program, whole batches are read from the source, as long as the buffer has room
+        # for another batch besides the skipped sequences.
         while (
             self._taken < len(self._lengths)
             and self._buffer_size - len(self._buffer) > self._batch_size

@@ -24,14 +24,14 @@ class TokenWarmup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModernBertSettings:
-    """Settings of one rank, with ModernBERT's name for each in brackets.
+    """Settings of the loader on one rank. ModernBERT's name of a setting is in brackets if it differs.
 
     batch_size: sequences read from the source at a time (``device_train_batch_size``).
     micro_batch_size: number of sequences of full length that fit into one row
     (``device_train_microbatch_size``).
     max_seq_len: longest sequence in ids. Longer sequences are cut.
-    buffer_size: most sequences that may wait to be packed. None means five batches.
-    order_seed, mask_seed: seeds of epoch 0. Later epochs add their number.
+    buffer_size: most sequences that may have been read without being packed yet. None means five batches.
+    order_seed, mask_seed: seeds of epoch 0. In later epochs, the epoch's number is added to both.
     drop_last: if the examples do not divide evenly among ranks, drop some. Otherwise some are repeated.
     rank, world: number of this rank and number of ranks.
     SettingsError names the setting that is out of range.
@@ -95,7 +95,7 @@ class ModernBertSettings:
 
     @property
     def buffered(self) -> int:
-        """The most sequences that may wait to be packed."""
+        """The most sequences that may have been read without being packed yet."""
         return _BUFFERED_BATCHES * self.batch_size if self.buffer_size is None else self.buffer_size
 
 

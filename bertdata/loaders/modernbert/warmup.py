@@ -26,6 +26,8 @@ class BatchWarmup:
             self._limits = [min(share, math.ceil(each * total)) for total in accumulate(steps)]
 
     def rows(self, tokens: int) -> int:
-        """Return the number of rows of the next batch. tokens: seen before it, padding not counted."""
+        """Return the number of rows of the next batch. tokens: number of tokens in all earlier batches,
+        without padding.
+        """
         passed = sum(tokens >= limit for limit in self._limits)
         return self._least + passed

@@ -51,8 +51,9 @@ class FairseqReader(ShardReader):
     ) -> None:
         """Open the ``.bin`` and its ``.idx`` and find the sizes of the examples.
 
-        objective: mlm, the only objective possible. None means mlm too.
-        sizes: the examples' largest sizes by name, from a manifest. None measures them in the file.
+        objective: must be the objective mlm. None means mlm too.
+        sizes: the examples' largest sizes by name, from a manifest. If None, the sizes are measured in the
+        file.
         """
         objective = objective or find_objective(OBJECTIVE)
         if objective.name != OBJECTIVE:
@@ -66,7 +67,7 @@ class FairseqReader(ShardReader):
             line = int(np.argmin(found))
             raise ShardError(f"{name}: line {line} has no ids, expected an end token at least")
         self._length = len(found)
-        if (found == 1).any():  # a line of length 1 may be blank; look at its id
+        if (found == 1).any():  # a line of length 1 may be blank or a single id
             self._length -= sum(
                 int(_find_blank_lines(piece).sum()) for piece in self._lines.read_pieces(_PIECE)
             )

@@ -1,7 +1,7 @@
 """Write unmasked blocks as lines of fairseq's ``.bin``.
 
 A line is a block without its start token, which fairseq adds again (break mode ``eos``). Ids are converted to
-fairseq's numbering, see ``bertdata.tokens.fairseq_dictionary``. This module imports NumPy.
+fairseq's numbering, in which the special tokens come first and <mask> comes last. This module imports NumPy.
 """
 
 import numpy as np

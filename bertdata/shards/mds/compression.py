@@ -1,7 +1,7 @@
 """Compress whole shards with zstd, gz, bz2, br or snappy. A level is written as in ``zstd:9``.
 
-The compressed bytes depend on the library's version but not on the time or the machine, since gzip's time
-field is 0.
+The compressed bytes depend on the version of the compression library, but not on the time or the machine,
+since gzip's time field is 0.
 """
 
 import bz2

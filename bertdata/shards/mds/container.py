@@ -40,7 +40,7 @@ _MASK_SHARE = 0.15
 class MdsWriter:
     """Writer of a shard of unmasked examples. It holds the whole shard in memory until ``close``.
 
-    names: name of each example, in order. None names them after the shard, such as ``part-0-17``.
+    names: name of each example, in order. If None, examples are named after the shard, such as ``part-0-17``.
     form: columns, compression and hashes of the shard. None for the columns that ``create`` uses, with 16-bit
     ids if the first batch has 16-bit ids (a vocabulary of at most 65,536 ids), else 32-bit ids.
     """
@@ -95,9 +95,9 @@ class MdsWriter:
 class MdsReader(ShardReader):
     """Reader of the token ids in an MDS shard of any program. The file must be seekable.
 
-    layout: the layout of the shard's dataset, or None if it is unknown. Without it the shard's longest
+    layout: the layout of the shard's dataset, or None if it is unknown. Without a layout the shard's longest
     example becomes the limit, because a shard does not record how long examples may be. The shard is then
-    also compared with the index next to it.
+    also compared with the ``index.json`` in the same directory.
     """
 
     layout: ShardLayout
@@ -171,7 +171,7 @@ def make_layout(objective: Objective, longest: int) -> ShardLayout:
 def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
     """Check a shard against its entry in the index, decompress it, and return it as an open file.
 
-    An uncompressed shard without hashes is not loaded into memory.
+    An uncompressed shard whose index entry has no hashes is not loaded into memory.
     most: largest uncompressed size in bytes, for a shard without an entry.
     """
     if find_compression_ending(name) is None and (entry is None or not entry.raw.hashes):

@@ -30,7 +30,7 @@ MAX_UNLISTED_BYTES = 1 << 28
 
 
 def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[str, Any]]) -> None:
-    """Write all samples and the index.
+    """Write all samples as MDS shards into a directory, and the index that lists these shards.
 
     The samples are held in memory. ShardError names a sample that does not fit.
     """
@@ -104,7 +104,7 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
 
 def find_file(directory: str, entry: IndexEntry) -> str:
-    """Return the path of the shard's file. If only the copy exists that a loader decompressed, return that.
+    """Return the path of the shard's file. If only a copy that a loader decompressed exists, return its path.
 
     ShardError if both are missing.
     """

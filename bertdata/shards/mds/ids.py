@@ -13,7 +13,7 @@ from bertdata.shards.mds.index import ShardForm
 from bertdata.shards.mds.types import DTYPES, ArrayType, encode_shape, parse_array_type
 
 ID_COLUMNS = ("input_ids", "tokens")
-"""Columns that may hold a sample's ids; the first that exists is used. EuroBERT's data has ``tokens``."""
+"""Columns that may hold a sample's ids. The first that exists is used. EuroBERT's data has ``tokens``."""
 TEXT_COLUMN = "text"
 
 _WORD = 4
@@ -59,8 +59,8 @@ def encode_ids(
     pieces: list[bytes | memoryview] = []
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
-        # A sample is: size of the name, size of the array, name, array (its shape, then the ids), and
-        # optionally the number of ids.
+        # A sample consists of the name's size, the array's size, the name, the array (its shape, then the
+        # ids), and optionally the number of ids.
         text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])
@@ -72,7 +72,7 @@ def encode_ids(
 
 
 def encode_length(length: int) -> bytes:
-    """Encode the shape of a one-dimensional array of this length. It is a faster ``encode_shape``."""
+    """Encode the shape of a one-dimensional array of this length, as ``encode_shape`` does but faster."""
     if length < 1 << 8:
         return bytes((4, length))
     return b"\x05" + length.to_bytes(2, "little") if length < 1 << 16 else encode_shape((length,))
@@ -144,7 +144,7 @@ class IdDecoder:
 
     def _find_spans(self, buffer: Array, bounds: Array, refuse: Refuse) -> tuple[Array, Array]:
         """Return where the value of the ids column starts and stops in each sample."""
-        # A sample begins with the sizes of its columns of varying size (u32 each), followed by all columns.
+        # A sample begins with the size (u32) of each column whose size varies, followed by all columns.
         varying = [number for number, size in enumerate(self._sizes) if size is None]
         found = np.diff(bounds)
         least = _WORD * len(varying)
@@ -217,7 +217,7 @@ def _read_shapes(buffer: Array, place: Array, stops: Array, refuse: Refuse) -> t
 
 
 def _gather_bytes(buffer: Array, places: Array, width: int) -> Array:
-    """Return rows of ``width`` bytes, one from each offset."""
+    """Return the ``width`` bytes at each offset, as the rows of an array."""
     return np.ascontiguousarray(buffer[places[:, np.newaxis] + np.arange(width)])
 
 

@@ -55,7 +55,7 @@ class ColumnType:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArrayType:
-    """The type of a column of arrays. dtype or shape is None if it varies and each value stores it."""
+    """The type of a column of arrays. If dtype or shape is None, it varies, and each value stores it."""
 
     dtype: str | None
     shape: tuple[int, ...] | None

@@ -1,6 +1,6 @@
 """Check packed rows against their layout: the sizes of the rows and the rules of their examples.
 
-An example inside a row is called a sequence.
+In this module, an example inside a row is called a sequence.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ def check_packs(
     record.refuse(
         (sequences < 1) | (sequences > most), lambda i: f"{sequences[i]} sequences, expected 1 to {most}"
     )
-    # The rules of single examples hold for sequences too. Their errors name the row and the sequence.
+    # The rules for single examples also hold for sequences. Errors of SequenceCheck name the row and the
+    # sequence.
     sequence = SequenceCheck(name=record.name, first=record.first, ends=packs.ends)
     lowest = {find_mask_names(type(examples)).places: lowest_position} if lowest_position else {}
     check_batch(examples, layout, sequence, lowest)
@@ -108,5 +109,7 @@ def check_row_sizes(layout: ShardLayout, name: str) -> None:
 
 
 def find_max_sequences(layout: ShardLayout) -> int:
-    """Return the most sequences a row can hold. Each has at least one id, and its number must fit 15 bits."""
+    """Return the most sequences a row can hold. Each sequence has at least one id, and its number must fit 15
+    bits.
+    """
     return min(layout.max_seq_length, MAX_SEQUENCES)

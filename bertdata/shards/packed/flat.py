@@ -3,8 +3,8 @@
 Each row of the table is a packed row whose lists have no padding. A list holds the items of all sequences,
 one sequence after the other. The list ``sequence_ends`` says where the ids of each sequence end, counted from
 the row's start. Other lists of ends do the same for other groups of items, such as masks. Positions count
-from the start of their sequence, so a sequence can be cut out unchanged. The metadata store layout, objective
-and sizes.
+from the start of their sequence, so a sequence can be cut out unchanged. The file's metadata store the
+layout's name, the objective and the sizes of the examples.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ _SEQUENCES = "sequences_per_row"
 _ZSTD_LEVEL = 1
 """Compression level. A higher level gains little, because packing separates the examples of a document.
 
-Repeated text is then too far apart for zstd to find.
+Repeated text is therefore too far apart for zstd to find it.
 """
 
 

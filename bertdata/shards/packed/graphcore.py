@@ -4,8 +4,8 @@ The sequences [CLS a b] and [CLS c] in a row of 8 positions give the ids ``a b c
 sequence k (from 1) is in position -k. Labels and flags of sequences are counted from the end in the same way.
 
 Without a [CLS] in front, each masked position is one less than in Habana's layout, and position 0 can be
-masked. Position 0 can therefore not mark the end of the masks, as it does there. Instead the field
-``packed_masked_lm_mask`` is 0 at unused places for masks.
+masked. In Habana's layout position 0 marks the end of the masks, which is not possible here. Instead the
+field ``packed_masked_lm_mask`` is 0 at unused places for masks.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,8 @@ class GraphcoreLayout:
         is_there = np.arange(most) < counts[:, np.newaxis]
         body_sizes = number_counts(grids, is_body, counts, record)[is_there]
         body_ends, ends = np.cumsum(body_sizes), np.cumsum(body_sizes + 1)
-        # body_sizes [2, 1] -> ends [3, 5] with heads at 0 and 3
+        # body_sizes [2, 1] -> with a head ([CLS]) in front of each body, sequences end at [3, 5], heads at 0
+        # and 3
         heads = ends - body_sizes - 1
         is_head = np.zeros(int(ends[-1]) if len(ends) else 0, bool)
         is_head[heads] = True
@@ -102,7 +103,8 @@ def _insert_heads(grid: Array, is_body: Array, is_there: Array, is_head: Array) 
 
     Returns the values of all sequences, one after the other.
     """
-    # Reversed, the heads of a row are in the order of its sequences.
+    # The heads ([CLS]) of a row are stored from right to left. Reverse them to get the order of the
+    # sequences.
     values = np.zeros(len(is_head), grid.dtype)
     values[is_head] = grid[:, ::-1][:, : is_there.shape[1]][is_there]
     body = grid[is_body]

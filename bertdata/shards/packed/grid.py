@@ -50,9 +50,10 @@ class GridLayout(Protocol):
         ...
 
     def read_rows(self, grids: Grids, batch_type: type[ExampleBatch], record: "GridCheck") -> PackBatch:
-        """Convert grids to packed rows, not yet checked.
+        """Convert grids to packed rows without checking them.
 
-        The caller finds contradictions within the grids by arranging the rows again and comparing.
+        The caller finds contradictions within the grids: it converts the rows to grids again and compares the
+        results.
         """
         ...
 
@@ -122,7 +123,7 @@ def find_grid_layout(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequencePlaces:
-    """Where each sequence of a batch of packed rows lies. Every array has one item per sequence.
+    """The place of each sequence (example) in a batch of packed rows. Every array has one item per sequence.
 
     rows: index of the row. numbers: number of the sequence in its row, from 1. sizes: number of ids.
     starts: index in the batch of the sequence's first id. row_starts: index of the first id of its row.
@@ -136,7 +137,7 @@ class SequencePlaces:
 
     @classmethod
     def of(cls, packs: PackBatch) -> "SequencePlaces":
-        """Compute the places from a batch of packed rows."""
+        """Return the places of all sequences in a batch of packed rows."""
         examples: Any = packs.examples
         # ends of rows [2, 3], sizes of sequences [3, 4, 5]: rows [0, 0, 1], numbers [1, 2, 1], starts [0, 3,
         # 7], row_starts [0, 0, 7]
@@ -180,7 +181,7 @@ def arrange_masks(
 
 
 def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
-    """Count how many cells of a row carry each sequence number. Returns an array [N, K].
+    """Count how many cells of each row have each sequence number. Return an array of shape [N, K].
 
     used: True for cells that belong to a sequence. highest: largest allowed sequence number of each row.
     ShardError unless the numbers in a row's used cells are 1, 2, ... without gaps, in ascending order.
@@ -220,8 +221,8 @@ def read_masks(
     )
     falls = used[:, 1:] & (places[:, 1:] <= places[:, :-1])
     record.refuse_grid(np.pad(falls, ((0, 0), (1, 0))), "mask_places", places, "ascending positions")
-    # Row sizes [5, 3]: place 1 of row 1 is cell 6 of all cells. cell_ends tells the sequence of a cell, and
-    # starts the mask's position in it.
+    # With row sizes [5, 3], place 1 of row 1 is cell 6 of all used cells. cell_ends says to which sequence a
+    # cell belongs. Subtracting the sequence's item of starts gives the mask's position within the sequence.
     cells = (places + (np.cumsum(row_sizes) - row_sizes)[:, np.newaxis])[used]
     owners = np.searchsorted(cell_ends, cells, side="right")
     counts = np.bincount(owners, minlength=len(cell_ends))

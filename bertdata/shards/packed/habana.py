@@ -72,7 +72,8 @@ class HabanaLayout:
         # Cells with a sequence number are used. Masks end at the first masked position 0.
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
-        # The file has no count of sequences. A row has as many as its highest sequence number.
+        # The file does not store how many sequences a row has. The number is the row's highest sequence
+        # number.
         found = number_counts(grids, used, np.full(len(used), most), record)
         counts = np.where(found > 0, np.arange(1, most + 1), 0).max(axis=1)
         is_there = np.arange(most) < counts[:, np.newaxis]

@@ -194,8 +194,8 @@ def _read_field_names(file: IO[bytes], name: str) -> set[str]:
 def _recognise_packing(names: set[str], format: str, objective: Objective | None) -> str | None:
     """Return the name of the layout whose rows have these fields, or None if the rows are not packed.
 
-    If the fields match neither a layout nor plain examples, the closest match is returned. Its reader then
-    names the fields that differ.
+    If the fields match neither a layout nor plain examples, the layout with the most similar fields is
+    returned. Its reader then raises an error that names the fields that differ.
     """
     try:
         of_examples = set((objective or find_objective(DEFAULT_OBJECTIVE)).fields(format))

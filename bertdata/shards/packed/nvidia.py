@@ -2,8 +2,8 @@
 
 ``packed_input_len`` and ``packed_masked_lm_len`` hold the number of ids and masks of each sequence in a row.
 Masked positions count from the row's start. Files that bertdata writes store their layout's sizes as
-attributes. Files without them are read with MLPerf's sizes. Files without these two fields hold unpacked
-examples, see ``bertdata.shards.varlength``.
+attributes. Files without these attributes are read with MLPerf's sizes. Files without these two fields hold
+unpacked examples and are read by ``bertdata.shards.varlength``.
 """
 
 from collections.abc import Iterator
@@ -198,8 +198,8 @@ def _read_sequences(
     _check_lengths(rows, "originals", "mask_places", record)
     sizes = _check_sums(rows, "lengths", "ids", record)
     masks = _check_sums(rows, "mask_lengths", "originals", record)
-    # In the file a masked position counts from the row's start, in a batch from its sequence's start.
-    # row of sizes [3, 4]: place 5 in the row is position 2 of the second sequence.
+    # In the file a masked position counts from the row's start, but in a batch from its sequence's start. In
+    # a row with sequences of 3 and 4 ids, position 5 of the row is position 2 of the sequence of 4 ids.
     ends = np.cumsum(sizes)
     row_starts = (ids.ends - compute_lengths(ids.ends))[find_rows(counts)]
     places = rows["mask_places"].values.astype(np.int64)

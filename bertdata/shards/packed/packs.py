@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class PackBatch:
     """A batch of packed rows. Row i holds the examples ``ends[i-1]`` to ``ends[i] - 1``, from left to right.
 
-    examples: unpacked and without padding. Positions count from the start of each example.
+    examples: the examples of all rows, unpacked and without padding. Positions count from the start of each
+    example.
     """
 
     examples: ExampleBatch
@@ -144,8 +145,8 @@ def find_rows(ends: "Array") -> "Array":
 def count_grid_mask_slots(layout: ShardLayout) -> int:
     """Return how many masked positions a row of fixed width can hold.
 
-    A row has room for max_predictions_per_seq masks. Rounding up the number of masks of each sequence may add
-    sequences_per_row - 1 more.
+    A row has room for max_predictions_per_seq masks. The number of masks of each sequence is rounded up,
+    which may add sequences_per_row - 1 masks.
     """
     return layout.max_predictions_per_seq + layout.sequences_per_row - 1
 

@@ -1,6 +1,7 @@
 """The index of a TFRecord file's records, which Graphcore's loader expects next to each file.
 
-It has a line per record: the byte offset of the record and its size in bytes, frame included.
+The index has a line per record: the record's byte offset and its size in bytes, including length and
+checksums.
 """
 
 from bertdata.shards.framing import FrameCounter

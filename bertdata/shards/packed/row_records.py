@@ -27,7 +27,9 @@ _VALUES = 0  # the kernel's code for the source "values": its index in bertdata.
 
 
 def encode_rows(grids: Grids, layout: ShardLayout, engine: Engine | None = None) -> bytes | memoryview:
-    """Encode packed rows as TFRecord records in canonical form. Return their bytes, frames included."""
+    """Encode packed rows as TFRecord records in canonical form. Return the records' bytes, with lengths and
+    checksums.
+    """
     fields = load_row_fields(layout.packing or "", "tfrecord")
     if not use_native(engine or default_engine()):
         return b"".join(_encode_records(grids, fields))

@@ -23,7 +23,9 @@ class TextPart(NamedTuple):
 
 
 class AddedTokenFinder:
-    """Finds added tokens, from left to right. If several begin at the same position, the longest is taken."""
+    """Finds added tokens, from left to right. If several tokens begin at the same position, the longest is
+    taken.
+    """
 
     def __init__(self, tokens: Sequence[AddedToken]) -> None:
         self._tokens = {token.content: token for token in tokens}
@@ -38,7 +40,7 @@ class AddedTokenFinder:
         """
         done = 0
         # finditer resumes after a match even if the loop below rejects the match, so tokens inside a rejected
-        # token are not found. The library does the same.
+        # token are not found. Hugging Face's tokenizers does the same.
         for match in self._pattern.finditer(text):
             start, stop = match.span()
             token = self._tokens[match[0]]

@@ -21,10 +21,11 @@ SPACE_CHARACTERS = "".join(
     chr(point) for first, last in load_library_classes().space for point in range(first, last + 1)
 )
 
-# ``\s+(?!\S)|\s+`` of the original patterns, written with the library's table of white space.
+# ``\s+(?!\S)|\s+`` of the original patterns, written with the table of white space in Hugging Face's
+# tokenizers.
 _SPACES = rf"[{SPACE}]+(?![^{SPACE}])|[{SPACE}]+"
 # Llama 3's and Qwen 2's patterns differ only in COUNT: up to three digits together, or each digit alone.
-# U+017F is the long s, which the original (?i:...) matches as an s.
+# U+017F is the long s. (?i:...) in the original patterns matches it as an s.
 _LATER = (
     r"'(?:[sS\u017f]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
     rf"|[^\r\n{LETTER}{NUMBER}]?[{LETTER}]+|[{NUMBER}]{{COUNT}}| ?[^{SPACE}{LETTER}{NUMBER}]+[\r\n]*"

@@ -2,7 +2,7 @@
 
 A tokenizer.json describes a pipeline: added tokens, normaliser, pre-tokeniser, model and so on. The C++
 kernel implements only some pipelines. This module accepts a file only if the kernel gives exactly the ids
-that the tokenizers library gives. Every other file is run by the library, with the reason in the log.
+that the tokenizers library gives. Every other file is run by ``tokenizers``, with the reason in the log.
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ class _UnknownSetting(Exception):
 def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
     """Return the settings of the file's byte-level BPE, or why the kernel cannot run the file ("its ...").
 
-    A part that does not have the form in which the library saves it is also a reason. The library then reads
-    the file and reports what is wrong. Truncation, padding and dropout are ignored, because a text is always
-    encoded whole and without randomness.
+    A part that does not have the form in which ``tokenizers`` saves it is also a reason. ``tokenizers`` then
+    reads the file and reports what is wrong with it. Truncation, padding and dropout are ignored, because a
+    text is always encoded whole and without randomness.
     """
     if (odd := find_odd_part(parsed)) is not None:
         return odd
@@ -43,7 +43,7 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
 def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
     """Return the settings of the byte-level BPE in a tokenizer.json.
 
-    _UnknownSetting if the file has a setting that this package's kernel does not support.
+    _UnknownSetting if the file has a setting that the C++ kernel does not support.
     """
     model = parsed["model"]
     _check_model(model)
@@ -53,8 +53,8 @@ def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
     # The kernel knows a token only by its id, so it cannot tell apart two tokens with the same id.
     if len(set(ids.values())) < len(ids):
         raise _UnknownSetting("two of its tokens have one id")
-    # Without a token for every byte the library would emit unknown tokens or drop bytes. The kernel assumes
-    # that every byte has an id.
+    # The kernel assumes that every byte has an id. If some bytes had none, ``tokenizers`` would emit unknown
+    # tokens or drop these bytes.
     if any(unit not in ids for unit in make_byte_alphabet()):
         raise _UnknownSetting("its vocabulary lacks some of the 256 bytes")
     return ByteBpe(
@@ -137,7 +137,7 @@ def _list_steps(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, 
 def _read_merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], tuple[int, int]]:
     """Map each pair of ids to its rank and the id of the merged token.
 
-    If a pair occurs twice, the later rank counts, as in the library.
+    If a pair occurs twice, the later rank counts, as in ``tokenizers``.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for rank, merge in enumerate(merges):
@@ -151,7 +151,7 @@ def _read_merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, i
 def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
     """Return the added tokens.
 
-    Raise _UnknownSetting if the library would treat them differently from the kernel.
+    _UnknownSetting if ``tokenizers`` would treat any of these tokens differently from the kernel.
     """
     contents = [token["content"] for token in tokens]
     if len(set(contents)) < len(contents):
@@ -159,14 +159,15 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
     added: list[AddedToken] = []
     for token, expected in zip(tokens, number_added_tokens(contents, ids), strict=True):
         content, normalized = token["content"], token["normalized"]
-        # The library ignores the file's ids and numbers added tokens itself. A file with other ids is left to
-        # the library's tokeniser, which reports the contradiction.
+        # ``tokenizers`` ignores the ids in the file and numbers added tokens by itself. A file with other ids
+        # is left to the class LibraryTokenizer, which reports the contradiction.
         if not content or token["id"] != expected:
             raise _UnknownSetting(f"its added token {content!r} has another id than the library gives it")
         added.append(
             AddedToken(
                 id=expected,
-                # The library looks for a "normalized" token in the normalised text, and normalises it too.
+                # ``tokenizers`` looks for a "normalized" token in the normalised text, and normalises the
+                # token's text too.
                 content=composition.compose(content)[0] if normalized and composes else content,
                 lstrip=token["lstrip"],
                 rstrip=token["rstrip"],
@@ -174,14 +175,14 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
                 normalized=normalized,
             )
         )
-    # With two equal texts the library finds sometimes the first token and sometimes the second.
+    # If two tokens have the same text, ``tokenizers`` finds sometimes the first and sometimes the second.
     normalized_texts = [token.content for token in added if token.normalized]
     if len(set(normalized_texts)) < len(normalized_texts):
         raise _UnknownSetting("two of its added tokens have one text once normalised")
     if len({token.id for token in added}) < len(added):
         raise _UnknownSetting("two of its added tokens have one id")
     # "<a>" with rstrip and the token " <b>" both claim the blank in "<a> <b>". The kernel does not copy how
-    # the library decides between them.
+    # ``tokenizers`` decides which token gets it.
     if any(token.rstrip for token in added) and any(token.content[0].isspace() for token in added):
         raise _UnknownSetting("one of its added tokens takes the white space that another begins with")
     return tuple(added)

@@ -44,12 +44,12 @@ class ByteBpe:
     """Settings of a byte-level BPE.
 
     pattern, digits: how text is split into pre-tokens (see PATTERNS and Digits).
-    prefix_space: put a blank before a text, and before text after an added token, unless it begins with a
-    blank.
-    composes: the normaliser is NFC.
+    prefix_space: put a blank before a text, and before the text after an added token, unless the text begins
+    with a blank.
+    composes: True if the normaliser is NFC, which composes characters. False if there is no normaliser.
     whole_words: a pre-token that is a token of the vocabulary is not built by merges ("ignore_merges").
     ids: id of each token of the model, spelled in ``byte_alphabet``.
-    units: id of each byte.
+    units: id of the token that consists of each single byte.
     merges: rank and merged id for each pair of ids. The lowest rank is merged first.
     added: the added tokens.
     """

@@ -44,13 +44,14 @@ class ByteBpeTokenizer:
         if use_native(engine or default_engine()):
             self._kernel = make_kernel(bpe, vocabulary)
         else:
-            # Imported here, because the kernel does not need this module and its tables.
+            # Imported only here, because the module loads large tables that the C++ kernel does not need.
             from bertdata.tokens.bpe.tokens import TextSplitter
 
             self._splitter = TextSplitter(bpe)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several UTF-8 texts as if they were one file. See ``bertdata.tokens.document_text``.
+        """Encode several UTF-8 texts as if they were one file. A line is a sentence, a blank line ends a
+        document.
 
         InputError names file and line of a byte that is not UTF-8.
         """

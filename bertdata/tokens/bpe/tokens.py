@@ -11,7 +11,7 @@ from bertdata.unicode.composition import compose
 
 
 class BpeToken(NamedTuple):
-    """A token and its position in the text: the range of characters that it has bytes of."""
+    """A token and its position: the range of the characters of the text whose bytes are in the token."""
 
     id: int
     start: int
@@ -28,9 +28,10 @@ class TextSplitter:
         self._in_normalized = AddedTokenFinder([token for token in bpe.added if token.normalized])
 
     def split(self, text: str) -> Iterator[BpeToken]:
-        """Yield the tokens of one text, as the library makes them without special tokens."""
-        # Each step narrows the text and keeps the index of every character, so that the tokens' positions
-        # refer to the original text: first added tokens, then NFC, then added tokens in normalised text.
+        """Yield the tokens of one text, the same as from ``tokenizers`` without special tokens."""
+        # The steps are: find added tokens, normalise the rest (NFC), find the added tokens of normalised
+        # text. Each step keeps the index that every character has in the original text, because the tokens'
+        # positions refer to that text.
         for start, stop, token_id in self._in_text.split(text):
             if token_id is not None:
                 yield BpeToken(token_id, start, stop, True)

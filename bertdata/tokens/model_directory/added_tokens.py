@@ -58,8 +58,8 @@ def read_added_tokens(
 
     They are listed in ``added_tokens_decoder`` of tokenizer_config.json. If that key is missing, they are
     listed in added_tokens.json and tokenizer.json, and special_tokens_map.json says which are special.
-    Special tokens that are not listed are appended. The ids in the files only determine the order, because
-    the library numbers tokens itself.
+    Special tokens that are not listed are appended. The ids in the files only determine the order of the
+    tokens, because ``tokenizers`` numbers added tokens by itself.
     defaults: the class's special tokens by name. known: added tokens that the tokeniser already has.
     """
     settings = dict(files.tokenizer_config)
@@ -72,7 +72,8 @@ def read_added_tokens(
         numbered = _read_decoder(files, settings["added_tokens_decoder"], names)
     else:
         numbered = _read_added_tokens_json(files, settings) | _read_tokenizer_json(files)
-    # Listed tokens in the order of their ids, then special tokens that were not listed, then unnamed ones.
+    # Listed tokens in the order of their ids, then special tokens that were not listed, then tokens without a
+    # role name.
     tokens = [numbered[number] for number in sorted(numbered)]
     there = {*known, *(token.content for token in tokens)}
     for token in (*named.values(), *_make_extra_tokens(files, settings)):
@@ -172,7 +173,7 @@ def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[A
     They are listed under ``extra_special_tokens``, or under the older key ``additional_special_tokens``.
     """
     value = settings.get("extra_special_tokens")
-    if not value or isinstance(value, dict):  # a dict has named tokens; a list then has the older key
+    if not value or isinstance(value, dict):  # a dict has named tokens; the list has the older key
         value = settings.get("additional_special_tokens") or []
     if not isinstance(value, list):
         raise VocabularyError(

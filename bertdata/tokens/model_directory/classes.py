@@ -1,6 +1,6 @@
 """Steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
 
-These classes take only the vocabulary from the directory's tokenizer.json. Lower case, accents and the blank
+From the directory's tokenizer.json, these classes take only the vocabulary. Lower case, accents and the blank
 before a text come from tokenizer_config.json.
 """
 
@@ -195,13 +195,15 @@ CLASSES: dict[str, TokenizerClass] = {
         make_processor=_make_xlm_roberta_processor,
     ),
 }
-"""The classes whose steps are known, except the class that uses a tokenizer.json as it is."""
+"""The classes of transformers whose steps are known, by name. The class that uses a tokenizer.json unchanged
+is not among them.
+"""
 
 
 def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
     """Return a boolean setting of tokenizer_config.json.
 
-    VocabularyError for values that the library refuses.
+    VocabularyError for values that transformers refuses.
     """
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
@@ -229,7 +231,7 @@ def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
 
 
 def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
-    """Read vocab.txt as the library does, which strips white space only at the ends of lines.
+    """Read vocab.txt as ``tokenizers`` does: white space is removed only at the ends of lines.
 
     name: name of the class, for messages.
     """

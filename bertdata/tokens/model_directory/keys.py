@@ -1,7 +1,7 @@
 """Warns about keys of tokenizer_config.json that are not used and might matter.
 
-Each known key is either used or listed here as harmless. ``reader`` refuses keys whose effect on the reading
-of a text is not known.
+Each known key is either used or listed here as harmless. Some other keys are refused by the module
+``reader``, because their effect on the ids of a text is not known.
 """
 
 from contextlib import suppress

@@ -89,7 +89,9 @@ def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bo
 
 
 def _check_directory(files: ModelFiles) -> None:
-    """Raise VocabularyError for settings that change how a text is read in ways not known here."""
+    """Raise VocabularyError if a file of the directory has a setting whose effect on a text's ids is not
+    known here.
+    """
     where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config
     if settings.get("split_special_tokens"):
         raise VocabularyError(

@@ -4,7 +4,7 @@ from bertdata.errors import VocabularyError
 from bertdata.tokens.model_directory.files import CONFIG_NAME, TOKENIZER_CONFIG_NAME, ModelFiles
 
 BACKEND = "TokenizersBackend"
-"""The class that uses a tokenizer.json as it is. _BACKEND_NAMES lists its other names."""
+"""The class of transformers that uses a tokenizer.json unchanged. _BACKEND_NAMES lists its other names."""
 
 _BACKEND_NAMES = ("PreTrainedTokenizer", "PythonBackend", "Bloom", "BloomTokenizer")
 

@@ -1,4 +1,7 @@
-"""Learns byte-level BPE from text with the tokenizers library. Words are those of GPT-2's pattern."""
+"""Learns byte-level BPE from text with Hugging Face's library ``tokenizers``.
+
+Text is split into words by GPT-2's pattern.
+"""
 
 import re
 from collections.abc import Iterable
@@ -11,8 +14,9 @@ from bertdata.tokens.training.texts import OnRead, VocabularyText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
 
 LONGEST_WORD = 1000
-"""Longest word in characters. Longer words are skipped: they are rarely prose, and the library's time
-grows with the square of their length."""
+"""Longest word in characters. Longer words are skipped: they are rarely prose, and the time of ``tokenizers``
+grows with the square of their length.
+"""
 
 _BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
 """Positions where GPT-2's pattern always splits, because a blank belongs to the word after it."""
@@ -29,8 +33,9 @@ def train_bpe(
 ) -> Any:
     """Learn a byte-level BPE and return it as a ``tokenizers.Tokenizer``.
 
-    The result is the same in every process, because the library decides between equally frequent pairs by id.
-    on_read, on_counted: progress callbacks, see ``train_tokenizer``.
+    The result is the same in every process: among equally frequent pairs, ``tokenizers`` merges the pair with
+    the lowest ids first. on_read: called with the number of bytes read since the last call. on_counted:
+    called with the counted words.
     """
     tokenizers = import_tokenizers()
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -63,8 +68,9 @@ def train_bpe(
         initial_alphabet=alphabet,
     )
 
-    # The library cannot be given counts, so it gets every word as often as it occurs, between blanks. This
-    # needs words without white space: spell them in the alphabet for bytes, where a blank is "Ġ".
+    # ``tokenizers`` cannot be given counts, so it gets a text in which every word is repeated as often as it
+    # occurs, between blanks. A word must not contain white space then, so it is spelled in GPT-2's alphabet
+    # for bytes, where a blank is "Ġ".
     def spell(word: str) -> str:
         return str(byte_level.pre_tokenize_str(word)[0][0])
 

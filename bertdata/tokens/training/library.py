@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.errors import MissingExtraError, install_extra
 
 _OLDEST = {"tokenizers": (0, 20), "sentencepiece": (0, 2)}
-"""The oldest supported release of each package. The tests also train with it."""
+"""The oldest supported release of each package. The tests also train vocabularies with these releases."""
 
 
 def import_tokenizers() -> Any:

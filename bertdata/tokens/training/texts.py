@@ -16,10 +16,14 @@ from bertdata.text.record_plan import RecordPlan
 from bertdata.text.record_text import make_bad_record_error, normalise_texts
 
 SLICE_CHARACTERS = 1 << 16
-"""Approximate length of a slice. With it, memory does not depend on the length of lines and documents."""
+"""Approximate number of characters in a slice of text. Because text is read in slices, memory does not depend
+on the length of lines and documents.
+"""
 
 LONGEST_RUN = 1 << 18
-"""Characters. A longer run without a blank, within a line, is read in pieces."""
+"""Longest run of characters without a blank, within a line, that is read at once. A longer run is read in
+pieces.
+"""
 
 _BLOCK_BYTES = 1 << 17
 
@@ -133,7 +137,7 @@ def _decode_block(
     try:
         return decoder.decode(block, final=final)
     except UnicodeDecodeError as error:
-        # This error knows only the block. Read the whole file to find the line and the offset.
+        # The decoder's error refers only to this block. Read the whole file to find the line and the offset.
         data = storage.read_bytes(path)
         try:
             data.decode()
@@ -158,7 +162,8 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
                 yield rest[:place]
                 rest = rest[place + 1 :]
             elif len(rest) > LONGEST_RUN:
-                # No blank to cut at. This cuts a word, but such a run is hardly prose.
+                # There is no blank at which to cut. This cuts a word, but such a long run without a blank is
+                # hardly prose.
                 yield rest[:LONGEST_RUN]
                 rest = rest[LONGEST_RUN:]
             else:
@@ -169,7 +174,7 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
 def _find_line_cut(line: str) -> int:
     """Return the index of the last blank that has text on both sides, without other white space before it.
 
-    Else 0.
+    The result is 0 if there is no such blank.
     """
     place = line.rfind(" ", 1, len(line.rstrip()))
     while place > 0 and line[place - 1].isspace():

@@ -45,7 +45,8 @@ def train_tokenizer(
     tokenizers = import_tokenizers()
     mask = special.roles["mask"]
     for token in special.all:
-        # Like RoBERTa's mask, this one includes the blank before it, because the masked words do too.
+        # Like RoBERTa's mask token, this token includes the blank before it, because the words that it
+        # replaces do too.
         takes_blank = kind != "wordpiece" and token == mask
         tokenizer.add_special_tokens([tokenizers.AddedToken(token, lstrip=takes_blank)])
     sep, cls = ((special.roles[role], tokenizer.token_to_id(special.roles[role])) for role in ("sep", "cls"))

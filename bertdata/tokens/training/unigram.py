@@ -22,14 +22,14 @@ SPACE = "▁"
 """Mark of a blank at the beginning of a word, U+2581."""
 
 MOST_CHARACTERS = 1 << 24
-"""Most characters of words that sentencepiece learns from, where repeated words count repeatedly.
+"""Largest number of characters that sentencepiece learns from. Every occurrence of a word counts.
 
 From 0.2.2 on sentencepiece keeps every occurrence in memory, with about 20 bytes per character. For a longer
 text it gets a sample.
 """
 
 LONGEST_WORD = 1 << 12
-"""Characters. A longer run without white space is cut into words of this length.
+"""Longest word in characters. A longer run without white space is cut into words of this length.
 
 Scripts without blanks have such runs. sentencepiece's time grows with the square of the length of a run that
 repeats itself.
@@ -51,7 +51,7 @@ def train_unigram(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a Unigram tokeniser. The caller must still mark its special tokens as special."""
+    """Learn a Unigram tokeniser. In the returned tokeniser, special tokens are not marked as special yet."""
     tokenizers = import_tokenizers()
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
@@ -107,7 +107,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             model_writer=model,
             input_format="tsv",
             max_sentence_length=_MOST_BYTES,
-            vocab_size=size + 1,  # with sentencepiece's own unknown token
+            vocab_size=size + 1,  # sentencepiece adds an unknown token
             hard_vocab_limit=False,
             character_coverage=1.0,
             normalization_rule_name="identity",

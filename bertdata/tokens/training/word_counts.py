@@ -11,7 +11,9 @@ Split = Callable[[str], Iterable[str]]
 
 _CACHED_UNITS = 1 << 16
 _CACHED_LENGTH = 64
-"""Longer units are not cached. They rarely occur again and would take much memory."""
+"""Longest unit (piece of text between blanks) in characters that is cached. Longer units rarely occur again
+and would take much memory.
+"""
 
 _SEQUENCE_CHARACTERS = 1 << 13
 
@@ -24,7 +26,7 @@ class WordCounts:
     limit: longest word in characters that is counted. None means no limit.
     left_out: number of longer words in the text. longest: the longest of them.
     special: number of occurrences of each special token in the text.
-    divisor: 1 for all of the text, n if this is a sample of one word in n (see ``sample_words``).
+    divisor: 1 if the counts are of the whole text, n if they are of a sample with every n-th word.
     """
 
     counts: Mapping[str, int]
@@ -119,10 +121,10 @@ def sample_words(words: WordCounts, most_characters: int) -> WordCounts:
 
 
 def repeat_words(counts: Mapping[str, int], spell: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield each word as often as it occurs, many in one text with blanks between, in sorted order.
+    """Yield texts that contain each word as often as it occurs, in sorted order and separated by blanks.
 
-    The tokenizers library cannot be given counts, so it counts the words again.
-    spell: function that returns the word as the library shall see it.
+    The library ``tokenizers`` cannot be given counts, so it has to count the words in this text again.
+    spell: function that returns the spelling of a word in the text for ``tokenizers``.
     """
     for word in sorted(counts):
         spelt = spell(word)

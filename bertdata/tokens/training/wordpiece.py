@@ -1,8 +1,8 @@
 """Learns WordPiece tokens from text with the tokenizers library.
 
 Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word. A
-vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the library's
-normaliser, which has other Unicode tables and lower-cases a final sigma differently.
+vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the normaliser of
+``tokenizers``, which has other Unicode tables and lower-cases a final sigma differently.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,9 @@ from bertdata.tokens.training.word_counts import (
 )
 
 LIBRARY_WORD_CHARACTERS = 100
-"""Longer words become [UNK] with a tokenizer.json, because of the model's ``max_input_chars_per_word``."""
+"""Longest word in characters that a WordPiece tokenizer.json splits (``max_input_chars_per_word``). Longer
+words become [UNK].
+"""
 
 
 def train_vocabulary(
@@ -45,7 +47,8 @@ def train_vocabulary(
 
     Words that are too long for the tokeniser, which makes them [UNK], are skipped.
     special: special tokens. None means BERT's five.
-    on_read, on_counted: progress callbacks, see ``train_tokenizer``.
+    on_read: called with the number of bytes read since the last call. on_counted: called with the counted
+    words.
     """
     dialect = find_dialect("google")
 
@@ -72,7 +75,7 @@ def train_wordpiece(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a WordPiece tokeniser. The caller must still mark its special tokens as special."""
+    """Learn a WordPiece tokeniser. Its special tokens are not marked as special yet."""
     tokenizers = import_tokenizers()
     _check_learned_size(size, special)
     normalizer = tokenizers.normalizers.BertNormalizer(
@@ -117,17 +120,17 @@ def _check_learned_size(size: int, special: SpecialTokens) -> None:
 def _learn_wordpiece(
     text: VocabularyText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
 ) -> list[str]:
-    """Learn the tokens with the library and return them by id.
+    """Learn the tokens with ``tokenizers`` and return them by id.
 
-    One thread, so the result is always the same.
+    ``tokenizers`` runs in one thread, so the result is always the same.
     """
     if not words.counts:
         raise text.no_words()
     on_counted(words)
     tokenizers = import_tokenizers()
-    # The library numbers ## pieces in the order of a hash table that differs between processes, and decides
-    # between equally frequent pairs by number. Passing these pieces as special tokens, sorted, fixes their
-    # numbers.
+    # ``tokenizers`` numbers ## pieces in the order of a hash table, which differs between processes, and
+    # these numbers decide between equally frequent pairs. If the pieces are passed as special tokens in
+    # sorted order, their numbers are always the same.
     continuations = sorted({f"##{character}" for word in words.counts for character in word[1:]})
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=special.roles["unk"]))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()

@@ -17,10 +17,14 @@ from trainer.update.worker import make_undivided
 from trainer.workers.collective import Collective
 
 BUCKETS = 2
-"""Number of full buckets of gradients that are averaged. With two, one is copied while the other is sent."""
+"""Number of full buckets of gradients averaged in a measurement. With two, as in training, one bucket is
+copied while the other is sent.
+"""
 
 SHARDED = 2
-"""Number of equal weights that are sharded. With two, one is gathered while the other is used."""
+"""Number of equal sharded weights in a measurement. With two, as in training, one weight is gathered while
+the other is used.
+"""
 
 
 def measure_bandwidth(
@@ -29,14 +33,15 @@ def measure_bandwidth(
     dtype: torch.dtype | None = None,
     clock: Clock = time.perf_counter,
 ) -> float:
-    """Return the bytes of gradients per second that each worker sends while it receives as many.
+    """Return how many bytes of gradients per second each worker sends while it receives the same amount.
 
     It times averages of gradients as ``Strategy`` makes them, including the division and the copies. Of n
-    workers, each sends 2 (n - 1) / n of its gradients. The least time of several repetitions counts, on the
-    slowest worker. All workers (two or more) must call this together, and all get the same number.
-    dtype: type in which gradients are added up. None: their own.
+    workers, each sends 2 (n - 1) / n of its gradients. The average is repeated several times, the shortest
+    time of each worker is taken, and the slowest worker's time gives the result. All workers (two or more)
+    must call this together, and all get the same number.
+    dtype: type in which gradients are added up. None: the type of the gradients themselves.
     """
-    values = device.bucket_mb * 2**20 // 4  # in a full bucket
+    values = device.bucket_mb * 2**20 // 4  # number of fp32 values in a full bucket
     weights = [torch.zeros(values, device=device.torch_device, requires_grad=True) for _ in range(BUCKETS)]
     buckets = GradientBuckets(weights, workers, device.bucket_mb, dtype)
     (seconds,) = _time_repeatedly(workers, lambda: _time_average(buckets, weights, device, clock))
@@ -51,8 +56,9 @@ def measure_sharding(
 ) -> ShardingRate:
     """Return the rates at which FSDP2 gathers weights and scatters gradients among all workers.
 
-    It times passes through modules that each have a weight and compute nothing. dtype, repetitions and calls
-    are as in ``measure_bandwidth``.
+    It times passes through modules that each have a weight and compute nothing. As in ``measure_bandwidth``,
+    the slowest worker's shortest time counts, all workers (two or more) must call this together, and dtype is
+    the type in which gradients are added up.
     """
     with _open_sharded_modules(device, workers, dtype) as model:
         forward, backward = _time_repeatedly(workers, lambda: _time_pass(model, device, clock))
@@ -61,7 +67,10 @@ def measure_sharding(
 
 
 def _time_repeatedly(workers: Collective, timed: Callable[[], Sequence[float]]) -> list[float]:
-    """Time the work several times. Return the least of each time, on the slowest worker."""
+    """Run the work several times and return its shortest times, on the worker where they are longest.
+
+    ``timed`` returns one or more times. Each of them is treated separately.
+    """
     timed()  # the first call also connects the workers
     times = []
     for _ in range(REPETITIONS):
@@ -72,7 +81,9 @@ def _time_repeatedly(workers: Collective, timed: Callable[[], Sequence[float]]) 
 
 
 class _WeightModule(nn.Module):
-    """Module with a large weight, of which its pass reads a single value."""
+    """Module with a large weight. Its pass reads only one value of the weight, so it takes almost no
+    computing time.
+    """
 
     def __init__(self, device: Device) -> None:
         super().__init__()
@@ -87,7 +98,7 @@ class _WeightModule(nn.Module):
 def _open_sharded_modules(
     device: Device, workers: Collective, dtype: torch.dtype | None
 ) -> Iterator[nn.Sequential]:
-    """Context manager with sharded modules. At its end their process group is destroyed."""
+    """Open a context with sharded modules, and destroy their process group when the context ends."""
     from torch.distributed.fsdp import fully_shard
 
     mesh = make_copies_mesh(device, workers, make_undivided(workers))

@@ -1,4 +1,7 @@
-"""Costs of the model's parts on one device, by the rows of a micro-batch, and costs of optimisers."""
+"""Time and memory that the model's parts and the optimiser need on one device.
+
+The costs of a part depend on the number of rows in a micro-batch.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from trainer.splitting.plan.request import PlanRequest, list_meshes
 
 
 class PassTimes(NamedTuple):
-    """Seconds of a part's forward and backward pass.
+    """Seconds of the forward pass and of the backward pass of a part of the model.
 
     recompute: seconds added if the part keeps only its input between the passes and computes the rest again.
     """
@@ -23,7 +26,9 @@ class PassTimes(NamedTuple):
 
 
 class PartCosts(NamedTuple):
-    """Costs of one part for a micro-batch: the seconds of PassTimes and the bytes of Footprint."""
+    """Costs of one part of the model for a micro-batch: the fields of PassTimes in seconds, and of Footprint
+    in bytes.
+    """
 
     parameters: int
     tied: int
@@ -43,7 +48,8 @@ Numbers = TypeVar("Numbers", PassTimes, PartCosts)
 class ModelCosts:
     """Costs of all parts for micro-batches of one size.
 
-    layers: a cost for each layer. step: seconds of the optimiser's step per weight.
+    layers: the costs of each layer. step: seconds that the optimiser's step takes, divided by the number of
+    weights.
     """
 
     embeddings: PartCosts
@@ -62,11 +68,13 @@ Costs = Callable[[int], ModelCosts]
 """Function that returns the costs for a number of rows per micro-batch."""
 
 Seconds = Mapping[str, PassTimes]
-"""Times by the names of ``parts.list_part_names``."""
+"""Times of each part of the model. The keys are the names that ``parts.list_part_names`` returns."""
 
 
 def compute_analytic_costs(request: PlanRequest) -> Costs:
-    """Return costs computed from counted operations and the request's rate, without measuring."""
+    """Return costs that are computed, not measured: counted operations divided by the request's speed of a
+    device.
+    """
     rate = request.rate
 
     def seconds(size: int) -> Seconds:
@@ -81,10 +89,11 @@ def compute_analytic_costs(request: PlanRequest) -> Costs:
 
 
 def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], step: float) -> Costs:
-    """Return a function that interpolates costs between the smallest and the largest micro-batch.
+    """Return a function that interpolates costs between the smallest and the largest possible micro-batch.
 
-    These are the micro-batches of the request's meshes. seconds: function that returns the times for a number
-    of rows. step: as in ModelCosts.
+    Possible are the micro-batches of all meshes (divisions of the devices) that the request allows.
+    seconds: function that returns the times for a number of rows.
+    step: seconds of the optimiser's step per weight.
     Operations and kept bytes grow linearly with the rows. The memory at the busiest moment is convex in them,
     so the line does not underestimate it.
     """
@@ -107,10 +116,10 @@ def interpolate_costs(request: PlanRequest, seconds: Callable[[int], Seconds], s
 
 
 def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mapping[str, Numbers]:
-    """Interpolate records linearly to this many rows, or extrapolate.
+    """Return records of numbers for this many rows, interpolated or extrapolated linearly.
 
-    known: records by rows and by name. The line goes through the records with the fewest and the most rows.
-    Whole numbers stay whole.
+    known: the known records, by number of rows and then by name. The line goes through the records with the
+    fewest and the most rows. Whole numbers stay whole.
     """
     least, most = min(known), max(known)
     fraction = (rows - least) / max(1, most - least)
@@ -123,7 +132,9 @@ def interpolate(known: Mapping[int, Mapping[str, Numbers]], rows: int) -> Mappin
 
 
 def measure_request_footprints(request: PlanRequest, rows: int) -> Mapping[str, Footprint]:
-    """Return the measure_request_footprints of the request's parts for micro-batches of this many rows."""
+    """Return the operations and memory of each part of the request's model, for micro-batches of this many
+    rows.
+    """
     return measure_footprints(
         request.model, make_shape(request, rows), request.update.precision, request.head
     )

@@ -1,4 +1,4 @@
-"""Checks that a split model can be trained with the run's device, workers and settings, and by its plan."""
+"""Checks whether a split model can be trained here: with this device, these workers, and the plan."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +24,8 @@ FREE = (
     "model_type",
     "pad_token_id",
 )
-"""Settings of a model that may differ between a plan and a run, because they do not affect the plan."""
+"""Names of the model settings that do not affect a plan. A run may use a plan made with other values of them.
+"""
 
 _MAKER = "python -m trainer split"
 
@@ -117,11 +118,12 @@ def check_fits(
     where: str,
     head: str | None = None,
 ) -> None:
-    """Raise SettingsError that names the first difference between the plan's run and this run.
+    """Raise SettingsError if the plan was made for another run than this one. It names the first difference.
 
     sequence_length: longest sequence of this run. It may be shorter than the plan's.
     optimiser: it may differ from the plan's if its moments take as much memory.
-    where: the plan's file. head: BOTH, WORDS or SMALL. None: any.
+    where: the plan's file. head: type of the model's head (BOTH, WORDS or SMALL, see plan.py). None accepts
+    any head.
     """
 
     def fits(holds: bool, planned: str) -> None:

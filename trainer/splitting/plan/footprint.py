@@ -34,10 +34,10 @@ class Footprint(NamedTuple):
 
     parameters: number of the part's own weights. tied: number of word embeddings that the part reads from the
     embeddings.
-    kept: kept from the forward to the backward pass, including ``handed``. handed: passed on to the next
-    part.
-    working: needed on top of ``kept`` at the busiest moment of both passes. It includes new gradients of
-    weights, but not the sums that they are added to.
+    kept: memory that is kept from the forward to the backward pass, including ``handed``.
+    handed: size of the tensors that are passed on to the next part.
+    working: additional memory, on top of ``kept``, at the busiest moment of both passes. It includes the
+    micro-batch's gradients of weights, but not the sums over micro-batches that they are added to.
     cast: 16-bit copies of weights, which ``kept`` includes.
     """
 
@@ -59,7 +59,7 @@ def measure_footprints(
 
     The keys are the names of ``list_part_names``.
     """
-    if shape.attention == "fused":  # the host's fused kernel has no dropout
+    if shape.attention == "fused":  # the CPU's fused attention kernel does not support dropout
         config = replace(config, attention_probs_dropout_prob=0.0)
     with FakeTensorMode(), HOST:
         parts = {name: make_part(name, config, shape, head) for name in list_part_names(config)}
@@ -67,14 +67,14 @@ def measure_footprints(
             for module in (one for part in parts.values() for one in part.modules()):
                 if isinstance(
                     module, RotaryAttention
-                ):  # a fused kernel keeps as much for a window as for all
+                ):  # fused attention keeps as much memory for a window of tokens as for all tokens
                     module.reach = None
         return {name: measure_part(part, shape, precision) for name, part in parts.items()}
 
 
 def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
     """Run a part forward and backward and return its footprint. Its tensors may be fake or real."""
-    for weight in part.parameters():  # the state in every micro-batch after an update's first
+    for weight in part.parameters():  # as after an update's first micro-batch
         weight.grad = torch.zeros_like(weight)
     dtype = HALVES.get(precision, torch.float32)
     given = tuple(tensor.requires_grad_() for tensor in part.make_input(dtype))
@@ -102,10 +102,10 @@ def measure_part(part: ModelPart, shape: Shape, precision: str) -> Footprint:
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Dispatch mode that counts the memory of the tensors made in it, real or fake.
 
-    now, peak: bytes alive, and their maximum. peak may be set. moved: bytes that operations read and wrote.
-    Temporary memory inside a kernel is not seen.
-    byte_masks: count a dropout mask as one byte per element, as accelerators store it. On the host it is a
-    float factor.
+    now: bytes of all tensors that exist now. peak: the maximum of ``now`` so far, which may be set to another
+    value. moved: bytes that operations read and wrote. Temporary memory inside a kernel is not seen.
+    byte_masks: count a dropout mask as one byte per element, as accelerators store it. On a CPU it has a
+    float per element.
     """
 
     def __init__(self, byte_masks: bool = False) -> None:

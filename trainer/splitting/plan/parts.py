@@ -1,6 +1,6 @@
 """The parts of a model that a plan divides: embeddings, single layers, and the heads.
 
-Each can be run alone.
+Each part can be run alone, to measure its time or memory.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,9 @@ from trainer.tasks.choice import find_task_class
 from trainer.tasks.pretraining import compute_pretraining_loss
 
 Tensors = tuple[Tensor, ...]
-"""Tensors that a part hands on: rows of shape (tokens, hidden), and their normed form if norms come first."""
+"""Tensors that a part passes to the next part, of shape (tokens, hidden). In models with norms before the
+layers there is a second tensor, the normed form of the first.
+"""
 
 LAYER, LOCAL = "layer", "local layer"
 
@@ -35,8 +37,9 @@ LAYER, LOCAL = "layer", "local layer"
 class Shape:
     """The shape of a micro-batch.
 
-    attention: as in PlanRequest. flat_attention: function that computes attention for flat batches, which
-    have no padding.
+    attention: how attention is computed ("fused", "scores" or "flat", see PlanRequest).
+    flat_attention: function that computes attention for flat batches, in which sequences follow one another
+    without padding.
     """
 
     rows: int
@@ -58,10 +61,11 @@ def make_shape(request: PlanRequest, rows: int, flat_attention: FlatAttention = 
 
 
 class ModelPart(nn.Module):
-    """A part of the model that can make its own input. ``forward`` takes what the part before hands on.
+    """A part of the model that can make random input for itself. ``forward`` takes the output of the part
+    before.
 
-    takes: number of input tensors. seen: average number of tokens that a token attends to.
-    words: the word embeddings, if the part reads those of the embeddings. None otherwise.
+    takes: number of input tensors of ``forward``. seen: average number of tokens that a token attends to.
+    words: the word embeddings that this part shares with the embeddings. None if it shares none.
     """
 
     takes = 1
@@ -92,7 +96,7 @@ class EmbeddingsPart(ModelPart):
         tokens = torch.arange(shape.rows * shape.length, dtype=torch.int32)
         self._words = (
             tokens % config.vocab_size
-        )  # nearly all different, because repeated rows would come from a cache
+        )  # ids are nearly all different: repeated rows would be read from a cache and be too fast
         self._positions, self._types = tokens % shape.length, torch.zeros_like(tokens)
 
     def forward(self, *given: Tensor) -> Tensors:
@@ -139,7 +143,7 @@ def _sequences(shape: Shape) -> Sequences:
 
 
 class HeadsPart(ModelPart):
-    """Everything above the encoder, with the loss. head: BOTH, WORDS or SMALL (see plan.py).
+    """Everything above the encoder, with the loss. head: the type of head, BOTH, WORDS or SMALL.
 
     A small layer with two outputs per token stands in for the head of any task other than pre-training.
     """
@@ -184,7 +188,7 @@ def make_part(name: str, config: ModelConfig, shape: Shape, head: str) -> ModelP
 
 
 def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
-    """Return the part name of each layer. Layers with the same name cost the same."""
+    """Return a name for each layer. Layers that cost the same time and memory have the same name."""
     if not isinstance(config, ModernBertConfig):
         return (LAYER,) * config.num_hidden_layers
     return tuple(LAYER if config.is_global(number) else LOCAL for number in range(config.num_hidden_layers))
@@ -193,7 +197,7 @@ def list_layer_names(config: ModelConfig) -> tuple[str, ...]:
 def list_part_names(config: ModelConfig) -> tuple[str, ...]:
     """Return the names of the model's parts, from the embeddings to the heads.
 
-    Each name of layers appears once.
+    A name that several layers share appears only once.
     """
     return ("embeddings", *dict.fromkeys(list_layer_names(config)), "heads")
 

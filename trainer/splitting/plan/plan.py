@@ -14,9 +14,10 @@ from trainer.config.model_kinds import read_model_config
 FORMAT = "bertdata plan 1"
 
 BOTH, WORDS, SMALL = "masked words and next sentence", "masked words", "a small layer"
-"""Types of a model's head, which is everything above the encoder.
+"""The three types of a model's head, which is everything above the encoder.
 
-A small layer has two outputs per token or per sequence, with the pooler below it.
+"A small layer" stands for the head of any fine-tuning task. It has two outputs per token or per sequence, and
+the pooler below it.
 """
 
 
@@ -24,8 +25,8 @@ A small layer has two outputs per token or per sequence, with the pooler below i
 class Memory:
     """Peak memory of one device of a stage, in bytes, by purpose.
 
-    gradients may be 0. With a single micro-batch, gradients grow while activations shrink, so at the peak
-    there may be none yet.
+    gradients may be 0. With a single micro-batch, gradients are made while activations are freed, so at the
+    moment of peak memory there may be no gradients yet.
     """
 
     weights: int
@@ -51,9 +52,10 @@ class StagePlan:
     All times are in seconds:
     forward, backward: pass of a micro-batch. backward includes recomputation. In a sharded stage both include
     gathering weights and scattering gradients.
-    transfer: sending a micro-batch's activations to the next stage and receiving their gradients.
-    all_reduce: summing an update's gradients over the copies, and those of tied weights over the two stages
-    that have them.
+    transfer: sending a micro-batch's activations to the next stage, and receiving the gradients of these
+    activations.
+    all_reduce: summing an update's gradients over the copies of the stage. It includes summing the gradients
+    of tied word embeddings over the first and the last stage.
     step: the optimiser's step.
     """
 
@@ -127,7 +129,7 @@ class Plan:
 
     @property
     def bubble(self) -> float:
-        """Share of time in which devices wait, between an update's first and last pass."""
+        """Share of the time between an update's first and last pass in which devices wait, from 0 to 1."""
         busy = self.micro_batches * sum(stage.seconds for stage in self.stages)
         return 1 - busy / (len(self.stages) * self._span())
 
@@ -167,7 +169,7 @@ def read_plan(path: str) -> Plan:
 def parse_plan(values: Mapping[str, Any], where: str) -> Plan:
     """Return the plan from the values of ``Plan.as_json``.
 
-    SettingsError for unknown keys, and for stages that leave gaps.
+    SettingsError for unknown keys, and for stages that do not cover all layers without gaps.
     """
     known = {name: value for name, value in values.items() if name != "format"}
     try:

@@ -1,7 +1,7 @@
-"""Planner: finds the fastest plan that fits into the devices' memory.
+"""Find the fastest plan that fits into the devices' memory.
 
 For each mesh (stages x copies, micro-batches, rows per micro-batch) it makes tables with time and memory of
-every possible stage, and searches the fastest division of the layers into stages (``search.py``).
+every possible stage, and searches for the fastest division of the layers into stages (``search.py``).
 """
 
 import math
@@ -32,7 +32,9 @@ from trainer.splitting.plan.stages import (
 
 NANOSECOND = 1e-9
 _LARGEST = 2.0**40
-"""Largest time in units of the search. Slower models are counted in longer units, so that sums stay exact."""
+"""Largest time in the search, which counts time in whole units of a nanosecond or more. For slower models the
+unit is longer, so that no sum exceeds 64-bit integers.
+"""
 
 
 def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
@@ -54,7 +56,11 @@ def make_plan(request: PlanRequest, costs: Costs | None = None) -> Plan:
 
 
 class Planner:
-    """Planner for one request. Its tables of times and memory are made on first use and shared by meshes."""
+    """Planner for one request.
+
+    The tables of times and memory depend only on the rows of a micro-batch and the number of copies. They are
+    made on first use, and all meshes with the same two numbers share them.
+    """
 
     def __init__(self, request: PlanRequest, costs: Costs | None = None) -> None:
         self.request = request
@@ -68,8 +74,9 @@ class Planner:
 
     def fastest_plan(self) -> Plan | None:
         """Return the fastest plan that fits, or None."""
-        # Each plan found bounds the search on the next meshes, so most of them end at once. Meshes come with
-        # few stages and micro-batches first, and only a strictly faster plan replaces the best.
+        # The best time so far bounds the search on the next meshes, so most of these searches end at once.
+        # Meshes with few stages and few micro-batches come first. Since only a strictly faster plan replaces
+        # the best, they win ties.
         best: tuple[Mesh, LayerDivision] | None = None
         below = FAR
         for mesh in self.meshes:
@@ -78,11 +85,13 @@ class Planner:
         return None if best is None else self._make_plan(*best)
 
     def _find_fastest(self, mesh: Mesh, below: int) -> LayerDivision | None:
-        """Return the fastest division of the layers on this mesh, if it takes less than ``below`` units."""
+        """Return the fastest division of the layers into stages on this mesh. None if it takes ``below``
+        units of time or more.
+        """
         # A lower bound without any search: the slowest stage takes at least the mean over the stages. An
         # update's passes take sum + (m - 1) * slowest >= sum * (1 + (m - 1) / stages).
         passes = self.costs(mesh.rows).seconds / self._unit * (1 + (mesh.micro_batches - 1) / mesh.stages)
-        if passes - mesh.stages * mesh.micro_batches >= below:  # times are rounded to units
+        if passes - mesh.stages * mesh.micro_batches >= below:  # allow for rounding each stage's time
             return None
         times, _ = self._tables(mesh.rows, mesh.copies)
         search = Search(
@@ -130,10 +139,10 @@ class Planner:
         return min(((needed, mesh) for needed, mesh in found if needed is not None), key=itemgetter(0))
 
     def _find_allowed_peaks(self, mesh: Mesh) -> list[Whole]:
-        """Return a table of peak memory for each stage, from the last stage to the first.
+        """Return a table of peak memory for each place in the pipeline, from the last stage to the first.
 
-        Entries are bytes, or FAR for stages that the request does not allow. Each table has shape (kinds, L +
-        1, L + 1).
+        Each table has shape (kinds, L + 1, L + 1) for L layers, as in ``stages.py``: by kind of stage, first
+        layer and end. Values are bytes, or FAR for stages that the request does not allow.
         """
         _, memory = self._tables(mesh.rows, mesh.copies)
         peaks = list[Whole]()
@@ -143,11 +152,12 @@ class Planner:
         return peaks
 
     def _find_allowed_stages(self, mesh: Mesh, left: int) -> NDArray[np.bool_]:
-        """Return which stages the request allows, without regard to memory.
+        """Return a table of True and False: which stages the request allows, without regard to memory.
 
         left: the stage's number from the end, 1 for the last stage.
         """
-        # kinds: (4, 1, 1), see RECOMPUTES and SHARDED. The upper triangle leaves first < last.
+        # ``kinds`` has shape (4, 1, 1): a stage may recompute or not, and be sharded or not. The upper
+        # triangle keeps only entries with first < last, because a stage has at least one layer.
         recompute, size = self.request.split.recompute, self.request.model.num_hidden_layers + 1
         kinds = np.where(RECOMPUTES, recompute != "never", recompute != "always")
         is_end = left in (1, mesh.stages)
@@ -169,12 +179,14 @@ class Planner:
         return compute_stage_times(intervals, copies, request.bandwidth, sharding), memory
 
     def _convert_to_units(self, seconds: Real) -> Whole:
-        """Return seconds as whole units of the search."""
+        """Convert seconds to the search's unit of time, rounded to whole numbers."""
         return np.rint(seconds / self._unit).astype(np.int64)
 
 
 def _explain_no_fit(planner: Planner) -> str:
-    """Return the error: how much memory is missing for the smallest plan, and what would be enough."""
+    """Return the error message: how much memory is missing for the plan that needs least, and what would be
+    enough.
+    """
     request, margin = planner.request, planner.request.split.memory_margin
     needed, mesh = planner.find_least_memory()
     usable = request.usable_memory
@@ -192,7 +204,7 @@ def _explain_no_fit(planner: Planner) -> str:
 def _find_enough_devices(planner: Planner) -> int | None:
     """Return the smallest of 2, 4, ..., 64 times the number of devices with which a plan fits.
 
-    None: none of them.
+    None if no plan fits even with 64 times as many devices.
     """
     free = planner.request.changed(stages=None, copies=None)
     for power in range(1, 7):

@@ -27,24 +27,28 @@ from trainer.update.strategy import UpdateNumber, draw_part_seeds
 from trainer.workers.collective import Collective
 
 MOST_TOKENS = 8192
-"""Tokens of the largest micro-batch that is run. Times of larger ones are extrapolated along a line."""
+"""Number of tokens in the largest micro-batch that is measured. Times of larger micro-batches are
+extrapolated linearly.
+"""
 
 _LARGE = 1 << 20
-"""Size from which a tensor gets its own memory from the system, in bytes.
+"""Size in bytes from which glibc gets a tensor's memory from the system, and returns it as soon as it is
+freed.
 
-Without it, glibc keeps up to 50 % more memory.
+Without this limit, glibc keeps freed memory, up to 50 % of what is in use.
 """
 
 REPETITIONS = 5
 """Number of timed updates, after a first one that is not timed.
 
-The least of each time counts, because other work only adds to it.
+The shortest time counts, because other work on the machine can only make an update longer.
 """
 
 LAYERS = 4
-"""Most layers of a kind that are run.
+"""Largest number of layers of the same kind that are run in a measurement.
 
-With this many, weights do not stay in a processor's cache between uses.
+Four layers have too many weights for a processor's cache, so the weights are read from memory, as in
+training.
 """
 
 Clock = Callable[[], float]
@@ -67,15 +71,15 @@ def measure_costs(
 ) -> Costs:
     """Return the costs of the model's parts, with times measured on the device. This takes some seconds.
 
-    All workers must call this together, because workers on one machine share caches and memory. All get the
-    same costs, those of the slowest worker, as every update waits for it. Updates are timed with the smallest
-    and the largest number of rows that a plan may use and that has at most MOST_TOKENS tokens. Other sizes
-    are interpolated.
+    All workers must call this together, because workers on one machine share caches and memory. All workers
+    get the same result, the costs of the slowest worker, because every update waits for that worker. Updates
+    are timed with the smallest and the largest number of rows that a plan may use and that has at most
+    MOST_TOKENS tokens. Other sizes are interpolated.
     """
     rows = sorted({mesh.rows for mesh in list_meshes(request)})
     runnable = [size for size in rows if size * request.sequence_length <= MOST_TOKENS] or rows[:1]
     least, most = runnable[0], runnable[-1]
-    return_memory(device)  # training of split models does so too, and it makes processors slower
+    return_memory(device)  # as in training of split models; it slows processors down
     workers.barrier()
     low = high = measure_updates(request, device, least, clock)
     if most > least:
@@ -95,7 +99,9 @@ def return_memory(device: Device) -> None:
 
 
 def find_attention(device: Device) -> str:
-    """Return how the device computes attention: fused, scores or flat (see PlanRequest)."""
+    """Return how the device computes attention: "fused", "scores" or "flat". PlanRequest explains these
+    words.
+    """
     if device.torch_device.type != HOST.type:
         return "fused"
     return "scores" if device.config.loading.rows or device.needs_rows else "flat"
@@ -104,8 +110,8 @@ def find_attention(device: Device) -> str:
 def measure_updates(request: PlanRequest, device: Device, rows: int, clock: Clock) -> Profile:
     """Return the least times over several updates on micro-batches of this many rows.
 
-    If a plan may recompute activations, as many updates with recomputation alternate with these, and the
-    difference is the cost of recomputing.
+    If a plan may recompute activations, updates with and without recomputation alternate. The difference of
+    their times is the cost of recomputing.
     """
     updates = TimedUpdates(request, device, rows, clock)
     updates.run()  # creates the optimiser's moments and loads kernels
@@ -138,11 +144,12 @@ def _load_profile(values: dict[str, Any]) -> Profile:
 
 
 class TimedUpdates:
-    """Maker of timed updates on a model of embeddings, up to LAYERS layers of each kind, and heads.
+    """Object that makes timed updates of a small model: embeddings, up to LAYERS layers of each kind, and
+    heads.
 
-    The updates are as in training. Each part seeds its dropout, all forward passes are done before the
-    backward pass starts, gradients are added to existing ones, and the configured clipping and optimiser
-    change all weights.
+    The updates are as in training. Each part seeds its dropout. All forward passes are done before the
+    backward pass starts. Gradients are added to existing gradients. Then the configured clipping is done, and
+    the optimiser changes all weights.
     """
 
     def __init__(self, request: PlanRequest, device: Device, rows: int, clock: Clock) -> None:
@@ -161,7 +168,8 @@ class TimedUpdates:
     def run(self, *, recomputes: bool = False) -> Profile:
         """Make one update with learning rate 0 and return its times.
 
-        recomputes: layers keep only their input between their passes and compute the rest again.
+        recomputes: True if layers keep only their input after the forward pass, and compute all other
+        activations again in the backward pass.
         """
         self._last = self._clock()
         given, handed = dict[str, Tensors](), dict[str, Tensors]()
@@ -178,8 +186,9 @@ class TimedUpdates:
     ) -> dict[str, float]:
         """Run all parts forward and return the seconds per part of each name.
 
-        Parts of one name form an autograd graph of their own, whose inputs are stored in ``given`` and whose
-        outputs in ``handed``. This lets the backward passes be timed by name.
+        Parts with the same name form a separate autograd graph, so that their backward pass can be timed
+        separately. The graph's inputs are stored in ``given`` and its outputs in ``handed``, by the parts'
+        name.
         """
         # Detach the inputs of each name's parts, so that its backward pass ends at ``given`` and can be timed
         # alone. Dividing by the number of parts gives the time of one.
@@ -200,7 +209,8 @@ class TimedUpdates:
     def _run_backward(self, given: dict[str, Tensors], handed: dict[str, Tensors]) -> dict[str, float]:
         """Run all parts backward and return the seconds per part of each name.
 
-        Tensors are dropped as soon as possible.
+        Tensors are removed from ``given`` and ``handed`` as soon as they are no longer needed, to free
+        memory.
         """
         seconds = dict[str, float]()
         (loss,) = handed[next(reversed(self._parts))]
@@ -217,7 +227,7 @@ class TimedUpdates:
         return seconds
 
     def _time_lap(self, tensor: Tensor) -> float:
-        """Wait until the tensor has been computed. Return the seconds since the last call."""
+        """Wait until the tensor has been computed. Return the seconds since the last call of this method."""
         self._device.to_host(tensor.reshape(-1)[:1])
         before, self._last = self._last, self._clock()
         return self._last - before

@@ -1,4 +1,4 @@
-"""Speeds of devices: operations and bytes per second, and data sheets of known devices."""
+"""Speeds of devices, in operations and bytes per second, and the data sheets of known devices."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +12,7 @@ REACHED = 0.5
 USUAL = "a100"
 """Device whose figures are used if nothing is known about the device."""
 
-_FLOPS_A_BYTE = 150  # operations per byte of memory traffic, as for the devices in SHEETS at 16 bits
+_FLOPS_A_BYTE = 150  # assumed operations per byte of memory traffic, typical of the devices in SHEETS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,10 +29,12 @@ class DeviceRate:
 
 
 class ShardingRate(NamedTuple):
-    """Bytes per second of sharded copies that all exchange data at the same time.
+    """Speeds at which the copies of a sharded stage exchange data, in bytes per second for each copy.
 
-    forward: weights that each copy receives in a forward pass.
-    backward: weights that it receives, and gradients that it sends, in a backward pass.
+    All copies send and receive at the same time.
+
+    forward: speed at which a copy receives gathered weights in a forward pass.
+    backward: speed at which a copy receives weights and sends gradients in a backward pass.
     """
 
     forward: float
@@ -78,10 +80,10 @@ def find_sheet_rate(name: str, precision: str) -> DeviceRate:
 
 
 class Hardware(NamedTuple):
-    """Devices that are all alike.
+    """Memory and speed of a run's devices, which are all alike.
 
-    source: text for the plan's table. memory: bytes per device. bandwidth: bytes per second between two
-    devices, in each direction.
+    source: where the figures come from, in words, printed below the plan's table. memory: bytes per device.
+    bandwidth: bytes per second between two devices, in each direction.
     """
 
     source: str
@@ -91,10 +93,10 @@ class Hardware(NamedTuple):
 
 
 def find_hardware(given: str | None, config: Config) -> Hardware:
-    """Return the hardware for --hardware, with the configured memory and bandwidth if there are any.
+    """Return the hardware that --hardware describes. Configured memory and bandwidth replace its figures.
 
     given: a name in SHEETS, whose figures are reduced by REACHED, or a number of TFLOP/s. None: the speeds of
-    USUAL, but then the memory must be configured.
+    the device USUAL. The memory must be configured in this case.
     SettingsError for an unknown name, a rate that is not above 0, or missing memory.
     """
     name, split = (given or USUAL).lower(), config.split
@@ -115,7 +117,7 @@ def find_hardware(given: str | None, config: Config) -> Hardware:
 
 
 def _parse_rate(text: str) -> DeviceRate:
-    """Return the speeds of a device that reaches this many TFLOP/s."""
+    """Return the speeds of a device that reaches the TFLOP/s in the text."""
     try:
         flops = float(text) * 1e12
     except ValueError:

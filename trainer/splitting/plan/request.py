@@ -23,7 +23,7 @@ class PlanRequest:
     SettingsError if the number of stages or copies does not suit the devices and layers.
     """
 
-    config: Config  # strategy, update (except its number of examples) and limits of the split
+    config: Config  # its strategy, split limits, and update settings (except the number of examples) count
     model: ModelConfig
     sequence_length: int
     examples: int  # rows per update, over all devices
@@ -31,7 +31,7 @@ class PlanRequest:
     memory: int  # bytes per device
     bandwidth: float  # bytes per second from one device to another
     rate: DeviceRate
-    sharding: ShardingRate | None = None  # for sharded copies; None: both rates equal bandwidth
+    sharding: ShardingRate | None = None  # speeds of sharded stages; None: both are ``bandwidth``
     head: str = PRETRAINING  # name of the task whose head is on the encoder
     attention: str = "fused"
     may_shard: bool = True
@@ -61,7 +61,7 @@ class PlanRequest:
 
     @property
     def strategy(self) -> str:
-        """The only strategy that a plan may have, or auto."""
+        """The strategy that the plan must have, or "auto" if any strategy is allowed."""
         return self.config.run.strategy
 
     @property
@@ -71,7 +71,9 @@ class PlanRequest:
 
     @property
     def masked_slots(self) -> int:
-        """Masked positions per row: as configured, or 15 % of the positions, at least one."""
+        """Number of masked positions per row: the configured number, or else 15 % of the positions and at
+        least one.
+        """
         configured = None if self.config.is_finetuning else self.config.data.max_predictions_per_seq
         return configured or max(1, -(-self.sequence_length * 15 // 100))
 
@@ -87,11 +89,11 @@ def count_configured_examples(config: Config, devices: int) -> int:
 
 
 class Mesh(NamedTuple):
-    """Devices arranged as stages x copies, and the micro-batches per copy and update.
+    """A way to use the devices: as stages x copies, with a number of micro-batches per copy and update.
 
     rows: rows of a micro-batch.
-    shards_ends: whether the first and the last stage are both sharded. They must agree because both may have
-    the tied word embeddings, whose gradients they add up.
+    shards_ends: whether the first and the last stage are both sharded. Both are sharded or neither is,
+    because both may have the tied word embeddings and then add up their gradients.
     shards_middle: whether the stages in between may be sharded.
     """
 
@@ -103,10 +105,11 @@ class Mesh(NamedTuple):
     shards_middle: bool = False
 
     def in_flight(self, left: int) -> int:
-        """Return how many micro-batches are between their forward and backward pass at once.
+        """Return the largest number of micro-batches that are between their forward and backward pass at the
+        same time.
 
         left: the stage's number from the end, 1 for the last stage. With fewer micro-batches than stages, all
-        go forward before the first goes backward.
+        forward passes come before the first backward pass, so it is all of them.
         """
         return min(left, self.micro_batches) if self.micro_batches >= self.stages else self.micro_batches
 
@@ -114,8 +117,9 @@ class Mesh(NamedTuple):
 def list_meshes(request: PlanRequest) -> list[Mesh]:
     """Return all meshes for the request's devices, with few stages and few micro-batches first.
 
-    Every device is used, and every copy has the same number of micro-batches. The limits on micro-batches and
-    the restriction to powers of two apply only to pipelines. SettingsError if there is no mesh.
+    Every device is used, and every copy has the same number of micro-batches. The configured limits on the
+    number of micro-batches, and the restriction to powers of two, apply only to pipelines (two or more
+    stages). SettingsError if there is no mesh.
     """
     meshes = [
         mesh for stages in _list_divisors(request.devices) for mesh in _list_meshes_with(request, stages)
@@ -139,7 +143,7 @@ def _list_meshes_with(request: PlanRequest, stages: int) -> Iterator[Mesh]:
     split, given = request.split, request.update.batch_size
     copies, is_pipeline = request.devices // stages, stages > 1
     has_powers = split.power_of_two and is_pipeline
-    # Leave out meshes that the user's settings exclude: stages, copies, strategy, powers of two.
+    # Leave out meshes whose stages, copies or strategy the settings exclude, or that are not powers of two.
     asked = (split.stages or stages, split.copies or copies)
     is_kind = request.strategy == "auto" or (request.strategy == "pipelined") == is_pipeline
     if asked != (stages, copies) or not is_kind or stages > request.model.num_hidden_layers:

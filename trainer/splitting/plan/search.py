@@ -1,4 +1,6 @@
-"""Search for the fastest division of layers into stages. It is exact for any costs of the possible stages.
+"""Search for the fastest division of layers into stages.
+
+The search is exact: no other division is faster, whatever the stages cost.
 
 With m micro-batches, a division takes ``sum(t) + (m - 1) * max(t) + max(e)``. Here t is the time for which a
 micro-batch keeps a stage busy, and e is the stage's time after its last micro-batch (all-reduce and
@@ -26,7 +28,9 @@ It is larger than every time, and its double still fits into 64 bits.
 
 
 class Choice(NamedTuple):
-    """A stage: the number of its kind (see stages.RECOMPUTES) and its layers ``first`` to ``last - 1``."""
+    """A stage of layers ``first`` to ``last - 1``. Its kind, a number from 0 to 3, says whether it recomputes
+    activations and whether it is sharded.
+    """
 
     kind: int
     first: int
@@ -36,8 +40,8 @@ class Choice(NamedTuple):
 class LayerDivision(NamedTuple):
     """A division of the layers into stages, in units of time.
 
-    total: sum of the stages' busy times. longest: the longest of them. end: the longest time after the last
-    micro-batch.
+    total: sum of the times for which a micro-batch keeps each stage busy. longest: the longest of these
+    times. end: the longest time that a stage needs after its last micro-batch.
     """
 
     choices: tuple[Choice, ...]
@@ -78,20 +82,22 @@ class Search:
         least_end = self.find_bottleneck(self._end, FAR)
         if least_end is None:
             return None
-        # Outer loop over the limit of e. Without a limit, find the division with the fastest passes.
-        # Divisions whose e is as long or longer cannot be better, so allow only shorter e and search again.
+        # Outer loop over the limit of e. The first search, without a limit, finds the division with the
+        # fastest passes. A division with an equal or longer e cannot be better than it. So the next search
+        # allows only shorter e.
         best: LayerDivision | None = None
         end_limit = FAR
         while (found := self._find_fastest_passes(end_limit, below - least_end)) is not None:
             passes = found.passes(self._micro_batches)
             if passes + found.end < below:
                 best, below = found, passes + found.end
-            # Passes only get slower under lower limits, and no e is below least_end: stop when even that
-            # loses.
+            # Under lower limits passes only get slower, and no division has an e below least_end. So stop
+            # when these passes plus least_end already take too long.
             if passes + least_end >= below:
                 break
             end_limit = found.end - 1
-        # Many divisions may share these limits. Solve once more for the most even of them.
+        # Several divisions may take equally long. Solve once more under the limits of the best to get the
+        # most even of them.
         return best and self._find_least_sum(best.longest, best.end)
 
     def find_bottleneck(self, values: Whole, end_limit: int) -> int | None:
@@ -110,9 +116,7 @@ class Search:
         shortest = self.find_bottleneck(self._busy, end_limit)
         if shortest is None:
             return None
-        quickest = self._find_least_sum(
-            FAR, end_limit
-        )  # least sum of t, which bounds every division's sum from below
+        quickest = self._find_least_sum(FAR, end_limit)  # no division has a smaller sum of t
         repeats = self._micro_batches - 1
         assert quickest is not None
         if quickest.total + repeats * shortest >= below:
@@ -120,9 +124,9 @@ class Search:
         if not repeats:
             return quickest
         best: LayerDivision | None = None
-        # Inner loop over the limit of t. Start at the best bottleneck, usually close to the optimum, which
-        # gives a good bound. Then allow the longest t that could still win, and lower it from solution to
-        # solution.
+        # Inner loop over the limit of t. Start with the smallest possible limit: its solution is usually
+        # close to the optimum and gives a good bound. Then allow the longest t that could still win, and
+        # lower this limit from solution to solution.
         limit, found = FAR, self._find_least_sum(shortest, end_limit)
         while found is not None:
             if (passes := found.passes(self._micro_batches)) < below:
@@ -154,7 +158,7 @@ class Search:
     def _read_choices(self, keys: list[Whole], least: list[Whole], best: list[Whole]) -> tuple[Choice, ...]:
         """Return the stages of the best division, read from the tables of the dynamic programme.
 
-        Ties go to the first.
+        Among equally good stages, the shortest is taken.
         """
         layers = self._busy.shape[-1] - 1
         choices, first = [], 0
@@ -166,7 +170,9 @@ class Search:
 
 
 def find_least_maximum(values: Sequence[Whole]) -> int | None:
-    """Return the least possible maximum over the stages of a division. None: every division has a FAR stage.
+    """Return the least possible maximum of ``values`` over the stages of a division.
+
+    None if every division contains a stage that is not allowed (FAR).
 
     values: for each stage, from the last to the first, an array of shape (kinds, L + 1, L + 1).
     """
@@ -177,9 +183,9 @@ def find_least_maximum(values: Sequence[Whole]) -> int | None:
 def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole], list[Whole]]:
     """Run the dynamic programme. Return its two tables, as lists by the number of stages that follow.
 
-    values: as for ``find_least_maximum``. join: np.add for the least sum, np.maximum for the least maximum.
-    least[k][first, last]: least value over the kinds for a stage of layers first to last - 1 that k stages
-    follow.
+    values: as for ``find_least_maximum``. join: np.add to find the least sum over the stages, np.maximum to
+    find the least maximum. least[k][first, last]: least value over the kinds for a stage of layers first to
+    last - 1 that k stages follow.
     best[k][first]: least joined value of the layers from ``first`` to the end, divided into k + 1 stages.
     """
     # Three layers that take 4, 4 and 9, divided into two stages:
@@ -188,7 +194,7 @@ def _solve_tables(values: Sequence[Whole], join: np.ufunc) -> tuple[list[Whole],
     least = [value.min(axis=0) for value in values]
     best = [least[0][:, -1]]
     for one in least[1:]:
-        # one[first, last] joined with the best rest from layer ``last`` on; take the best ``last``. Clip to
-        # FAR, because sums of many FARs would overflow.
+        # Join the value of a stage ``first`` to ``last`` - 1 with the best value of the layers from ``last``
+        # on, and take the best ``last``. Clip to FAR, because the sum of many FARs would overflow.
         best.append(np.minimum(join(one, best[-1][None, :]).min(axis=1), FAR))
     return least, best

@@ -1,4 +1,5 @@
-"""Times and memory of every possible stage, that is of each kind of stage and each run of consecutive layers.
+"""Tables with time and memory of every possible stage, that is for each kind and each run of consecutive
+layers.
 
 All tables are arrays of shape (kinds, L + 1, L + 1) for L layers. The entry [kind, first, last] is for a
 stage of layers first to last - 1. A kind says whether the stage recomputes its activations and whether it is
@@ -20,9 +21,10 @@ Real = NDArray[np.float64]
 
 RECOMPUTES = np.array([False, True, False, True])[:, None, None]
 SHARDED = np.array([False, False, True, True])[:, None, None]
-"""For each kind of stage, whether it recomputes and whether it is sharded, of shape (kinds, 1, 1).
+"""RECOMPUTES and SHARDED say for each kind of stage whether it recomputes activations and whether it is
+sharded. Both have shape (kinds, 1, 1).
 
-Between equally fast kinds the first is chosen.
+If several kinds are equally fast, the first of them is chosen.
 """
 
 VALUE = 4
@@ -34,7 +36,8 @@ class Intervals:
 
     Results have shape (L + 1, L + 1). The entry [first, last] is for layers first to last - 1. Entries with
     first >= last mean nothing.
-    is_first, is_last: 1 where the stage has the embeddings, or the heads.
+    is_first: 1 for stages with the embeddings, otherwise 0. is_last: 1 for stages with the heads, otherwise
+    0.
     """
 
     def __init__(self, costs: ModelCosts) -> None:
@@ -52,7 +55,10 @@ class Intervals:
         return np.asarray(sums[None, :] - sums[:, None])
 
     def ends(self, name: str) -> NDArray[Any]:
-        """Return one of the costs of the embeddings and of the heads, where the stage has them."""
+        """Return the cost of the embeddings and heads for stages that have them, and 0 for other stages.
+
+        name: name of the cost, a field of PartCosts.
+        """
         costs = self.costs
         return np.asarray(
             self.is_first * getattr(costs.embeddings, name) + self.is_last * getattr(costs.heads, name)
@@ -67,8 +73,8 @@ class Intervals:
         return result
 
     def handed(self) -> tuple[Whole, Whole]:
-        """Return the bytes that each stage receives from the previous stage, and the bytes it passes to the
-        next.
+        """Return the bytes that each stage receives from the previous stage, and the bytes that it sends to
+        the next.
         """
         handed = np.array([0, *(layer.handed for layer in self.costs.layers)], dtype=np.int64)
         return handed[:, None] * (1 - self.is_first), handed[None, :] * (1 - self.is_last)
@@ -90,13 +96,14 @@ def compute_stage_times(
     bandwidth: bytes per second between devices. sharding: rates of gathering and scattering in sharded
     stages.
     In an all-reduce over n copies, each copy sends and receives 2 (n - 1) / n of its gradients. A sharded
-    stage gathers its weights for each pass, and scatters its gradients in the backward pass, (n - 1) / n of
-    both. Layers are gathered in the type of their products, so in 16 bits they move half the bytes. No
-    transfer is assumed to overlap with computation.
+    stage gathers its weights for each pass, and scatters its gradients in the backward pass. A copy moves (n
+    - 1) / n of the weights and of the gradients. Layers are gathered in the type of their products, so in 16
+    bits they move half the bytes. No transfer is assumed to overlap with computation.
     """
     values, step = intervals.parameters(), intervals.costs.step
     moved = VALUE * values * (copies - 1) / copies
-    # ``cast`` is the size of the layers' 16-bit weights, which is also what gathering in 16 bits saves.
+    # ``cast`` is the size of the layers' weights in 16 bits. In fp32 they have twice the size, so gathering
+    # them in 16 bits saves ``cast`` bytes.
     gathered = moved - intervals.total("cast") * (copies - 1) / copies
     forward = intervals.total("forward") + intervals.ends("forward")
     backward = intervals.total("backward") + intervals.ends("backward")
@@ -119,7 +126,7 @@ class StageMemory:
     """Peak memory of all stages, in bytes per device.
 
     A device holds weights and moments of its stage, what each micro-batch under way keeps for its backward
-    pass, and buffers to receive activations and gradients in. PyTorch's pipelining keeps such a buffer for
+    pass, and buffers that receive activations and gradients. PyTorch's pipelining keeps such a buffer for
     each micro-batch of the update.
     On top of these comes the largest of four temporary needs: the start of a backward pass in the heads or in
     the last layer, its end in the first layer or in the embeddings, and the optimiser's step.
@@ -130,7 +137,7 @@ class StageMemory:
     def __init__(
         self, intervals: Intervals, copies: int, optimiser: OptimiserCosts, in_buckets: bool, clips: bool
     ) -> None:
-        """Make the tables.
+        """Compute the tables of memory that do not depend on the number of micro-batches.
 
         in_buckets: the sums of gradients exist from the start of the update, not only after the first
         backward pass.
@@ -159,13 +166,14 @@ class StageMemory:
 
         in_flight: number of micro-batches that are between their forward and backward pass at once.
         """
-        # There are two candidates for the peak. At the start of a backward pass all micro-batches under way
-        # still keep their activations. At its end one of them has none left, but its gradients are complete.
+        # Memory may be highest at the start or at the end of a backward pass. At the start, all micro-batches
+        # under way still keep their activations. At the end, one micro-batch has no activations left, but its
+        # gradients exist.
         gradients = self._weights
         start = in_flight * self._kept + self._start + self._gathered
         apart = gradients * (~SHARDED & (self._clips and micro_batches > 1))
         end = np.maximum((in_flight - 1) * self._kept + self._end + apart, self._step)
-        end = end + 2 * self._gathered  # weights and gradients
+        end = end + 2 * self._gathered  # gathered weights, and as many gradients
         # Sums of gradients exist at the start too if an earlier micro-batch has already gone backward.
         is_summing = self._in_buckets or micro_batches > in_flight
         is_end = end + gradients * (not is_summing) > start
@@ -180,8 +188,8 @@ class StageMemory:
 def _compute_start_memory(intervals: Intervals) -> Whole:
     """Return the temporary memory in bytes at the start of a backward pass.
 
-    It is needed in the heads, or in a layer when the heads are done. Copies of weights in 16 bits stay until
-    the end of the forward pass.
+    It is needed in the backward pass of the heads, or of the last layer after that. Copies of weights in 16
+    bits stay until the end of the forward pass.
     """
     heads = intervals.costs.heads
     # A layer that recomputes makes its kept activations again, one layer at a time.
@@ -193,7 +201,7 @@ def _compute_start_memory(intervals: Intervals) -> Whole:
     # With checkpointing, autocast's 16-bit copies are not among the kept bytes, but they exist in the forward
     # pass until it ends.
     casts = intervals.total("cast") * (RECOMPUTES & ~SHARDED)
-    # When the heads are done, what they kept is free again.
+    # When the heads' backward pass is done, the memory that they kept is free again.
     after = layer + _compute_tied_gradient_memory(intervals) - intervals.is_last * heads.kept
     return np.asarray(np.maximum(np.maximum(intervals.is_last * heads.working, after), casts))
 
@@ -201,7 +209,7 @@ def _compute_start_memory(intervals: Intervals) -> Whole:
 def _compute_end_memory(intervals: Intervals) -> Whole:
     """Return the temporary memory in bytes at the end of a backward pass.
 
-    It is needed in the first layer, or in the embeddings.
+    It is needed in the backward pass of the stage's first layer, or of the embeddings.
     """
     embeddings = intervals.costs.embeddings
     kept = intervals.is_first * embeddings.kept
@@ -216,7 +224,8 @@ def _compute_end_memory(intervals: Intervals) -> Whole:
 def _compute_tied_gradient_memory(intervals: Intervals) -> Whole:
     """Return the bytes of the tied word embeddings' gradient, in a stage that has both embeddings and heads.
 
-    The heads add their half at the start of the backward pass, and it stays until the embeddings add theirs.
+    The heads make their share of this gradient at the start of the backward pass. It stays in memory until
+    the embeddings add their share at the end.
     """
     return intervals.is_first * intervals.is_last * (VALUE * intervals.costs.heads.tied)
 
@@ -224,8 +233,8 @@ def _compute_tied_gradient_memory(intervals: Intervals) -> Whole:
 def _compute_step_memory(intervals: Intervals, optimiser: OptimiserCosts, shards: Whole) -> Whole:
     """Return the temporary memory in bytes of the optimiser's step.
 
-    Only optimisers that compute the change before they apply it need any. Such an optimiser works on chunks
-    of weights, and a chunk holds at least one whole tensor.
+    Only optimisers that compute the whole change before they apply it need temporary memory. Such an
+    optimiser works on chunks of weights, and a chunk holds at least one whole tensor.
     """
     # The largest tensor is either a third of a layer (a feed-forward matrix) or the tied word embeddings.
     tied = np.maximum(intervals.is_first, intervals.is_last) * intervals.costs.heads.tied

@@ -1,4 +1,5 @@
-"""The timeline of an update by a plan: when each stage computes and sends, from the forecast times.
+"""Compute the timeline of an update by a plan: when each stage computes and sends, according to the plan's
+times.
 
 Each stage works in the order 1F1B (Narayanan et al. 2019). Stage s of S first makes the forward passes of S -
 s micro-batches, then alternates a backward and a forward pass, then makes the remaining backward passes. With
@@ -22,7 +23,8 @@ all-reduce and the optimiser's step.
 
 
 MOST_PASSES = 1 << 20
-"""Largest number of forward passes for which a timeline is computed. It takes some seconds."""
+"""Largest number of forward passes for which a timeline is computed. Computing that many takes some seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Event:
     stage: int
     start: float
     end: float
-    micro_batch: int | None = None  # None: an event of the whole update
+    micro_batch: int | None = None  # None if the event belongs to the whole update
 
     @property
     def seconds(self) -> float:
@@ -56,9 +58,10 @@ def list_passes(stage: int, stages: int, micro_batches: int) -> list[tuple[str, 
 def simulate(plan: Plan) -> list[Event]:
     """Return the events of an update. Each stage's events follow one another.
 
-    A transfer counts for the stage that sends the activations and waits for their gradients. Each direction
-    takes half of ``StagePlan.transfer``. The all-reduce follows the stage's last pass. The optimiser's steps
-    start when the last all-reduce has ended, because clipping needs the norm of all gradients.
+    A transfer is an event of the earlier of its two stages, which sends the activations and later receives
+    their gradients. Each direction takes half of ``StagePlan.transfer``. The all-reduce follows the stage's
+    last pass. The optimiser's steps start when the last all-reduce has ended, because clipping needs the norm
+    of all gradients.
     """
     passes = _schedule_passes(plan)
     events = [event for stage in passes for event in stage]
@@ -81,8 +84,8 @@ def _schedule_passes(plan: Plan) -> list[list[Event]]:
         )
     waiting = [deque(list_passes(stage, count, plan.micro_batches)) for stage in range(count)]
     done: list[list[Event]] = [[] for _ in range(count)]
-    # Time at which each pass and its transfer have ended. The input of stage 0 comes from "stage -1" at time
-    # 0.
+    # ends: time at which each pass and the transfer of its output have ended. Stage 0 has no input to wait
+    # for, so an imaginary stage -1 supplies its input at time 0.
     ends = {(-1, FORWARD, number): 0.0 for number in range(plan.micro_batches)}
     # Let each stage do the passes whose inputs are ready, in its fixed order, until no pass is left.
     while any(waiting):

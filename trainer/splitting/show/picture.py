@@ -27,10 +27,14 @@ _COLOURS = {
     ALL_REDUCE: ("#8657a6", "#8657a6"),
     STEP: ("#3d8b63", "#3d8b63"),
 }
-"""Colours for even and odd micro-batches, so that neighbours differ even where no number fits."""
+"""Colours of each type of pass, for even and for odd micro-batches. Neighbouring boxes differ even if they
+are too narrow for a number.
+"""
 
 MOST_DRAWN = 200_000
-"""Limit on micro-batches times stages. All passes are in memory until they are drawn."""
+"""Largest number of micro-batches times stages that is drawn, because all passes are in memory until they are
+drawn.
+"""
 
 _IDLE = "#ececec"
 _LEGEND = (
@@ -40,7 +44,7 @@ _LEGEND = (
 _FONT = "font-family='Helvetica, Arial, sans-serif'"
 _LEFT, _RIGHT, _TOP, _ROW, _BAR = 116, 30, 92, 44, 34  # pixels
 _LEAST, _MOST = 1000, 2000  # limits on the length of the time axis, in pixels
-_PIXELS = 36  # for a micro-batch's passes, if that fits into _MOST
+_PIXELS = 36  # width of a micro-batch's passes, if the axis stays within _MOST
 _GAP = 124
 _TICK = 90  # least pixels between two ticks
 
@@ -48,14 +52,15 @@ _TICK = 90  # least pixels between two ticks
 class Axis:
     """The time axis, scaled so that passes are wide enough to be told apart.
 
-    spans: stretches of time that are shown, with a gap between two of them. left_out: number of micro-batches
-    in the gap.
+    spans: the intervals of time that are shown: the whole update, or its beginning and its end with a gap
+    between.
+    left_out: number of micro-batches in the gap.
     """
 
     def __init__(self, plan: Plan, events: Sequence[Event]) -> None:
         last = max(event.end for event in events)
         self.spans: tuple[tuple[float, float], ...] = ((0.0, last),)
-        keep = len(plan.stages) + 6  # until the pipeline is full, or empty, and some more
+        keep = len(plan.stages) + 6  # micro-batches shown at each end: a full pipeline and 6 more
         left_out = plan.micro_batches - 2 * keep
         self.left_out = left_out if left_out >= 8 else 0
         if self.left_out:
@@ -71,7 +76,7 @@ class Axis:
         return math.ceil(self.place(self.spans[-1][1]))
 
     def place(self, seconds: float) -> float:
-        """Return the pixel of a time within the spans."""
+        """Return the horizontal pixel at which a time within the spans is drawn."""
         x = float(_LEFT)
         for start, end in self.spans:
             if seconds <= end:
@@ -80,7 +85,7 @@ class Axis:
         raise ValueError(f"{seconds} s is after the end of the axis")
 
     def shown(self, start: float, end: float) -> Iterator[tuple[float, float]]:
-        """Yield the parts of a stretch of time that lie within the spans."""
+        """Yield the parts of an interval of time that lie within the spans."""
         for first, last in self.spans:
             if max(start, first) < min(end, last):
                 yield max(start, first), min(end, last)

@@ -1,4 +1,4 @@
-"""A plan as text: a table with a row per stage, then a summary of an update."""
+"""Format a plan as text: a table with a row per stage, then a summary of an update."""
 
 from collections.abc import Iterator, Sequence
 
@@ -70,7 +70,7 @@ def _list_columns(plan: Plan) -> Iterator[_Column]:
 
 
 def _format_numbers(values: Sequence[float]) -> list[str]:
-    """Return the values with the number of decimals that gives the largest three or four digits."""
+    """Return the values as text, all with as many decimals as give the largest value three or four digits."""
     largest = max(values)
     decimals = next((count for limit, count in ((1000, 0), (10, 1), (1, 2)) if largest >= limit), 3)
     return [f"{value:,.{decimals}f}" for value in values]
