@@ -34,9 +34,11 @@ _SAID_ELSEWHERE = (
 
 
 def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
-    """Raise CheckpointError for the first difference in the model, or in these fields of the state.
+    """Raise CheckpointError for the first difference between checkpoint and run, in the model or in some
+    fields.
 
-    names: fields of the state to compare.
+    state: the checkpoint's state. fresh: the state that this run would begin with. names: fields of the state
+    to compare, besides the model.
     """
 
     def identity(state: State) -> dict[str, Any]:

@@ -32,7 +32,7 @@ TENSORFLOW = {
 }
 """TensorFlow 1's names of embeddings and heads, none of which is transposed.
 
-All other names follow a rule.
+All other names are translated by a rule, in ``to_tensorflow``.
 """
 
 
