@@ -38,7 +38,9 @@ DEVICE_OPTIONS = "device_options"
 """JSON key of a nested object: the keys of the device sections that are set."""
 
 _IS_ADAM = "adam"
-"""Name of an argument of schedules that is not a key: whether the optimiser is a form of Adam."""
+"""Name of an argument that schedules may have but that is not a key: whether the optimiser is a form of
+Adam.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,7 +90,8 @@ def _narrow_windows(gathered: GatheredExamples, step: int) -> GatheredExamples:
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
-    """Return a batch of ``count`` rows: the gathered examples, then missing ones of zeros with label -1.
+    """Return a batch of ``count`` rows: the gathered examples, then rows of zeros with label -1 that fill it
+    up.
 
     Behind each example the padding id of its tokeniser is written. The gathered arrays are changed in place.
     """
@@ -129,7 +130,8 @@ def _add_zero_rows(array: Array, count: int) -> Array:
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
-    """Return a batch of ``count`` packed rows: the gathered rows, then missing rows of zeros with label -1.
+    """Return a batch of ``count`` packed rows: the gathered rows, then rows of zeros with label -1 that fill
+    it up.
 
     slots: masked slots of a row. Raises ShardError if a row has more examples, ids or masked words than fit.
     """
