@@ -17,7 +17,9 @@ _BESIDE_THE_BAR = (
     *("loss", "shown", "tokens_per_second", "peak_share", "sequences_per_second"),
     *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
 )
-"""Numbers of a row to show next to the bar, the most important first."""
+"""Numbers of a row that are shown next to the bar. The first are the most important, and the last are left
+out if the terminal is narrow.
+"""
 
 
 class ProgressBar(Terminal):

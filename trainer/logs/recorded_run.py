@@ -61,7 +61,9 @@ class RecordedPhase:
 
     @property
     def span(self) -> list[float]:
-        """The first and last logged update, counted over all phases. Empty without rows."""
+        """The numbers of the first and the last logged update, counted over all phases. Empty if there are no
+        rows.
+        """
         steps = [row["step"] + self.offset for row in (*self.training, *self.evaluations)]
         return [min(steps), max(steps)] if steps else []
 

@@ -71,7 +71,7 @@ class Dense(nn.Module):
 
 
 class NormedDense(Dense):
-    """A linear layer, dropout, an addition to the residual, and a norm."""
+    """A linear layer and dropout, whose result is added to the residual stream and normalised."""
 
     def __init__(self, inputs: int, config: ModelConfig, bias: bool = True) -> None:
         super().__init__(inputs, config.hidden_size, bias)
@@ -91,7 +91,9 @@ class NormedDense(Dense):
 
 
 EVERY = -1
-"""Reach of a token that sees its whole sequence. Custom operations take this number instead of None."""
+"""The number that stands for an unlimited reach, with which a token sees its whole sequence. Custom
+operations take this number because they cannot take None.
+"""
 
 
 class SelfAttention(nn.Module):

@@ -17,7 +17,8 @@ def padded_attention(
 ) -> Tensor:
     """Pad the sequences to the longest, compute attention, and return the result without padding.
 
-    The padding costs work too. Arguments and result are those of ``trainer.data.batches.FlatAttention``.
+    The padding costs computing time too. Arguments and result are described at
+    ``trainer.data.batches.FlatAttention``.
     """
     tokens = len(query)
     if reach is not None:

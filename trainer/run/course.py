@@ -20,7 +20,7 @@ class Stretch:
     """Consecutive updates of one size, beginning with update ``start``.
 
     micro_batches: micro-batches per update that each copy of the model computes.
-    before: micro-batches per copy in all updates before ``start``.
+    before: micro-batches that each copy computes in all updates before ``start`` together.
     """
 
     start: int

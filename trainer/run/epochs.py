@@ -61,7 +61,8 @@ def _count_asked_updates(
         planned.rows.data,
     )
     if course:
-        # counted: micro-batches per copy that the course expects before this update, less those really made.
+        # counted: micro-batches per copy that the planned sizes give for all earlier updates, minus the
+        # number that the run really made.
         counted = course.micro_batches_before(step) - trained / planned.examples * planned.accumulation
     if course and (tokens := config.recipe.train_tokens):
         wanted = max(counted + tokens / course.tokens, course.micro_batches_before(step))

@@ -97,7 +97,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
             lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         )
         agree_on_data(runtime, {format_flag("train_data"): data})
-        find_rows(config, data)  # raises here, before the model is divided
+        find_rows(config, data)  # finds unsuitable data before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
     elif config.data.eval_data is not None:
@@ -138,7 +138,8 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
-    own = () if config.run.do_train else checkpoint.warnings  # when training, load_start logs these warnings
+    # when the run trains, load_start logs the checkpoint's warnings instead
+    own = () if config.run.do_train else checkpoint.warnings
     for warning in (*own, *find_vocabulary_warnings(vocab)):
         runtime.log(f"warning: {warning}")
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
@@ -221,12 +222,14 @@ def _find_model_path(config: Config) -> str:
     run, start = config.run, config.start
     there = bool(find_checkpoints(str(run.output_dir)))
     own = str(run.output_dir)
-    if start.resume_step is not None and there:  # the newest may be damaged
+    # the path is resume_step's checkpoint, because the newest may be damaged
+    if start.resume_step is not None and there:
         own = str(choose_checkpoint(own, start.resume_step))
     if start.start_from_ckpt is not None:
         resumes = there and (start.resume or start.resume_step is not None)
         if resumes and not is_checkpoint(start.start_from_ckpt):
-            return own  # a resumed run no longer needs the model that it started from
+            # use the run's checkpoint, since a resumed run no longer needs the model that it started from
+            return own
         return find_pretrained(start.start_from_ckpt)
     if there:
         return own

@@ -81,7 +81,7 @@ class PendingUpdates:
     def is_due(self, step: int, log_every: int) -> bool:
         """Return True if ``flush`` must be called after update ``step``.
 
-        This is so at each multiple of log_every, and after as many updates as take about a second.
+        ``flush`` is due at each multiple of log_every, and otherwise about once a second.
         """
         return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
@@ -153,7 +153,8 @@ class PendingUpdates:
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
         for rank, values in enumerate(by_rank):
-            loss = values[0] / max(values[1], 1.0)  # with synthetic data the IPU returns no sums
+            # without a weight divide by 1: with synthetic data the IPU returns no sums
+            loss = values[0] / max(values[1], 1.0)
             if not math.isfinite(loss):
                 self._runtime.stop_all(
                     NotFiniteError(f"update {self._reported}: the loss of rank {rank} is {loss}; {REMEDY}")

@@ -130,7 +130,7 @@ class Task(ABC):
         return self.model_class(shape, attention=attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError if a checkpoint lacks the task's head.
+        """Raise DataError if a checkpoint lacks the weights of the task's head.
 
         missing: names of weights that the checkpoint lacks. path: the checkpoint, for the message.
         """

@@ -12,7 +12,9 @@ from trainer.data.row_batches import RowBatch
 from trainer.update.worker import Worker
 
 _LEAST = 1e-6
-"""Stands for 0 words, so that an empty micro-batch (whose loss is 0) does not divide by 0."""
+"""A divisor that stands for 0 words. A micro-batch without masked words has the loss 0, which must not be
+divided by 0.
+"""
 
 
 def compute_loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequence[float | Tensor]:

@@ -80,7 +80,7 @@ def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
         others = [f"worker {other} has {found}" for other, found in enumerate(devices) if found != device]
         differs = f"worker 0 has {device}, {others[0]}" if others else ""
         store.set(f"{key}/differs", differs)
-        if differs:  # rank 0 holds the store: the others read from it before it ends
+        if differs:  # rank 0 holds the store, so it waits until the others have read from it before it ends
             for other in range(1, size):
                 store.get(f"{key}/told/{other}")
     if differs:

@@ -14,13 +14,13 @@ LARGEST_SCALE = 2.0**24
 """Upper bound of apex's dynamic loss scale."""
 
 ONE_GPU = "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
-"""Warning if the environment describes a single process."""
+"""Warning if no launcher's environment variables are set, so that a single process trains."""
 
 HDF5_DATA = (
     "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
     "books_wiki_en_corpus"
 )
-"""Directory of NVIDIA's data, for a number of token ids and of masked ids."""
+"""Name of the directory of NVIDIA's data for each pair of (number of token ids, number of masked ids)."""
 
 
 def resolve(given: Given) -> Meaning:

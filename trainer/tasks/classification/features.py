@@ -106,7 +106,9 @@ def fill_in_settings(
 
 
 def _format_heading_choice(task: ClassificationTask) -> str:
-    """Return "yes" or "no" if the user said whether tables have a heading, else ""."""
+    """Return "yes" if the user said that tables have a heading, "no" if the user said that they have none,
+    else "".
+    """
     usual = TASKS[task.name].heading
     if (task.heading is not False) == (usual is not False):
         return ""

@@ -1,4 +1,6 @@
-"""GLUE's metrics, predictions in files, and the baseline of guessing without reading."""
+"""GLUE's metrics, predictions in files, and a baseline that guesses the most frequent label without reading
+the text.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,7 +102,7 @@ class GuessBaseline:
         return cls(task=task, counts=np.bincount(found, minlength=len(task.labels or ())).tolist())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the arguments of Guess except ``task``."""
+        """Return the arguments with which this class is made, except ``task``."""
         return {"counts": self.counts, "mean": self.mean}
 
     @property
@@ -126,7 +128,8 @@ class GuessBaseline:
     def compute_loss(self, gold: Array) -> float:
         """Return the baseline's mean loss on these labels or scores.
 
-        It gives each label its share of all labels as probability, and predicts the mean of all scores.
+        For labels, the baseline predicts each label with a probability equal to its share of all labels. For
+        scores, it predicts the mean of all scores.
         """
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())

@@ -31,8 +31,8 @@ class ClassificationTask:
     test: columns of files without labels, if they differ. Such files have a heading.
     quoting: meaning of double quotes. None: depends on the file's extension.
     skips_short: leave out rows with too few columns, which QQP has.
-    files: names of the training, development and test tables. other_files: the same for other distributions
-    of the data.
+    files: names of the training, development and test tables. other_files: the names in other published
+    distributions of the task's data.
     is_known: False for a user's own table, whose rows may not be longer than the heading.
     """
 

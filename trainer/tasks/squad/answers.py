@@ -89,7 +89,7 @@ def select_best_logits(logits: Array, count: int) -> Array:
         places = np.argsort(-side, axis=1, kind="stable")[:, :count]
         places = np.append(places, np.zeros((len(side), 1), places.dtype), axis=1)
         parts += [places, np.take_along_axis(side, places, axis=1)]
-    # JSON has no -inf. No logit of a real model is as small as the value used instead.
+    # JSON has no -inf, so a number is written that is smaller than every logit of a real model.
     return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
 
 

@@ -110,7 +110,7 @@ def make_squad_settings(given: FinetuningSection, length: int, *, training: bool
 
 
 def _describe_guess(questions: Sequence[Question]) -> str:
-    """Return text about the scores, by SQuAD 2.0's rules, of giving no answer to any question."""
+    """Return text about the scores of a baseline that answers no question, by SQuAD 2.0's rules."""
     found = score_no_answers(questions)
     return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 
