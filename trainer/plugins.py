@@ -125,7 +125,7 @@ def is_name(kind: str, name: str) -> bool:
 def check_name(kind: str, name: str) -> None:
     """Raise SettingsError for an unknown name, and suggest the most similar one.
 
-    Users' names have a colon.
+    A name with a colon (package.module:NAME) means a user's own object, and is always accepted.
     """
     if name in TABLE[kind] or ":" in name:
         return

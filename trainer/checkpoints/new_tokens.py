@@ -18,9 +18,10 @@ from trainer.config.model import ModelConfig
 _CONTINUES = "##"
 
 Pieces = Mapping[int, list[int]]
-"""For each new id, the ids of its pieces in the model's tokeniser.
+"""For the id of each new token, the ids of its pieces: the known tokens into which the model's tokeniser
+splits its text.
 
-Empty means that all tokens' mean is used.
+An empty list means that the new token gets the mean of all tokens' embeddings.
 """
 
 
@@ -31,7 +32,8 @@ def add_new_tokens(
     shape: ModelConfig,
     log: Callable[[str], None],
 ) -> Checkpoint:
-    """Return the checkpoint with rows for the tokens of the data's vocabulary that its tokeniser lacks.
+    """Return the checkpoint with rows for tokens of the data's vocabulary that the checkpoint's tokeniser
+    lacks.
 
     Each new row, of the word embeddings and of the word logits' bias, is the mean of the rows of the token's
     pieces in the model's own tokeniser. A token without known pieces gets the mean of all rows. New rows of

@@ -121,7 +121,9 @@ class Config:
         return deepcopy(self.values())
 
     def require(self, *names: str) -> None:
-        """Raise SettingsError for the first of these keys that is None."""
+        """Raise SettingsError for the first of these keys that is None, which means that the user has not set
+        it.
+        """
         keys = self.values()
         for name in names:
             require(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")

@@ -131,7 +131,7 @@ class BinnedOrder(Order):
         return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that is ``examples`` further."""
+        """Return the position that is ``examples`` examples after this position."""
         rest = position.rows + examples
         start = Position(position.epoch, position.examples)
         while rest >= (size := self.size(start.examples)):

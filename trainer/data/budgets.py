@@ -109,12 +109,13 @@ class Budgets:
     ) -> None:
         """Choose the shapes of the budgets.
 
-        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by that
-        product.
+        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length, the size of a batch
+        of full sequences, are replaced by that product.
         examples: sizes of a sample, from which the masked slots of a budget follow.
-        least: tokens that nearly all micro-batches have. The rare smaller ones use the last budget, which has
-        enough sequences for any amount of padding.
-        most: tokens that nearly no micro-batch exceeds. By default all budgets are usual.
+        least: number of tokens that nearly all micro-batches reach. Smaller micro-batches, which are rare,
+        use the last budget, which has enough sequences for any amount of padding.
+        most: number of tokens that nearly no micro-batch exceeds. Budgets needed only beyond it are not
+        listed as usual. By default all budgets are usual.
         """
         self.batch_size = batch_size
         self.layout = layout

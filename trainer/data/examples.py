@@ -232,7 +232,7 @@ class Rows:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        """Yield a worker's rows from the position on, without end.
+        """Yield a worker's rows in an endless sequence that begins at the position.
 
         Raises DatasetError if there is no such position.
         """

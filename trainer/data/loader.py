@@ -136,7 +136,9 @@ class Loader(Prefetcher[Update]):
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """Yield this worker's rows from the position on, without end. update: number of the first update."""
+        """Yield this worker's rows in an endless sequence that begins at the position. update: number of the
+        first update.
+        """
         return self._rows.find(dealer, start)
 
     def close(self) -> None:

@@ -116,10 +116,10 @@ class ModernBertMasks:
 
 @dataclass(frozen=True, kw_only=True)
 class ModernBertRows(FullRows):
-    """Rows of ModernBERT's loader.
+    """The rows of a training whose order and packing are those of ModernBERT's loader.
 
     sequences: stored sequences of ``data``. ids: ids of the mask and of padding. mask_prob: masking rate.
-    Raises DatasetError if an epoch does not fill a batch.
+    Raises DatasetError if the dataset is too small to fill a batch in an epoch.
     """
 
     sequences: StoredSequences

@@ -253,7 +253,7 @@ class Dealer:
         return members.reshape(len(groups), -1)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """Yield the worker's rows from the position on, without end."""
+        """Yield the worker's rows in an endless sequence that begins at the position."""
         order, update_rows = self.order, self.update_rows
         # The rows of several updates at once: offsets (updates, groups, rows of a group).
         offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
@@ -281,8 +281,8 @@ class Dealer:
         if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
-        # dealt: for each update, group and micro-batch of the group the rows it gets, as indices in the
-        # group. ``starts`` makes them indices in the flat array of all rows.
+        # dealt: for each update, each group and each micro-batch of the group, the rows that the micro-batch
+        # gets, as indices in the group. Adding ``starts`` makes them indices in the flat array of all rows.
         dealt = deal_evenly(lengths.reshape(-1, count), self.group).reshape(updates, groups, self.group, -1)
         starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
         # The first rows of a group go to its micro-batches in turn, so their numbers are the micro-batches'

@@ -73,7 +73,9 @@ class RowBatch(Batch):
         return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
 
     def _row_starts(self) -> Tensor:
-        """Return the row of the model's matrices at which each padded row begins, shape (B,)."""
+        """Return for each row of the batch where its tokens begin in the model's matrices, which have a row
+        per token. Shape (B,).
+        """
         size, length = self.input_ids.shape
         return torch.arange(size, device=self.input_ids.device) * length
 

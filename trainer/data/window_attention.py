@@ -49,8 +49,8 @@ def attend_in_flat_windows(
     ends: 0, then the row after each sequence.
     """
     every = torch.arange(len(query), dtype=ends.dtype, device=ends.device)
-    # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole
-    # tensor.
+    # Search in the whole ``ends``, not in the view ends[1:]: compiled for a GPU, a search in a view would
+    # search the whole underlying tensor.
     numbers = torch.searchsorted(ends, every, right=True) - 1
     return attend_in_windows(query, key, value, numbers, reach, dropout, scale)
 

@@ -174,9 +174,10 @@ def examine(mode: str | None = None) -> Availability:
 
 
 def find_mode(keys: HpuSection) -> str:
-    """Return the mode from the setting mode or Habana's older use_lazy_mode.
+    """Return the mode from the key ``mode`` or from the key ``use_lazy_mode``, which older programs of
+    Habana's have.
 
-    Raises SettingsError on conflict.
+    Raises SettingsError if the two keys contradict each other.
     """
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")

@@ -24,7 +24,7 @@ from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 
 PROFILE_PORT = 9012
-"""Port of torch_xla's profiler with --profile."""
+"""Port on which torch_xla's profiler listens, if ``--profile`` is set."""
 
 _LEAST_RATE = 2.0**-126
 _ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"

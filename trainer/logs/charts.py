@@ -28,7 +28,7 @@ columns, the guess's column is their name with ``guess_`` in front.
 """
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
 _PER_CENT = ("exact_match", "f1")
-"""Scores of SQuAD. They are per cent if a table has both."""
+"""Names of SQuAD's scores. If a table has both columns, it is SQuAD's, and the values are in per cent."""
 
 
 @dataclass(frozen=True, slots=True)

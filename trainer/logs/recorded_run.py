@@ -97,7 +97,7 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """The last logged update, counted over all phases."""
+        """The number of the last logged update, counted over all phases."""
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
 

@@ -16,7 +16,8 @@ Made = TypeVar("Made")
 
 
 class CompileTimes:
-    """Sizes of micro-batches that the compiled model has already seen.
+    """Measures the time spent compiling. It stores the sizes of micro-batches that the compiled model has
+    already seen.
 
     The model is compiled for each size when a micro-batch of that size first arrives.
     """

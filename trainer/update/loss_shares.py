@@ -1,4 +1,6 @@
-"""Share of each micro-batch in an update's loss: equal, by masked words, or by sequences."""
+"""The share that each micro-batch has in an update's loss: equal, or proportional to its masked words or
+sequences.
+"""
 
 from collections.abc import Sequence
 

@@ -114,7 +114,7 @@ def run_fused_adamw(
     rate: Tensor,
     decay: float,
 ) -> None:
-    """Change the targets with PyTorch's fused AdamW kernel, unless the step is skipped."""
+    """Change the tensors ``targets`` with PyTorch's fused AdamW kernel, unless the step is skipped."""
     count, (means, squares) = numbers.applied, tensors.moments
     assert isinstance(count, Tensor)
     if not settings.debias:
@@ -224,7 +224,8 @@ class StableAdamW(Optimiser):
     def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
         """Make a step with PyTorch's fused AdamW kernel.
 
-        The kernel is applied to zeros with a rate of -1, which yields m / (sqrt(v) + eps).
+        The kernel has one learning rate for all weights. So it is applied to zeros with a rate of -1, which
+        yields m / (sqrt(v) + eps), and each weight's rate is applied to that result.
         """
         rate, skip = numbers.rate, numbers.skip
         assert isinstance(rate, Tensor)

@@ -61,7 +61,8 @@ class Heartbeat:
                 # The password keeps out other programs that happen to connect to this port.
                 port, password = listener.getsockname()[1], secrets.token_hex(8)
                 server, password, process = broadcast([(address, port), password, _describe_own_process()])
-                # Other ranks connect and introduce themselves. Rank 0 accepts until all have come.
+                # The other ranks connect to rank 0 and send their rank. Rank 0 accepts connections until all
+                # have come.
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
                     self._send_bytes(f"{password} {self._rank} {_describe_own_process()}".encode())

@@ -1,6 +1,7 @@
-"""Meeting of the workers of torch.distributed: a key-value store at rank 0's address, empty at each start.
+"""How the workers of torch.distributed find each other: by a key-value store at rank 0's address, which must
+be empty at each start.
 
-torchrun keeps the same store when it restarts its workers. There the restarted workers would find the
+When torchrun restarts its workers, it keeps the same store. In it, the restarted workers would find the
 addresses of processes that have ended, and wait for them. So at each start rank 0 chooses a part of the store
 that has never been used.
 """

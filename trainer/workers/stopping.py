@@ -56,7 +56,7 @@ class Rounds:
             self._note(0, entered)
 
     def receive(self, word: str, values: list[int], entered: int) -> None:
-        """Act on another worker's message for this purpose."""
+        """Act on another worker's message about this object's purpose (to stop, or to save)."""
         if word == "asked":
             self.ask(entered)
         elif word == "hold":
@@ -89,7 +89,7 @@ class StopAgreement(Stopping):
     """One worker's part in the workers' agreements on where to stop and where to save."""
 
     def __init__(self, rank: int, size: int, send: Callable[[str], None]) -> None:
-        """Make this worker's part.
+        """Make this worker's part in the agreements.
 
         rank: this worker's rank. size: number of workers. send: sends a message to rank 0, or from rank 0 to
         all others.

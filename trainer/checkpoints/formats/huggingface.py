@@ -1,4 +1,6 @@
-"""Hugging Face's format, also Graphcore's: a directory with config.json and model.safetensors, or a file."""
+"""Hugging Face's format, which Graphcore's PyTorch programs also use: a directory with config.json and
+model.safetensors, or a single file of weights.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -89,7 +89,7 @@ def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
 def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str, int]:
     """Return the node of each part of a head that can be reached from its object.
 
-    name: name of this object in the root.
+    owner: node of the head's object. name: name of this object among the root's children.
     """
     ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
     found = {part: follow_names(nodes, owner, *way) for part, way in ways.items()}

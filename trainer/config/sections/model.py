@@ -45,7 +45,9 @@ class ModelKeys(Section):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
+        """Return arguments for ModelConfig: the model file's values, overridden by the keys of this section
+        that are set.
+        """
         settings = self.make_printed_settings()
         if "hidden_act" in settings:
             settings["hidden_act"] = apply_gelu_form(settings["hidden_act"], self.gelu)

@@ -20,7 +20,7 @@ _LOGGED_STEPS = 100
 """Micro-steps between lines of TensorFlow's log."""
 
 _EVAL_SAMPLES = 10_000
-"""Size of the evaluation set in the program's log, whatever data it evaluates on."""
+"""Size of the evaluation set that the program writes to MLPerf's log, whatever data it evaluates on."""
 
 _LOG = {
     "mllog": True,

@@ -32,7 +32,8 @@ def resolve(given: Given) -> Meaning:
         "log_every": max(1, int(given["log_freq"])),
     }
     if given.version:
-        keys["gelu"] = "tanh"  # the program's commit a9e2c1d5 uses tanh, its commit 65211bd9 does not
+        # two versions of the program differ: commit a9e2c1d5 uses tanh, commit 65211bd9 does not
+        keys["gelu"] = "tanh"
         if given["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:

@@ -66,7 +66,7 @@ def make_features(
 def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
     """Shorten both texts at their ends until they have at most ``limit`` ids together.
 
-    The longer text loses one id at a time, the second if they are equally long.
+    One id at a time is removed from the longer text, or from the second text if they are equally long.
     """
     first_length, second_length = len(first), len(second)
     while first_length + second_length > limit:

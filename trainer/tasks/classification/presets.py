@@ -144,7 +144,9 @@ class ClassificationSettings(ExampleSettings):
     heading: str = setting("", "yes or no, the table has a heading; empty: as the task has it")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name. Quoting and heading are omitted unless they were set."""
+        """Return the settings by name. The settings ``quoting`` and ``heading`` are omitted unless the user
+        has set them.
+        """
         found = ExampleSettings.as_json(self)
         for name in ("quoting", "heading"):
             if not found[name]:

@@ -109,7 +109,7 @@ class _AnswerSearch:
 
         It is the sum of both logits of position 0, in the feature where this sum is smallest.
 
-        None unless version_2_with_negative is set.
+        The result is None unless version_2_with_negative is set.
         """
         if not rows or not self.settings.version_2_with_negative:
             return None

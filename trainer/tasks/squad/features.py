@@ -110,8 +110,9 @@ class ContextSpan:
 def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
     """Return the spans of a context, in order.
 
-    A token's context in a span is the smaller of the numbers of tokens to its left and right, plus 0.01 times
-    the span's length. Among equals the first span wins.
+    Spans overlap, so a token may be in several spans. Its context in a span is the number of the span's
+    tokens to its left or to its right, whichever is smaller, plus 0.01 times the span's length. If two spans
+    give a token equal context, the first counts as giving more.
     tokens: number of tokens in the context. longest: most tokens in a span.
     """
     bounds = compute_span_bounds(tokens, longest, stride)

@@ -53,8 +53,8 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
     try:
         footer = data[-_FOOTER_BYTES:-8]
         places, _ = read_varints(footer, 0, 4)
-        # A varint can be written with more bytes than needed. The footer must have the shortest form, so that
-        # a changed byte in it is noticed.
+        # A varint (a number of variable length) can be written with more bytes than needed. The footer must
+        # have the shortest form, so that a changed byte in it is noticed.
         shortest = b"".join(map(encode_varint, places))
         if footer != shortest.ljust(len(footer), b"\0"):
             raise WireError("its footer is damaged")
