@@ -78,7 +78,8 @@ def check_steps(path: Path, state: State, config: Config) -> None:
 
 
 def describe_changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
-    """Return a line for each hyperparameter that differs from the checkpoint's, with both values.
+    """Return a line for each hyperparameter of this run that differs from the checkpoint's value. The line
+    has both values.
 
     update_examples: examples per update in this run, over all workers.
     """

@@ -42,7 +42,7 @@ name in the file.
 class ModelFile:
     """The content of a model file.
 
-    keys: fields of the model configuration that the file has, with this trainer's meaning.
+    keys: fields of ModelConfig that the file sets, with names and values as this trainer has them.
     label_keys: keys about a classifier's labels, as in the file.
     classes: names of the transformers classes that the model was saved from.
     warnings: about keys that are ignored. Each begins with the file's path.

@@ -65,7 +65,7 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
 def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
     """Decode the first batches, with at least 4096 examples.
 
-    Return tokens and masked slots of each example.
+    Return the number of tokens and the number of masked slots of each example.
     """
     tokens, masks = list[Array](), list[Array]()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):

@@ -92,7 +92,7 @@ class GeneratedData(OpenedDataset):
         return self._sizes(shard)[0]
 
     def _sizes(self, shard: Shard) -> tuple[Array, Array]:
-        """Return tokens and masked slots of each example."""
+        """Return the number of tokens and the number of masked slots of each example."""
         longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
         if self.fill == 1:
             return np.full(shard.examples, longest), np.full(shard.examples, masks)

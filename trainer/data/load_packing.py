@@ -200,7 +200,7 @@ class PackedOrder:
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """Yield this worker's rows from the position on, without end.
+        """Yield this worker's rows in an endless sequence that begins at the position.
 
         Raises DatasetError if the position's window has fewer rows.
         """

@@ -99,7 +99,7 @@ class ModernBertMasks:
         used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
         ids, labels = own.epoch.draw(own.packed, gathered.ids[used].astype(np.uint32))
         gathered.ids[used] = ids
-        redrawn = own.epoch.redrawn + 1  # 0 means that the number is not known
+        redrawn = own.epoch.redrawn + 1  # counted from 1, because 0 means that the number is not known
         own.positions[0] = own.positions[0]._replace(
             examples=redrawn if redrawn < self.masked.examples else 0
         )

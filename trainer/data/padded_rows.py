@@ -204,7 +204,9 @@ def _mark_used(sizes: Array, count: int, width: int) -> Array:
 
 
 def _spread_values(values: Array, used: Array) -> Array:
-    """Write the values one after the other into the used cells of rows. The other cells are zeros."""
+    """Return an array of rows whose used cells have these values, one after the other. All other cells are
+    zeros. used: True for cells to fill.
+    """
     rows = np.zeros(used.shape, np.int32)
     rows[used] = values
     return rows

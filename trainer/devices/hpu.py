@@ -86,7 +86,8 @@ class Hpu(SteppingDevice):
     def move(self, batch: Batch) -> Batch:
         """Move the batch to the card.
 
-        Position ids are sent too, so that the card creates no tensor. Integers are int32.
+        Position ids are made on the host and sent too, so that the card need not create a tensor. Integers
+        are int32.
         """
         if "position_ids" not in batch.tensors():  # packed rows already have position ids
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))

@@ -37,7 +37,7 @@ class SteppingDevice(Device):
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         """Clip the gradients in place to the global norm. Return the norm that they had.
 
-        max_norm: a 0-dim tensor if it depends on a loss scale.
+        max_norm: the largest allowed norm. It is a 0-dim tensor if it depends on a loss scale.
         """
         return clip_(gradients, max_norm)
 

@@ -23,7 +23,8 @@ out if the terminal is narrow.
 
 
 class ProgressBar(Terminal):
-    """A bar with the newest row's numbers and the time left. Results of evaluations appear above it.
+    """A progress bar with the numbers of the newest logged row and the time left. Results of evaluations
+    appear above it.
 
     It shows as many numbers as fit into the terminal.
     done: steps that were made before this run.

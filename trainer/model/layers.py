@@ -33,7 +33,9 @@ class LayerOutput(NamedTuple):
 
 
 class Norm(nn.LayerNorm):
-    """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
+    """Layer norm that computes in the type of its weights (fp32 under autocast) and returns the result in the
+    type of its input.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know this argument

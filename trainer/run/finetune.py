@@ -1,4 +1,6 @@
-"""Fine-tuning: features are made once per input file, then the loop of pre-training trains on them."""
+"""Fine-tuning. Each input file is converted once to features (a dataset of token ids and answers). Then the
+training loop of pre-training trains on the features.
+"""
 
 import math
 import shutil
@@ -247,7 +249,7 @@ def count_epoch_updates(config: Config, examples: int, update_examples: int) -> 
     if epochs is None:
         return {}
     step, trained = find_progress(config) if config.start.is_continued else (0, 0)
-    # all updates had this size, so the total is the same as at the first start
+    # all earlier updates had the present size, so the total number is the same as at the first start
     if trained == step * update_examples:
         step, trained = 0, 0
     steps = config.schedule.updates_of(epochs, examples, update_examples, step=step, trained=trained)

@@ -26,7 +26,8 @@ MOST_WAITING = 0.1
 
 _JUDGED_SECONDS = 10.0  # seconds of training before the share is judged
 _LEAST_SECONDS = 1e-6
-_FLUSH_SECONDS = 1.0  # Seconds between two flushes, unless a single update takes longer.
+# Seconds between two flushes (readings of the losses), unless a single update takes longer.
+_FLUSH_SECONDS = 1.0
 
 
 class PendingUpdate(NamedTuple):
@@ -47,7 +48,7 @@ class PendingUpdate(NamedTuple):
 
 
 class PendingUpdates:
-    """The updates that are not logged yet."""
+    """The updates whose losses are still on the device and not logged yet."""
 
     def __init__(self, training: Training, report: Reporter, loader: Loader) -> None:
         self._training, self._report, self._loader = training, report, loader

@@ -14,11 +14,11 @@ from trainer.workers.worker_group import split_into_buckets
 
 
 class WorkerAverages:
-    """Averages of the weights' gradients over the workers, made once per update.
+    """Averages the gradients of the weights over the workers, once per update.
 
     Usually the averages overlap with the last backward pass of the update (``GradientBuckets``). Otherwise
-    ``finish`` computes them at the end, unless ``MicroBatchSums`` has averaged each micro-batch. Then
-    ``finish`` only averages the weights, if that is configured.
+    ``finish`` computes them at the end, unless ``MicroBatchSums`` has averaged each micro-batch. In that
+    case, ``finish`` only averages the weights, if that is configured.
     """
 
     def __init__(

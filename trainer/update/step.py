@@ -34,7 +34,7 @@ class LossScale:
         return {"value": 1.0, "good": int(self._good)}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Continue from a checkpoint's state, within the bounds of this scale."""
+        """Take over the state of a checkpoint's loss scale, limited to the bounds of this scale."""
         self._good = state["good"]
 
 

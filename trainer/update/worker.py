@@ -51,7 +51,9 @@ class Division:
 
     @property
     def is_last_stage(self) -> bool:
-        """True if this worker has the heads, and therefore the results."""
+        """True if this worker has the last stage of the model, which contains the heads and computes the
+        results.
+        """
         return self.stage == self.stages - 1
 
 

@@ -134,7 +134,9 @@ class Heartbeat:
             time.sleep(TIMEOUT_SECONDS / 12)
 
     def _receive(self, rank: int, connection: socket.socket) -> None:
-        """Receive from a worker until it says goodbye, ends, falls silent, or reports a lost worker."""
+        """Receive messages from a worker until the worker says that it ends, its process ends, its heartbeats
+        stop, or it reports a lost worker.
+        """
         why = "its process ended"
         text = ""
         try:

@@ -26,7 +26,7 @@ PATHS = "BERTDATA_PATHS"
 _BY_PATH = Path(__file__).parents[1] / "by_path.py"
 _REPORTED, _WORKER, _DONE = "reported", "worker.", "done."
 """Names of files in the folder that launcher and workers share: a worker has reported an error, a worker has
-started, a worker has done its work. The last two end with the process id.
+started, a worker has done its work. Names of the last two continue with the worker's process id.
 """
 
 

@@ -152,7 +152,9 @@ def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterato
 
 
 def _find_part_variables(nodes: list[GraphNode], parts: dict[str, int]) -> dict[str, int]:
-    """Return the node of each part's variables that have a value, by this trainer's names."""
+    """Return the nodes of the parts' variables, by this trainer's names. Variables without a stored value are
+    left out.
+    """
     found = {}
     for part, number in parts.items():
         for end, locals_ in _ENDS.items():

@@ -62,7 +62,9 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
 
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """Return the tensors under this trainer's names, in the same order. Shared tensors keep both names."""
+    """Return the tensors under this trainer's names, in the same order. A tensor that the file has under two
+    names keeps both.
+    """
     plain = join_embeddings(unwrap_names(tensors, path), path)
     return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 

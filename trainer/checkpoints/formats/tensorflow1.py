@@ -32,9 +32,9 @@ program, MLPerf's LAMB and Graphcore's programs.
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """Read the checkpoint in a bundle.
+    """Read the checkpoint in a tensor bundle, which is TensorFlow's pair of an index file and data files.
 
-    model_config: model file in place of the bert_config.json next to it.
+    model_config: model file to read in place of the bert_config.json next to the bundle.
     """
     weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
     optimiser = None

@@ -51,14 +51,16 @@ def compute_matthews(predicted: Array, gold: Array) -> dict[str, float]:
 
 
 def compute_correlations(predicted: Array, gold: Array) -> dict[str, float]:
-    """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if one side is constant."""
+    """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if all predictions or all gold
+    scores are equal.
+    """
     pearson = _correlate(predicted, gold)
     spearman = _correlate(_rank_values(predicted), _rank_values(gold))
     return {"pearson": pearson, "spearmanr": spearman, "corr": (pearson + spearman) / 2}
 
 
 def _correlate(a: Array, b: Array) -> float:
-    """Return Pearson's correlation, or 0.0 if one side is constant."""
+    """Return Pearson's correlation, or 0.0 if all values of ``a`` or of ``b`` are equal."""
     a, b = a - a.mean(dtype=np.float64), b - b.mean(dtype=np.float64)
     norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / norm if norm else 0.0

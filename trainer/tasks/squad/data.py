@@ -63,7 +63,7 @@ class SquadData(FineTuningData):
     def score(self, given: Namespace) -> Scores:
         """Return the metrics of a file of predictions.
 
-        Version 2.0's rules apply on request, or if a question has no answer.
+        The rules of SQuAD 2.0 apply if a flag asks for them, or if a question has no answer.
         """
         if given.na_prob_thresh is not None and given.na_prob_file is None:
             raise UsageError("--na-prob-thresh goes with --na-prob-file")

@@ -133,7 +133,7 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
 def compute_span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
     """Return first token and length of each span. Spans begin ``stride`` apart until the end is covered.
 
-    tokens 10, longest 6, stride 3 -> (0, 6), (3, 6), (6, 4)
+    For example, a context of 10 tokens with longest 6 and stride 3 has the spans (0, 6), (3, 6) and (6, 4).
     """
     bounds: list[tuple[int, int]] = []
     first = 0
