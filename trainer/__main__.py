@@ -8,7 +8,7 @@ def run() -> int:
     """Run the command line as this process's program. Return the exit status.
 
     Ctrl-C while modules are imported ends the process without a traceback. After the command SIGINT is
-    ignored, because a second Ctrl-C may come while the first is reported or Python shuts down.
+    ignored, because a second Ctrl-C may come while the first Ctrl-C is reported or while Python shuts down.
     """
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:

@@ -1,6 +1,7 @@
-"""A worker of ``--dist``, started by the path of this file. It uses the launcher's import directories.
+"""The program that each worker process of ``--dist`` runs. The launcher starts it by the path of this file.
 
-``python -m trainer`` would search the working directory first, where a user may have another trainer.py.
+Workers import from the same directories as the launcher. ``python -m trainer`` would search the working
+directory first, where a user may have another file trainer.py.
 """
 
 import os

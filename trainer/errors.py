@@ -23,7 +23,9 @@ class CheckpointError(DataError):
 
 
 class StopRequested(Exception):
-    """All workers stop at this micro-batch, because one of them was asked to. Not an error."""
+    """All workers stop at this micro-batch, because a signal has asked one of them to stop. This is not an
+    error.
+    """
 
 
 class ReportedError(TrainerError):

@@ -17,7 +17,9 @@ FINE_TUNED = {
     "squad": "trainer.tasks.squad.data:SquadData",
     **dict.fromkeys((*GLUE, "classification"), "trainer.tasks.classification.data:TableData"),
 }
-"""Tasks that start from a pre-trained model. For each the part that does not need torch."""
+"""Tasks that start from a pre-trained model. For each task, the class of its files and features, which does
+not need torch.
+"""
 
 _DRAWN = "trainer.data.dynamic_masks:DRAWN_BY_RATE"
 _SCHEDULES = "trainer.config.schedules"
@@ -36,12 +38,12 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "like": "trainer.commands.like:run",
         "doctor": "trainer.commands.doctor:run",
     },
-    "model settings": {  # chosen by --model-type
+    "model settings": {  # the sizes of a model's parts, chosen by --model-type
         "bert": "trainer.config.model:ModelConfig",
         "roberta": "trainer.config.roberta:RobertaConfig",
         "modernbert": "trainer.config.modernbert:ModernBertConfig",
     },
-    "encoder": {  # the model for these settings
+    "encoder": {  # the model class for these settings
         "bert": "trainer.model.bert:Bert",
         "roberta": "trainer.model.bert:Bert",
         "modernbert": "trainer.model.modernbert:ModernBert",
@@ -79,7 +81,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "momentum": f"{_SCHEDULES}.pytorch:MOMENTUM",
         "sgd": f"{_SCHEDULES}.pytorch:SGD",
     },
-    "schedule": {  # the learning rate by update
+    "schedule": {  # the learning rate as a function of the update
         "mlperf": f"{_SCHEDULES}.mlperf:MLPERF",
         "nvidia-poly": f"{_SCHEDULES}.nvidia:NVIDIA_POLY",
         "nvidia-linear": f"{_SCHEDULES}.nvidia_finetuning:NVIDIA_LINEAR",
@@ -105,7 +107,9 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     },
     "data of the task": FINE_TUNED,
 }
-"""For each kind the names, and for each name MODULE:ATTRIBUTE."""
+"""For each kind of object, such as "optimiser", the names that a user can choose, and for each name
+MODULE:ATTRIBUTE.
+"""
 
 
 def list_names(kind: str) -> tuple[str, ...]:
@@ -121,7 +125,7 @@ def is_name(kind: str, name: str) -> bool:
 def check_name(kind: str, name: str) -> None:
     """Raise SettingsError for an unknown name, and suggest the most similar one.
 
-    Users' names have a colon.
+    A name with a colon (package.module:NAME) means a user's own object, and is always accepted.
     """
     if name in TABLE[kind] or ":" in name:
         return

@@ -51,6 +51,6 @@ def _make_rank_prefix() -> str:
     """Return this worker's rank as a prefix for errors, or "" if there is only one worker."""
     try:
         rank, size = find_rank()
-    except SettingsError:  # the command raises the same error
+    except SettingsError:  # the command itself will raise the same error
         return ""
     return f"rank {rank} of {size}: " if size > 1 else ""

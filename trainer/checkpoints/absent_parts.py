@@ -32,7 +32,9 @@ def list_missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
 
 
 def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
-    """Remove biases that are zero and that the model lacks. DataError for such a bias with other values."""
+    """Return the tensors without biases that the model lacks. All their values must be zero, else
+    DataError.
+    """
     absent = list_missing_biases(config, heads=True)
     for name in absent:
         if name in found and found[name].read().any():

@@ -1,4 +1,4 @@
-"""A checkpoint of any program, with tensors under this trainer's names. Tensors are read on demand."""
+"""The class Checkpoint: a checkpoint of any program, whose tensors have the names that this trainer uses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ WORD_BIAS = "cls.predictions.bias"
 DECODER = "cls.predictions.decoder.weight"
 """Weights of the word logits, in a model that does not tie them to the word embeddings."""
 DECODER_BIAS = "cls.predictions.decoder.bias"
-"""Name of WORD_BIAS in some other programs."""
+"""Another name that some other programs have for the tensor WORD_BIAS, the bias of the word logits."""
 VOCABULARY = (WORDS, WORD_BIAS, DECODER)
 """Names of the tensors that have a row for each token of the vocabulary."""
 
@@ -30,18 +30,24 @@ HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Prefixes of the heads' tensors: pre-training, SQuAD, classification."""
 
 OPTIONAL = (*HEADS, "bert.pooler.", "boundary.")
-"""Prefixes of tensors that a checkpoint may lack, or have without need: heads and the pooler."""
+"""Prefixes of tensors that a checkpoint may lack, or have although the model does not use them: heads and
+pooler.
+"""
 
 MOST_UPDATES = 1 << 53
 """Largest number of updates that a file may contain. Larger numbers mean that it is damaged."""
 
 MEAN, SQUARE = "exp_avg", "exp_avg_sq"
-"""Prefixes of the moments, whose names are KIND/NAME, such as exp_avg/bert.pooler.dense.bias."""
+"""Prefixes of the optimiser's moments: running means of gradients, and of squared gradients. A moment's name
+is its prefix and the weight's name, such as exp_avg/bert.pooler.dense.bias.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor's shape, and a function that reads it. ``read`` returns contiguous fp32."""
+    """A tensor of a checkpoint that is not read yet: its shape, and a function that reads it as contiguous
+    fp32.
+    """
 
     shape: tuple[int, ...]
     load: Callable[[], Tensor]
@@ -95,15 +101,15 @@ class Checkpoint:
     """Weights and moments by name, and what the files say about model and run.
 
     config: the model, or None if no file describes it.
-    moments: named KIND/NAME.
+    moments: the optimiser's running means, named KIND/NAME as in exp_avg/bert.pooler.dense.bias.
     updates: number of updates done, or None if unknown.
     steps_of_update: steps that the run's numbers count per update, such as MLPerf's micro-steps.
     optimiser: preset that the moments belong to. betas: its two decay rates.
     task: task that the run has learned, or "" if unknown.
     architecture: name of the model's class in transformers. None: derived from its heads.
-    longest: ids in the longest sequence of the model's training, or None if unknown.
+    longest: token ids in the longest sequence that the model was trained on, or None if unknown.
     token_ids: ids of special tokens, named as in transformers' config.json for this architecture.
-    label_names, problem: what the files say about a classification head. See HeadLabels.
+    label_names, problem: the labels and problem_type of a classification head, if the files name them.
     warnings: lines about content that is ignored, to be shown once by the code that opens the checkpoint.
     """
 
@@ -165,7 +171,7 @@ def _resize_vocabulary(tensors: Stored, found: int, wanted: int) -> dict[str, St
         if not is_table or found == wanted or tensor.shape[:1] != (found,):
             return tensor
         columns = tensor.shape[1:]
-        padding = (*(0, 0) * len(columns), 0, wanted - found)  # a negative number removes rows
+        padding = (*(0, 0) * len(columns), 0, wanted - found)  # a negative number of added rows removes rows
         return tensor.changed((wanted, *columns), lambda whole: F.pad(whole, padding))
 
     return {name: resize(name, tensor) for name, tensor in tensors.items()}

@@ -2,7 +2,7 @@
 
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
-        optimizer.safetensors   moments as KIND/NAME; missing if only weights were converted
+        optimizer.safetensors   the optimiser's moments, named KIND/NAME
         state.json              everything else, and the md5s of the other files
 
 A split run divides the tensors among several files, named model-00001-of-00004.safetensors and so on. Then
@@ -52,18 +52,22 @@ class State:
     """Everything except tensors that a run needs to resume."""
 
     phase: int = 1
-    phase_start: int = 0  # number of the checkpoint that the phase started from
+    phase_start: int = 0  # number in the name of the checkpoint that this phase started from
     step: int = 0  # updates of this phase
-    applied: int = 0  # updates of this phase, without updates skipped because of overflow
-    trained: int = 0  # examples of this phase
+    # updates of this phase that changed the weights, so without those skipped because fp16 gradients
+    # overflowed
+    applied: int = 0
+    trained: int = 0  # examples that this phase has trained on
     position: tuple[int, ...] = (0, 0, 0)  # place in the training data, as trainer.data.order.Position
-    order: str = "as stored"  # description of the rows that position counts
+    # description of the rows that position counts, such as stored examples or packed rows
+    order: str = "as stored"
     data: str | None = None  # digest of the dataset that position refers to
     seed: int
     open_files: int
     optimiser: str
     task: str = ""  # name of the learned task. "" if unknown, in converted or older checkpoints
-    longest: int | None = None  # ids in the longest sequence of training; None if unknown
+    # token ids in the longest sequence that the model was trained on, or None if unknown
+    longest: int | None = None
     loss_scale: dict[str, float] = field(default_factory=dict)
     model: dict[str, Any]
     config: dict[str, Any]
@@ -72,7 +76,9 @@ class State:
 
     @property
     def steps_of_update(self) -> int:
-        """Steps per update in the numbers of checkpoints: 1, or MLPerf's micro-steps."""
+        """Steps that checkpoint numbers count per update: 1, or with MLPerf's way of counting the
+        micro-batches.
+        """
         return int(self.config.get("steps_per_update") or 1)
 
     @property
@@ -165,9 +171,10 @@ def write_checkpoint(
     moments: "Mapping[str, Tensor | StoredTensor]",
     others: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a checkpoint atomically. An equal checkpoint at the path is kept, another is replaced.
+    """Write a checkpoint atomically. A checkpoint that already exists at the path is kept if it is equal,
+    else replaced.
 
-    others: content of further files by name, such as a tokeniser's.
+    others: names and contents of further files to write, such as a tokeniser's.
     """
     files = {}
     try:
@@ -192,7 +199,7 @@ def write_checkpoint(
 def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
     """Return a context that writes a directory under a temporary name, then renames it.
 
-    An equal checkpoint that already exists is kept.
+    If an equal checkpoint already exists at the path, it is kept, and the new directory is deleted.
     """
     return open_directory(path, _is_same_checkpoint)
 
@@ -253,7 +260,8 @@ def _remove_checkpoints(checkpoints: Iterable[Path]) -> None:
 class CheckpointWriter:
     """Writes checkpoints in a daemon thread, one at a time. The thread does not keep a process alive.
 
-    A failure is stored until ``wait`` returns it. on_failure is called immediately, in the thread.
+    If a write fails, the exception is stored until ``wait`` returns it. The thread also calls on_failure
+    immediately.
     """
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
@@ -282,10 +290,9 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """Saves, broadcasts and checks a model that every worker holds completely.
+    """The tensors of a model that every worker holds completely: saves, broadcasts and checks them.
 
-    On each machine, a single worker writes the checkpoint.
-    All workers must call each method.
+    Every worker must call each method. On each machine, a single worker then writes the checkpoint.
     """
 
     def __init__(self, worker: Worker, strategy: Strategy) -> None:

@@ -1,4 +1,6 @@
-"""Finding damaged checkpoints (crash, full disk, incomplete copy), and intact ones to use instead."""
+"""Finding checkpoints that a crash, a full disk or an incomplete copy has damaged, and intact checkpoints to
+use instead.
+"""
 
 import os
 from collections.abc import Iterator

@@ -31,15 +31,16 @@ def match_weights(
 ) -> tuple[Stored, list[str]]:
     """Return the checkpoint's tensor for each of the model's weights, and the names of missing weights.
 
-    The tensors have rows added for the model's padded vocabulary.
-    DataError names the first tensor that is missing, unexpected or of another shape.
-    own: the model's weights by name, of which only the shapes are used.
+    The tensors have rows added for the model's padded vocabulary. DataError names the first tensor that is
+    missing, unexpected or of another shape.
+    own: the model's weights by name. Only their shapes are used.
     """
     found = drop_zero_biases(pad_vocabulary(checkpoint.weights, config), config, checkpoint.path)
     if any(name.startswith("cls.") for name in own):
         check_transform(found, config, checkpoint.path)
-    # A checkpoint may have more heads than the model, for example when only its encoder is needed. Any other
-    # tensor that the model lacks means that it has another shape, and is an error below.
+    # A checkpoint may have more heads than the model, for example when only its encoder is needed. Other
+    # tensors that the model lacks are a sign that the checkpoint's model has another shape, which is an error
+    # below.
     for name in [name for name in found if name.startswith(OPTIONAL) and name not in own]:
         del found[name]
     missing = [name for name in own if name not in found]

@@ -29,8 +29,8 @@ def read_run_labels(config: Mapping[str, Any]) -> LabelKeys:
 def make_learned_task_config(checkpoint: Checkpoint) -> Config:
     """Return a configuration with the task that the checkpoint has learned. Other keys have their defaults.
 
-    A run of this trainer stores its task. In another program's checkpoint, the head tells the task. Without a
-    fine-tuning head, the task is pre-training.
+    A run of this trainer stores its task's name. In another program's checkpoint, the type of the head shows
+    the task. Without a fine-tuning head, the task is pre-training.
     """
     if checkpoint.kind == OURS:
         found = read_state(Path(checkpoint.path)).config

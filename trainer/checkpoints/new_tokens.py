@@ -1,4 +1,6 @@
-"""Embeddings for tokens that a model does not know, made from the embeddings of their pieces."""
+"""Embeddings for tokens that a model does not know, made from the embeddings of the known tokens into which
+the model's tokeniser splits each new token.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,9 +18,10 @@ from trainer.config.model import ModelConfig
 _CONTINUES = "##"
 
 Pieces = Mapping[int, list[int]]
-"""For each new id, the ids of its pieces in the model's tokeniser.
+"""For the id of each new token, the ids of its pieces: the known tokens into which the model's tokeniser
+splits its text.
 
-Empty means that all tokens' mean is used.
+An empty list means that the new token gets the mean of all tokens' embeddings.
 """
 
 
@@ -29,7 +32,8 @@ def add_new_tokens(
     shape: ModelConfig,
     log: Callable[[str], None],
 ) -> Checkpoint:
-    """Return the checkpoint with rows for the tokens of the data's vocabulary that its tokeniser lacks.
+    """Return the checkpoint with rows for tokens of the data's vocabulary that the checkpoint's tokeniser
+    lacks.
 
     Each new row, of the word embeddings and of the word logits' bias, is the mean of the rows of the token's
     pieces in the model's own tokeniser. A token without known pieces gets the mean of all rows. New rows of
@@ -67,9 +71,10 @@ def add_new_tokens(
 
 
 def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
-    """Return, by id, the pieces of each token of the data that the model does not know.
+    """Return the pieces, by token id, of each token in the data's vocabulary that the model does not know.
 
-    Its id is new, or means another token in the model's vocabulary.
+    The model does not know a token if the id is new, or if the id means another token in the model's
+    vocabulary.
     """
     known = vocabulary_of(own)
     texts = [
@@ -88,11 +93,11 @@ def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
 
 
 def grow_table(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
-    """Return the table with ``rows`` rows, where a new id has the mean of its pieces' rows.
+    """Return the table with ``rows`` rows, where the row of a new id is the mean of its pieces' rows.
 
-    An id without pieces has the mean of all known rows.
-    known: number of tokens that the model knows. Further rows that no new token takes stay as they are, or
-    are zeros.
+    The row of an id without pieces is the mean of all known rows.
+    known: number of tokens that the model knows. Rows after them that no new token takes keep their values,
+    or are zeros if the table did not have them.
     """
     wider = (0, 0) * (table.dim() - 1)
     found = F.pad(table.float(), (*wider, 0, max(0, rows - len(table))))

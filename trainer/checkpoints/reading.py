@@ -53,7 +53,7 @@ def read_state(path: Path) -> State:
         raise CheckpointError(
             f"{where}: is damaged: found {made!r}, md5 {found}, expected {FORMAT!r}, {digest}"
         )
-    if "lanes" in values:  # earlier versions' name for open_files
+    if "lanes" in values:  # the name that earlier versions had for the key open_files
         values["open_files"] = values.pop("lanes")
     state = _check_state_types(values, str(where))
     is_numbered = path.parent.name == "checkpoints" and path.name[5:].isdecimal()

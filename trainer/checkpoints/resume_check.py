@@ -34,9 +34,11 @@ _SAID_ELSEWHERE = (
 
 
 def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
-    """Raise CheckpointError for the first difference in the model, or in these fields of the state.
+    """Raise CheckpointError for the first difference between checkpoint and run, in the model or in some
+    fields.
 
-    names: fields of the state to compare.
+    state: the checkpoint's state. fresh: the state that this run would begin with. names: fields of the state
+    to compare, besides the model.
     """
 
     def identity(state: State) -> dict[str, Any]:
@@ -76,7 +78,8 @@ def check_steps(path: Path, state: State, config: Config) -> None:
 
 
 def describe_changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
-    """Return a line for each hyperparameter that differs from the checkpoint's, with both values.
+    """Return a line for each hyperparameter of this run that differs from the checkpoint's value. The line
+    has both values.
 
     update_examples: examples per update in this run, over all workers.
     """

@@ -93,7 +93,7 @@ def read_places(path: str) -> dict[str, TensorPlace]:
     DataError if it is damaged or has types other than fp32.
     """
     try:
-        opened: Any = safe_open(path, "pt")  # also compares the header with the file's length
+        opened: Any = safe_open(path, "pt")  # safe_open also checks that the header fits the file's length
         names = list(opened.keys())
     except SafetensorError as error:
         raise DataError(f"{path}: not a safetensors file: {error}") from None

@@ -1,4 +1,6 @@
-"""Opening a checkpoint of any origin: a run's newest, a specific one, or another program's."""
+"""Opening a checkpoint of any origin: a run's newest checkpoint, a specific checkpoint of a run, or a
+checkpoint of another program.
+"""
 
 import re
 from pathlib import Path
@@ -17,7 +19,9 @@ from trainer.config.model_kinds import read_model_config
 from trainer.model.headed import HeadedBert
 
 _NAME_ELSEWHERE = re.compile(r"(?:model\.ckpt-|ckpt_)(\d+)(?:\.pt)?")
-"""Pattern of checkpoint names in other programs (TensorFlow's, NVIDIA's, Habana's). Group 1: the update."""
+"""Pattern of checkpoint names in other programs: TensorFlow's model.ckpt-100, NVIDIA's and Habana's
+ckpt_100.pt. Group 1 is the number of updates.
+"""
 
 
 def open_checkpoint(
@@ -41,10 +45,10 @@ def open_checkpoint(
 
 
 def find_trainer_checkpoint(path: str) -> Path | None:
-    """Return this trainer's checkpoint at the path, or the newest of the run there. None for other programs.
+    """Return this trainer's checkpoint at the path, or the newest checkpoint of the run there, or None.
 
-    DIR/model.ckpt-N and DIR/ckpt_N.pt, if no such files exist, mean the checkpoint of update N of the run in
-    DIR. That is how other programs' command lines name a checkpoint.
+    Other programs' command lines name a checkpoint by DIR/model.ckpt-N or DIR/ckpt_N.pt. If no such file
+    exists, the path means the checkpoint after update N of the run in DIR.
     """
     folder = Path(path.removeprefix("file://"))
     if (folder / "checkpoints").is_dir():

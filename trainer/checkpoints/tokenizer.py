@@ -61,7 +61,8 @@ def find_tokenizer(
         casing = read_model_casing(vocabulary)
     for known in (casing, find_casing(checkpoint)):
         lower_case = known if lower_case is None else lower_case
-    if lower_case is None:  # not stored anywhere: guess from the vocabulary's words
+    # no file says whether the tokeniser lower-cases, so guess it from the vocabulary's words
+    if lower_case is None:
         lower_case = not warn_of_casing(words, True)
     return replace(file, lower_case=lower_case)
 
@@ -150,7 +151,8 @@ def find_casing(checkpoint: Checkpoint) -> bool | None:
     config = find_beside(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _read_settings(checkpoint).get("lower_case")
-    return read_object(config).get("do_lower_case") is not False  # as in transformers, the default is True
+    # a missing key means True, as in transformers
+    return read_object(config).get("do_lower_case") is not False
 
 
 def _read_settings(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Comparing the vocabulary of a checkpoint with the data's, which must have the same ids, or more of them."""
+"""Comparing the vocabulary of a checkpoint with the data's. Both must give the same ids to tokens, but the
+data's may have more tokens.
+"""
 
 import re
 from collections.abc import Callable
@@ -60,7 +62,7 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""Text for messages, by whether a tokeniser lower-cases and whether it strips accents."""
+"""Text for messages that describes a tokeniser, by (whether it lower-cases, whether it strips accents)."""
 
 
 def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:

@@ -1,1 +1,1 @@
-"""The commands of ``python -m trainer``, a module each."""
+"""The commands of ``python -m trainer``, with a module for each command."""

@@ -26,7 +26,7 @@ _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
 _FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
-"""Flags that are also settings of the features, for every task."""
+"""Flags of this command that are also settings of the features, whatever the task."""
 
 
 def run(arguments: list[str]) -> None:

@@ -1,4 +1,6 @@
-"""Hints for a flag or key that this trainer lacks: our name for it, and other programs that have it."""
+"""Hints for a flag or key that this trainer lacks: this trainer's name for the same setting, and other
+programs that have a flag of that name.
+"""
 
 from bertdata.errors import SettingsError
 from trainer.config.flags import UnknownKeyError

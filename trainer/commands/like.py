@@ -39,7 +39,9 @@ usage: {DOOR.command} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR.command} PROGRA
 """
 
 _LARGE = 1e15
-"""No number in another program's command line is larger, not even seconds or bytes."""
+"""A larger number in another program's command line is taken for a mistake. No setting needs it, not even a
+number of seconds or bytes.
+"""
 
 _OF_EVALUATION = (
     "device",
@@ -49,7 +51,7 @@ _OF_EVALUATION = (
     "max_seq_length",
     "max_predictions_per_seq",
 )
-"""Keys that an evaluation uses too, so that flags of this trainer can change them there."""
+"""Keys of training that an evaluation uses too, so that a user may change them by flags of this trainer."""
 
 
 def _list_odd_numbers(given: Given) -> str:
@@ -119,8 +121,8 @@ def _override_keys(
 
     Return the keys and warnings about contradictions.
 
-    A flag with two values sets the first in phase 1 and the second in phase 2. Other programs' data have no
-    manifest of md5s to verify them by, so ``unverified`` is the default.
+    If a flag has two values, the first applies to phase 1 and the second to phase 2. The key ``unverified``
+    is set by default, because other programs' data have no manifest with md5s to verify the files by.
     """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
@@ -198,7 +200,7 @@ def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[
 
 
 def _verify_listed_data(config: Config) -> Config:
-    """Return the configuration with verification of the data switched on, if manifests list all files.
+    """Return the configuration with verification of the data switched on, if manifests list all data files.
 
     Otherwise warn that the data are not verified.
     """
@@ -229,9 +231,9 @@ def _check_device(config: Config) -> None:
 
 
 def _run_conversion(settings: Mapping[str, Any]) -> None:
-    """Convert a checkpoint as ``trainer convert`` does, or as one of MLPerf's checkpoint programs does.
+    """Convert a checkpoint as ``trainer convert`` does, or as MLPerf's two checkpoint programs do.
 
-    The names of the settings tell which of them is meant.
+    The names of the settings show which of these programs to imitate.
     """
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators

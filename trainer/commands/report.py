@@ -30,7 +30,8 @@ def run(arguments: list[str]) -> None:
     output = given.output or _choose_output(given.runs)
     check_report(output, PROG)
     # By default the page is written into the run's directory, which is also the input. That is safe, since
-    # the page has a name that no log has. Only inputs that are files are compared with the output.
+    # the page has a name that no log has. So the check below, that the output does not replace an input, only
+    # considers inputs that are files.
     logs = [run for run in given.runs if given.output is None or not storage.is_directory(run)]
     check_output(output, logs if given.output else [], PAGE, overwrite=given.overwrite)
     write_page(output, make_page(read_runs(given.runs)))

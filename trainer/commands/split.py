@@ -196,7 +196,7 @@ def _find_model(config: Config) -> ModelConfig | None:
 
 
 def _find_task(config: Config) -> str:
-    """Return the task to plan for: the configured task, or the task of objective or train_data.
+    """Return the task to plan for: the configured task, or the task that belongs to objective or train_data.
 
     SettingsError for an objective without a task, or one that differs from the data's.
     """

@@ -49,7 +49,9 @@ def make_configs(
     prog: str = PRETRAIN,
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
-    """Return the configuration of each phase of a command line. See ``make_layered`` for the arguments."""
+    """Return the configuration of each phase of a command line. The arguments mean the same as for
+    ``make_layered``.
+    """
     return [phase.config for phase in make_layered(arguments, prog, defaults)]
 
 
@@ -89,8 +91,9 @@ def make_layered(
     layered: list[LayeredConfig] = []
     for below, above in phases:
         lower, upper = read_keys(below, where), read_keys(above)
-        # --model-config on the command line also overrides the model's keys in the file. Without this step, a
-        # shipped configuration's hidden_size would silently change the model in the user's model file.
+        # A model file named by --model-config on the command line also overrides the model's keys in the
+        # configuration file. Otherwise a shipped configuration's hidden_size would silently change the model
+        # that the user's model file describes.
         lower, contradictions = drop_keys_of_model_file(lower, upper, str(path))
         keys = lower | upper
         if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
@@ -104,7 +107,7 @@ def make_layered(
         sources |= dict.fromkeys(lower, str(path)) | {name: format_flag(name) for name in upper}
         try:
             config = Config.of(**usual | keys)
-        except SettingsError as error:  # each value is valid alone, but they contradict each other
+        except SettingsError as error:  # each value is valid alone, but two of them contradict each other
             raise SettingsError(f"{where}{error}") from None
         contradictions += warn_of_overridden_keys(keys, sources)
         layered.append(LayeredConfig(config=config, sources=sources, contradictions=contradictions))

@@ -19,7 +19,9 @@ LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
     tokenizer_class"""
-"""Keys that the readers of weights and tokenisers use, or whose value the tokeniser also knows."""
+"""Keys that this trainer uses when it reads weights or tokenisers, or whose value it takes from the
+tokeniser.
+"""
 
 _OF_OTHER_PARTS = """
     directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head

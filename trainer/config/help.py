@@ -52,7 +52,9 @@ _OF_ONE_PHASE = (_FINETUNE, "evaluate", "split")
 """Commands whose help shows one value for keys that may have a value for each phase."""
 
 _HEADINGS = {"loading": "padded rows", "masking": "vocabulary"}
-"""Headings in the short help of fine-tuning and evaluation, which list a single key of these sections."""
+"""Headings of two sections in the short help of fine-tuning and evaluation. These commands list a single key
+of each section, so that the section's usual heading would be too general.
+"""
 
 _TEXTS = {
     "task": f"task to fine-tune: {', '.join(FINE_TUNED)} (your own table)",
@@ -66,7 +68,7 @@ _TEXTS = {
     "rows": "use padded rows, one example per row, instead of flat batches",
     "compile": "compile the model if the device supports it (default: no)",
 }
-"""Texts in the help of fine-tuning where the declared text is about pre-training too."""
+"""Help texts that fine-tuning shows for some keys, in place of texts that are about pre-training too."""
 
 _EXAMPLES = {
     _FINETUNE: """\
@@ -110,7 +112,7 @@ class _KeysParser(Parser):
 
 
 class _HelpAllAction(Action):
-    """Print the help of all flags and exit."""
+    """A help flag that prints the help of all flags and exits."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
         assert isinstance(parser, _KeysParser)
@@ -163,7 +165,9 @@ def make_help(prog: str, everything: bool = False, usual: Mapping[str, Any] | No
 
 
 def _list_usable_configs(command: str) -> list[str]:
-    """Return the shipped configurations that the command can use: with a task for finetune, else without."""
+    """Return the shipped configurations that the command can use: for finetune those that set a task, for
+    other commands those without a task.
+    """
     tunes = command == _FINETUNE
     return [name for name in find_shipped_configs() if ("task" in read_config(name)) == tunes]
 
@@ -209,7 +213,8 @@ def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mappin
     text = _TEXTS.get(name, "") if command == _FINETUNE else ""
     text = (text or describe_key(name, usual)).replace("%", "%%")
     if "boolean" in list_types(item):
-        # --rows for a switch that is off by default or belongs to a device, else --compile, --no-compile.
+        # The help shows --rows for a switch that is off by default or belongs to a device. For other switches
+        # it also shows the negation: --compile, --no-compile.
         is_off = item.get("default") is False or name in get_device_key_schemas()
         names = [spelled] if is_off else [spelled, f"--no-{spelled[2:]}"]
         group.add_argument(*names, action="store_true", help=text)

@@ -1,4 +1,4 @@
-"""Keys that are set but have no effect in a run, for a line in its log."""
+"""Finding keys that the user has set but that have no effect in a run, for a warning line in its log."""
 
 from collections.abc import Iterable
 

@@ -17,12 +17,12 @@ from trainer.config.model import MEGATRON
 from trainer.config.model_kinds import find_config_class
 
 TRAINED_ACT = "trained_hidden_act"
-"""Extra key that this trainer writes to bert_config.json for an activation that Google's programs cannot
-name.
+"""Extra key in a bert_config.json that this trainer writes: the model's true activation, if Google's programs
+have no name for it.
 """
 
 TRAINED_KIND = "trained_model_type"
-"""Extra key that this trainer writes to bert_config.json for a model_type other than BERT."""
+"""Extra key in a bert_config.json that this trainer writes: the true model_type, if it is not BERT."""
 
 _SAME_MODELS = {"xlm-roberta": "roberta", "camembert": "roberta"}
 """model_types of transformers that differ from another model_type only in their tokeniser."""
@@ -33,8 +33,8 @@ _OF_CLASSES = {
     "Camembert": "roberta",
     "ModernBert": "modernbert",
 }
-"""model_type by the beginning of the class name, for files of pytorch-transformers 1, which have no
-model_type.
+"""For files of pytorch-transformers 1, which have no model_type: the model_type by the beginning of the class
+name in the file.
 """
 
 
@@ -42,7 +42,7 @@ model_type.
 class ModelFile:
     """The content of a model file.
 
-    keys: fields of the model configuration that the file has, with this trainer's meaning.
+    keys: fields of ModelConfig that the file sets, with names and values as this trainer has them.
     label_keys: keys about a classifier's labels, as in the file.
     classes: names of the transformers classes that the model was saved from.
     warnings: about keys that are ignored. Each begins with the file's path.
@@ -79,8 +79,8 @@ def parse_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
 def _translate_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
     """Translate a file's keys, step by step, to the fields of the model configuration."""
     found = dict(values)
-    # 1. Undo what this trainer wrote for Google's programs. The true activation and model_type are in extra
-    # keys.
+    # 1. Undo what this trainer changed when it wrote the file for Google's programs. Extra keys store the
+    # true activation and model_type.
     if (trained := found.pop(TRAINED_ACT, None)) is not None:
         found["hidden_act"] = trained
     classes = _find_class_names(found)
@@ -88,16 +88,16 @@ def _translate_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
     found["model_type"] = trained_kind or _find_model_type(found, classes)
     if found["model_type"] == MEGATRON:
         found |= {"model_type": "bert", "megatron_residual_connection": True}
-    # 2. Find the configuration class, refuse unsupported models, and rename keys to the class's fields. Files
-    # with our extra key already have our names.
+    # 2. Find the configuration class, refuse unsupported models, and rename keys to the class's fields. If
+    # the file has the extra key for model_type, its keys already have this trainer's names.
     kind = find_config_class(found)
     known = kind.file_keys()
     check_foreign_keys(found)
     if trained_kind is None:
         found = kind.of_file(found)
     check_values({name: value for name, value in found.items() if name in known}, known)
-    # 3. Keep the fields of this class only. A model_type that was guessed is dropped, so that it cannot
-    # contradict a model_type set elsewhere.
+    # 3. Keep only fields of this class. If the file has no model_type and it was guessed, it is dropped, so
+    # that it cannot contradict a model_type that is set elsewhere.
     warnings = [*warn_of_label_keys(values), *warn_of_foreign_keys(found, known)]
     own = derive_schemas(kind)
     if "model_type" not in values and found["model_type"] == "bert":

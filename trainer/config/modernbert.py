@@ -20,7 +20,9 @@ _NAMES = {
     "attn_out_dropout_prob": "hidden_dropout_prob",
     "decoder_bias": "use_prediction_bias",
 }
-"""This trainer's key for each key of config.json. Only the original program has attn_out_dropout_prob."""
+"""For each key of config.json, the name that this trainer has for it. Only the original ModernBERT program
+has the key attn_out_dropout_prob.
+"""
 
 _FIXED = {
     "type_vocab_size": 1,

@@ -15,7 +15,8 @@ _CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, 
 def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return (keys of the file, flags) for each phase. There are two phases if any of their values differ.
 
-    Phase 2 continues from phase 1. With phase2 set there is one phase, which takes the second of two values.
+    Phase 2 continues from phase 1. With the key phase2 set, only phase 2 is returned, and it takes the second
+    value of each key that has two.
 
         flags {steps: [5, 7]} -> ({}, {steps: 5}), ({}, {steps: 7, phase2: True, ...})
     where: the file, as the beginning of a message.
@@ -37,8 +38,7 @@ def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
     """Return the values that apply in a phase.
 
     phase: 0 or 1, the index into values that are lists.
-    named: 0 or 1, the phase whose data flags apply: 0 for names such as train_data_phase1, 1 for
-    train_data_phase2.
+    named: 0 if keys such as train_data_phase1 apply, 1 if keys such as train_data_phase2 apply.
     """
     names, phases = get_known_names(), get_phase_names()
     layer = {}
@@ -54,7 +54,8 @@ def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
 
 
 def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merge file and flags, and keep only one way to set the length: steps, or epochs or tokens.
+    """Merge the keys of file and flags. Keep only one way to set the length of training: steps, epochs or
+    tokens.
 
     A flag overrides the file. If both are set in the same place, steps win.
 
@@ -73,9 +74,9 @@ def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict
 def make_ambiguous_data_error(
     name: str, paths: Sequence[str], spell: Callable[[str], str] = str
 ) -> SettingsError:
-    """Return the error for a list of datasets, of which it is unclear whether each belongs to a phase.
+    """Return the error for a list of datasets whose meaning is unclear.
 
-    They could also be meant to be read together.
+    Each of them could belong to a phase, or all of them could be meant to be read together.
 
     spell: turns a key into what the user types, such as its flag.
     """

@@ -35,15 +35,21 @@ DEVICES = ("cuda", "hpu", "ipu", "xla")
 """Sections of keys that affect some devices only."""
 
 DEVICE_OPTIONS = "device_options"
-"""JSON key of a nested object: the keys of the device sections that are set."""
+"""Key of the configuration's JSON whose value is an object: the keys that affect only some devices and are
+set.
+"""
 
 _IS_ADAM = "adam"
-"""Name of an argument of schedules that is not a key: whether the optimiser is a form of Adam."""
+"""Name of an argument that schedules may have but that is not a key: whether the optimiser is a form of
+Adam.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All keys by section, valid alone and in combination."""
+    """The trainer's configuration: all keys, grouped in sections. Every value, and every combination of
+    values, is checked.
+    """
 
     run: RunSection = field(default_factory=RunSection)
     workers: WorkersSection = field(default_factory=WorkersSection)
@@ -119,7 +125,9 @@ class Config:
         return deepcopy(self.values())
 
     def require(self, *names: str) -> None:
-        """Raise SettingsError for the first of these keys that is None."""
+        """Raise SettingsError for the first of these keys that is None, which means that the user has not set
+        it.
+        """
         keys = self.values()
         for name in names:
             require(keys[name] is not None, f"{name} is missing: give --{name.replace('_', '-')}")

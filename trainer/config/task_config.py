@@ -18,7 +18,9 @@ _ASKED_FOR = (
     *("task_train_file", "task_predict_file", "do_eval", "do_predict"),
     *("new_head", "ignore_mismatched_sizes"),
 )
-"""Keys of the fine-tuning section that describe a run's work, not its model."""
+"""Keys of the fine-tuning section that say what a run does (train, evaluate, predict), not what its model
+is.
+"""
 
 
 _OPTIMISER = {
@@ -28,7 +30,7 @@ _OPTIMISER = {
     "lr_schedule": "mlperf",
     "warmup": 0.1,
 }
-"""Google's AdamW, used if no optimiser is set."""
+"""Google's AdamW. Fine-tuning uses it if the user sets no optimiser."""
 
 
 def make_task_config(

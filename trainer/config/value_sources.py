@@ -13,7 +13,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 
 DEFAULT = "default"
-"""Source of a value that is set nowhere."""
+"""Source of a value that neither the user nor the command has set."""
 
 PRESET_KEYS = (
     *("beta1", "beta2", "optimiser_epsilon", "epsilon_in", "weight_decay", "use_debiasing", "momentum"),

@@ -17,14 +17,16 @@ from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets
 from trainer.data.examples import GatheredExamples, gather_examples
 
-_MOST_LISTED = 8  # budgets that the log lists by number
+_MOST_LISTED = 8  # number of budgets (padded sizes of flat batches) up to which the log lists each
 
 Targets = Mapping[str, Tensor]
-"""Columns that only the task knows, by name. int32, zeros for missing values.
+"""The columns of a batch that only its learning task knows, such as class labels, by name. They are int32,
+with zeros for missing values.
 
-Shapes: (B,) for a value per example, or for the number of its items (under the name of their end offsets).
-(B, most) for items. With packed rows (B, K) and (B, K, most). A column with an item per token id has the
-shape of input_ids.
+Shapes: B is the number of examples. A column with a value per example has the shape (B,). A column with
+several items per example has the shape (B, most), and the numbers of items, shape (B,), are under the name of
+the column with their end offsets. With packed rows, which have up to K examples each, the shapes are (B, K)
+and (B, K, most). A column with an item per token id has the shape of input_ids.
 """
 
 FlatAttention = Callable[..., Tensor]
@@ -70,12 +72,12 @@ class Sequences:
 
 
 class Batch(ABC):
-    """Base class of batches: some sequences as tensors.
+    """Base class of batches: the sequences of a micro-batch as tensors.
 
     Tensors are int32, except the weights of masked slots, which are float32: 1, or 0 for an unused slot.
 
-    Inside the model, matrices have a row for each token, including padding. A missing sequence, which only
-    fills up a batch, has the label -1. A slot is the place of a masked word.
+    Inside the model, matrices have a row for each token, including padding. A batch with too few sequences is
+    filled up with missing sequences, whose label is -1. A slot is the place for a masked word in a batch.
     """
 
     __slots__ = ()
@@ -181,7 +183,8 @@ class FlatBatch(Batch):
 
     def lengths(self) -> Array:
         ends = self.ends.numpy().astype(np.int64)
-        return np.diff(ends[: ends.searchsorted(self.tokens, "right")])  # later ends belong to padding
+        # the ends after this are the ends of padding
+        return np.diff(ends[: ends.searchsorted(self.tokens, "right")])
 
 
 Prepare = Callable[[Any], Any]
@@ -192,7 +195,7 @@ Each device has its function.
 
 
 class Form:
-    """Object that makes batches from gathered examples.
+    """Maker of batches from gathered examples (``trainer.data.examples.GatheredExamples``).
 
     This class makes flat batches, padded to one of the budgets.
     """
@@ -215,7 +218,7 @@ class Form:
 
         Yields nothing if all batches have one shape.
         """
-        # the largest first, because the smaller ones can reuse its memory
+        # the largest shape first, because smaller shapes can reuse its memory
         for budget in reversed(self.budgets.usual):
             yield make_flat_batch(
                 gather_examples([], self.budgets.layout, np.arange(0)), self.budgets, budget
@@ -254,8 +257,8 @@ def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget
     segment_lengths[:count] = gathered.segment_lengths
     labels = np.full(budgets.examples, -1, np.int32)
     labels[:count] = gathered.pair_labels
-    # Masks of the real cells in the windows (N, S) and (N, P): windows hold other examples' ids behind the
-    # end.
+    # Masks of the used cells in the windows of ids (N, S) and of masked positions (N, P). A window has a
+    # fixed width, so behind an example's end it contains ids of other examples.
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
@@ -278,7 +281,7 @@ def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget
 
 
 def _find_sequence_ends(lengths: Array, tokens: int, budget: Budget) -> Array:
-    """Return where the sequences of a flat batch end.
+    """Return the rows at which the sequences of a flat batch end.
 
     The result has 0, then the row after each example, then the row after each part of the padding.
 

@@ -1,19 +1,20 @@
 """Length bins: an order in which the micro-batches of an update have sequences of nearly equal length.
 
-Devices with padded rows compute the padding too, so a micro-batch is as slow as its longest sequence. Drawing
-each micro-batch from a bin of similar lengths saves most of the padding.
+On devices that use padded rows, every row of a micro-batch is as long as its longest sequence, and padding
+costs as much time as tokens. Drawing each micro-batch from a bin of similar lengths saves most of the
+padding.
 
 A "unit" is the examples of a group of micro-batches that are dealt together (``trainer.data.order``), often
 the whole update. A "window" is a number of whole updates of an epoch, with at least 8,192 examples and two
 units per bin if the epoch has that many. Its examples are sorted by length (the earlier of equal ones first)
 and cut into bins of whole units, at the places with the least padding. Within a bin, examples are shuffled
 and form its units. Then the units of all bins are shuffled, so that each next unit comes from a bin with a
-probability proportional to the units it has left. The update that begins in one epoch and ends in the next is
+probability proportional to the units it has left. An update that begins in one epoch and ends in the next is
 a window by itself, and its order is not changed.
 
 The order depends on the order of the examples, the number of bins, and the number and size of an update's
-micro-batches, but not on the number of workers. A position is the window's first example and the number of
-its examples that are consumed.
+micro-batches, but not on the number of workers. A position in the data, from which a run resumes, consists of
+the window's first example and the number of the window's examples that are already used.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from trainer.data.padded_rows import WIDTH_STEP
 from trainer.data.windows import Window, find_lengths
 
 LEAST_WINDOW = 8192  # examples
-_UNITS_OF_A_BIN = 2  # units per bin, so that few units mix examples of two padded widths
+_UNITS_OF_A_BIN = 2  # units per bin, so that few units mix examples of two different padded widths
 _KEPT_WINDOWS = 4
 _NOT_POSSIBLE = 1 << 62
 
@@ -55,9 +56,11 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
 
 
 def choose_bin_edges(longest: Array, bins: int) -> Array:
-    """Return the units at which bins begin, and the number of units. Choose the cut with the least padding.
+    """Choose the cut into bins with the least padding. Return the units at which the bins begin, then the
+    number of units.
 
-    longest: tokens of each unit's longest example, ascending. Widths are these, rounded up to WIDTH_STEP.
+    longest: tokens of each unit's longest example, ascending. Rounded up to a multiple of WIDTH_STEP, they
+    are the units' padded widths.
     bins: most bins. Bins with the same padded width are joined, as a cut between them would save nothing.
     Among cuts with equal padding, the one with the fewest bins wins, then the one with the longest last bins.
     """
@@ -94,10 +97,11 @@ def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array,
 
 
 def find_unit_places(index: Array, dealer: Dealer) -> Array:
-    """Return the places at which examples would lie if the units of each update lay one after the other.
+    """Convert places in the order of examples to places in an order where the units of each update are
+    adjacent.
 
-    Needed because example i of an update goes to micro-batch i modulo their number, so a unit's examples are
-    not adjacent.
+    The two differ because example i of an update goes to micro-batch i modulo the number of micro-batches, so
+    that the examples of a unit are spread over the update. index: places to convert.
     """
     group, update_rows = dealer.group, dealer.update_rows
     update, beside = np.divmod(index, update_rows)
@@ -108,7 +112,9 @@ def find_unit_places(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """Order in which the examples of each window are sorted into length bins (see the module)."""
+    """Order in which the examples of each window are sorted into length bins. The module's docstring explains
+    windows, units and bins.
+    """
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins
@@ -125,7 +131,7 @@ class BinnedOrder(Order):
         return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that is ``examples`` further."""
+        """Return the position that is ``examples`` examples after this position."""
         rest = position.rows + examples
         start = Position(position.epoch, position.examples)
         while rest >= (size := self.size(start.examples)):

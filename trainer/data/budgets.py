@@ -1,8 +1,8 @@
 """Token budgets: the few sizes to which flat batches are padded, chosen from a sample of the examples.
 
-A flat batch could be of any size. But compiled devices compile for each size, and others allocate memory for
-each. So batches are padded to one of a few sizes: micro-batches with lengths [5, 3] and [9, 6] -> 8 and 15
-tokens -> budgets 8 and 16.
+A flat batch could be of any size. But compiled devices compile the model for each size, and other devices
+allocate memory for each. So batches are padded to one of a few sizes, the budgets. For example, two
+micro-batches with sequences of 5 + 3 = 8 and 9 + 6 = 15 tokens fit into budgets of 8 and 16 tokens.
 """
 
 import math
@@ -19,7 +19,8 @@ from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.records import ShardLayout
 from trainer.data.order import draw_numbers
 
-_NEARLY_WHOLE = 0.97  # share of the full size from which a budget is replaced by the full size
+# a budget above this share of the full size (batch_size x longest sequence) becomes the full size
+_NEARLY_WHOLE = 0.97
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -64,7 +65,7 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
 def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
     """Decode the first batches, with at least 4096 examples.
 
-    Return tokens and masked slots of each example.
+    Return the number of tokens and the number of masked slots of each example.
     """
     tokens, masks = list[Array](), list[Array]()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
@@ -89,9 +90,11 @@ class Budgets:
     """The budgets for micro-batches of ``batch_size`` rows, from small to large.
 
     Budgets are a function of the dataset and the batch size, so that a micro-batch has the same shape on
-    every worker. Workers could even have different budgets, because only sums of gradients leave a worker.
+    every worker. Training would be correct even if workers had different budgets, because workers exchange
+    only sums of gradients.
     examples: most examples that a micro-batch may have.
-    usual: budgets that nearly all micro-batches use, without those larger than the data need.
+    usual: budgets that nearly all micro-batches use. Larger budgets, for rare micro-batches, are not among
+    them.
     """
 
     def __init__(
@@ -106,12 +109,13 @@ class Budgets:
     ) -> None:
         """Choose the shapes of the budgets.
 
-        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length are replaced by that
-        product.
+        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length, the size of a batch
+        of full sequences, are replaced by that product.
         examples: sizes of a sample, from which the masked slots of a budget follow.
-        least: tokens that nearly all micro-batches have. The rare smaller ones use the last budget, which has
-        enough sequences for any amount of padding.
-        most: tokens that nearly no micro-batch exceeds. By default all budgets are usual.
+        least: number of tokens that nearly all micro-batches reach. Smaller micro-batches, which are rare,
+        use the last budget, which has enough sequences for any amount of padding.
+        most: number of tokens that nearly no micro-batch exceeds. Budgets needed only beyond it are not
+        listed as usual. By default all budgets are usual.
         """
         self.batch_size = batch_size
         self.layout = layout
@@ -128,7 +132,7 @@ class Budgets:
         # spare.
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
-            # with packing, a few rows of several examples may have as many tokens
+            # with packing, a few rows of several examples may have as many tokens as many unpacked examples
             if size == whole and layout.packing is None:
                 masks = every_mask
             padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
@@ -164,7 +168,7 @@ def find_budgets(
     """
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
-    # Simulate many micro-batches, then choose sizes that suit their totals.
+    # Simulate many micro-batches, then choose sizes that suit their total numbers of tokens.
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
     totals = np.concatenate([_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins])
     least = int(totals.min())
@@ -188,7 +192,7 @@ def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Arra
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
     chosen = draw_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
-    # A group deals its examples evenly, so each of its micro-batches gets the mean, rounded up.
+    # The examples of a group are dealt evenly to its micro-batches, so each gets the mean number of tokens.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)
     return totals

@@ -25,7 +25,8 @@ from trainer.config.settings import Config
 from trainer.data.examples import GatheredExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
-_DECIMALS = 6  # of a scheduled rate, so that it does not depend on how a machine rounds the cosine
+# decimals to which a scheduled rate is rounded, because machines may round the cosine differently
+_DECIMALS = 6
 
 
 class MaskRate(NamedTuple):
@@ -60,7 +61,8 @@ class UnmaskedData(OpenedDataset):
     """A training dataset whose stored masks are removed. The loader draws other masks in each epoch.
 
     layout: layout with room for the masks to draw.
-    masked: the same examples with as many masks as the largest rate draws.
+    masked: the same examples with as many masks as the largest rate draws, from which batch sizes are
+    estimated.
     """
 
     masked: MaskedData
@@ -175,7 +177,7 @@ def _make_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -
     paths: where the dataset is. rate: largest masking rate.
     """
     keys = config.masking
-    # the first kind is for data that are masked once
+    # if masks are not drawn at load, the data are masked once, in the first of the ways that MASKINGS lists
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]
     dataset, vocabulary = find_vocabulary(config, data, paths, masking)
     settings = replace(keys.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)

@@ -42,9 +42,10 @@ def load_evaluation_batches(
 ) -> Prefetcher[Batch]:
     """Return this worker's part of the first ``limit`` examples, in the order of the files.
 
-    Each worker gets consecutive examples. All workers get equally many batches, because a divided model needs
-    all of them for each batch. Missing examples fill a worker's last batch or batches.
-    form: must be a form for rows of one example. limit: None for all examples.
+    Each worker gets consecutive examples. All workers get equally many batches, because in a model that is
+    divided over the workers, all must take part in each batch. If a worker has too few examples, its last
+    batches are filled up with missing examples.
+    form: maker of batches, for rows of one example each. limit: None for all examples.
     """
     total = data.examples if limit is None else min(limit, data.examples)
     # 10 examples, 3 workers -> 0-2, 3-5, 6-9. The largest part has 4, which sets the number of batches.
@@ -65,5 +66,5 @@ def load_evaluation_batches(
 
 
 def _unpack_layout(layout: ShardLayout) -> ShardLayout:
-    """Return the layout of the same examples, each in a separate row."""
+    """Return the layout of the same examples if each has a separate row, instead of packed rows."""
     return replace(layout, packing=None, sequences_per_row=1)

@@ -1,4 +1,6 @@
-"""The examples of a training: decoded without padding, dealt to workers in rows, gathered for batches."""
+"""Training examples on their way to a batch: decoded without padding, dealt to workers in rows, and gathered
+into arrays.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -44,12 +46,13 @@ class MaskDrawing(Protocol):
 
 
 class CompactExamples:
-    """Decoded examples without padding (2 bytes per id, 4 per mask, 13 per example).
+    """The decoded examples of a file, without padding. They take 2 bytes per id, 4 per mask and 13 per
+    example.
 
     The ids of all examples are stored end to end. sliding_window_view makes a window of S ids from each
-    start, so that one NumPy copy takes many examples: ids 7 8 9 1 2 with S 3 -> windows 789, 891, 912. A
-    window of a short example also contains ids of the next example, which the length excludes. Other columns
-    with a varying number of items work the same way.
+    start, so that one NumPy copy takes many examples: the ids 7 8 9 1 2 have, with S = 3, the windows 7 8 9,
+    8 9 1 and 9 1 2. A window of a short example also contains ids of the next example, which the length
+    excludes. Other columns with a varying number of items work the same way.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
@@ -68,7 +71,7 @@ class CompactExamples:
     @property
     def lengths(self) -> Array:
         """The tokens of each example."""
-        # The last example is a blank that only makes room for the last window.
+        # The last end belongs to a blank example, which only makes room for the last window.
         return np.diff(self._bounds[IDS_ENDS].astype(np.int64))[:-1]
 
     def take(self, numbers: Array) -> dict[str, Array]:
@@ -104,7 +107,8 @@ batch.
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GatheredExamples:
-    """N examples in windows of int32, row after row. Behind an example's ids its window may hold other ids.
+    """The examples of some rows, copied into int32 arrays with N windows of fixed width. Behind an example's
+    ids, its window may contain ids of other examples.
 
     A row is what the order of the training deals to the workers: an example, or several that are packed.
     """
@@ -151,7 +155,8 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
             made[name][places] = values
     own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
-        if item.ends not in (None, IDS_ENDS):  # remove items of other examples behind the end
+        # behind the end of its items, an example's window contains items of other examples, which are removed
+        if item.ends not in (None, IDS_ENDS):
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 
     def column_of(group: ColumnGroup, without: Array) -> Array:
@@ -179,7 +184,8 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that the order of a training deals to workers. In this class each stored example is a row.
+    """The rows of a training, which its order (``trainer.data.order``) deals to the workers. In this class
+    each stored example is a row.
 
     Other modules of ``trainer.data`` have subclasses with packed rows or other orders.
     masks: draws masks when examples are gathered, or None to use the stored masks.
@@ -205,7 +211,9 @@ class Rows:
         return self.data.has_lengths
 
     def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        """Return (rows of a micro-batch, micro-batches per update that each copy of the model computes)."""
+        """Return (rows of a micro-batch, micro-batches per update that each copy of the model computes), as
+        configured.
+        """
         return config.update.micro_batches(copies)
 
     def describe(self, update: str) -> str:
@@ -224,7 +232,7 @@ class Rows:
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
     def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        """Yield a worker's rows from the position on, without end.
+        """Yield a worker's rows in an endless sequence that begins at the position.
 
         Raises DatasetError if there is no such position.
         """
@@ -242,7 +250,7 @@ class Rows:
         return None
 
     def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """Return the examples of a worker's rows, a piece per part, and the index of the example after each
-        row.
+        """Return the examples in a worker's rows, grouped by file, and for each row the index of the example
+        after it.
         """
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1

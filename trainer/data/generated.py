@@ -35,8 +35,8 @@ class GeneratedData(OpenedDataset):
     """Random examples. They are a function of the seed, the fill and the shard's name.
 
     fill: tokens divided by the tokens of full sequences. Below 1, some examples are full and others have any
-    length, as in real datasets, with 15 % of the tokens masked. At 1 all examples are full, and so are their
-    mask slots.
+    length, as in real datasets, with 15 % of the tokens masked. At 1 all examples have the full length, and
+    all mask slots are used.
     """
 
     seed: int
@@ -82,7 +82,9 @@ class GeneratedData(OpenedDataset):
 
     @property
     def has_lengths(self) -> bool:
-        """True if lengths vary. If all sequences are full, lengths would not help to deal them."""
+        """True if lengths vary. If all sequences are full, lengths would not help to deal examples evenly to
+        micro-batches.
+        """
         return self.fill < 1
 
     def lengths(self, shard: Shard) -> Array:
@@ -90,7 +92,7 @@ class GeneratedData(OpenedDataset):
         return self._sizes(shard)[0]
 
     def _sizes(self, shard: Shard) -> tuple[Array, Array]:
-        """Return tokens and masked slots of each example."""
+        """Return the number of tokens and the number of masked slots of each example."""
         longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
         if self.fill == 1:
             return np.full(shard.examples, longest), np.full(shard.examples, masks)

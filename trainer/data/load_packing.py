@@ -2,8 +2,9 @@
 
 A window is the next ``window`` examples of an epoch. The last window of an epoch has what is left. The
 examples of a window are packed into rows by best fit, and the rows are shuffled, because best fit returns
-them nearly sorted by length. The rows are a function of the order of the examples and these settings. A
-position is the window's first example and the number of its rows that are consumed.
+them nearly sorted by length. The rows are a function of the order of the examples and the settings of
+packing. A position in the data, from which a run resumes, consists of the window's first example and the
+number of the window's rows that are already used.
 """
 
 import math
@@ -178,8 +179,8 @@ class PackedWindow(Window):
     def find_rows(self, rows: Array, ends: Array) -> list[FileRows]:
         """Return the examples of the rows, file by file.
 
-        ends: for each row the place after its last example in the result. It determines the examples'
-        targets.
+        ends: for each row the place after its last example in the result, which determines where the row's
+        examples go.
         """
         return [part for part in self.find(*find_row_examples(self.bounds, rows, ends)) if len(part.rows)]
 
@@ -189,7 +190,9 @@ Stretch = tuple[PackedWindow, Array, Array]
 
 
 class PackedOrder:
-    """Consecutive packed rows. Row i of an update goes to micro-batch i mod the number of micro-batches."""
+    """The endless order of packed rows. Row i of an update goes to micro-batch i modulo the number of
+    micro-batches.
+    """
 
     def __init__(self, rows: RowsPackedAtLoad, dealer: Dealer) -> None:
         self._rows, self._dealer, self._order = rows, dealer, dealer.order
@@ -197,7 +200,7 @@ class PackedOrder:
         self._window = lru_cache(maxsize=2)(self._pack)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """Yield this worker's rows from the position on, without end.
+        """Yield this worker's rows in an endless sequence that begins at the position.
 
         Raises DatasetError if the position's window has fewer rows.
         """

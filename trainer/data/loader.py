@@ -75,10 +75,11 @@ class Loader(Prefetcher[Update]):
     micro-batches as ``trainer.data.order`` describes. Worker q mod workers computes micro-batch q. The last
     update of an epoch continues in the next epoch.
 
-    Each worker decodes the files that contain the rows of its groups of micro-batches. Without lengths these
-    are open_files / workers files at a time if that divides evenly, otherwise all open files. With lengths
-    these are all open files, or with many workers those of a group of micro-batches. The next file of a queue
-    is decoded when about a quarter of the current one is left, so memory holds up to twice as many files.
+    Each worker decodes only files with rows that it may need. If the dataset has no lengths, it decodes
+    open_files / workers files at a time, or all open files if the division leaves a remainder. If the dataset
+    has lengths, neighbouring micro-batches exchange examples, so a worker decodes all open files, or with
+    many workers the files of its group of micro-batches. The next file of a queue is decoded when about a
+    quarter of the current file is left, so memory holds up to twice as many files.
 
     form: makes batches from gathered examples. batch_size: rows of a micro-batch.
     accumulation: micro-batches per update that each worker computes.
@@ -135,7 +136,9 @@ class Loader(Prefetcher[Update]):
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
     def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """Yield this worker's rows from the position on, without end. update: number of the first update."""
+        """Yield this worker's rows in an endless sequence that begins at the position. update: number of the
+        first update.
+        """
         return self._rows.find(dealer, start)
 
     def close(self) -> None:
@@ -183,7 +186,8 @@ class Decoder:
         now: numbers of the files that are needed first. coming: files that are needed next.
         """
         used = list(now)
-        needed = dict.fromkeys([*used, *coming])  # like a set, but keeps this order
+        # a dict without values serves as a set that keeps this order
+        needed = dict.fromkeys([*used, *coming])
         for file in self._in_use - needed.keys():
             del self._files[file]
         for file in needed:
@@ -215,6 +219,6 @@ class Decoder:
         return found
 
     def _submit(self, number: int) -> None:
-        """Start to decode the file unless that was done before."""
+        """Start to decode the file unless its decoding was started before."""
         if number not in self._files:
             self._files[number] = self._threads.submit(self._decode, self._data.shards[number])

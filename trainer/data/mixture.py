@@ -1,9 +1,10 @@
 """Mixtures of datasets: the order of their examples, and the epochs of each source.
 
-Each source's examples come in the order that they have alone (``trainer.data.order``), and each source begins
-its next epoch when it runs out. ``bertdata.dataset.mixture.turns`` decides which source comes next. So the
-order is a function of the seed, the weights and the place. An epoch of the mixture, in positions and
-settings, has as many examples as all sources together. In packed datasets, "examples" here are rows.
+A source is one of the mixed datasets. Its examples come in the same order as if it were trained on alone
+(``trainer.data.order``), and it begins its next epoch when it runs out. ``bertdata.dataset.mixture.turns``
+decides which source provides the next example. So the order is a function of the seed and the sources'
+weights. An epoch of the mixture, in positions and settings, has as many examples as all sources together. If
+the datasets are packed, the word "examples" in this module means packed rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,8 +46,8 @@ class MixedOrder(Order):
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
         """Yield the examples at the offsets from the position, file by file.
 
-        Also yields files without any of these examples, if they are open behind the last offset. A source
-        with a small weight may not be used for a long time, and its open files must stay decoded meanwhile.
+        Also yields files that have none of these examples but will be needed for later ones. A source with a
+        small weight may not be used for a long time, and its open files must stay decoded meanwhile.
         """
         # sources: source of each place. numbers: examples of that source before the place.
         # following: examples of each source before the place after the last one.

@@ -1,10 +1,11 @@
 """ModernBERT's rows: order, packing and masks as in ModernBERT's program.
 
 In that program a micro-batch is a single long row. Here such a row takes the first of a micro-batch's
-batch_size rows, and the others stay empty. A position counts the batches of the epoch, and how many random
-integers were rejected and drawn again for masks. From both, the random stream of the masks can be restored at
-once. The second number is rank 0's. Other ranks repeat the masks of the epoch's earlier batches after a
-resume.
+batch_size rows, and the others stay empty. A position in the data consists of two numbers: the batches of the
+epoch that are used, and the random integers that were rejected and drawn again for masks. With both, a
+resumed run can restore the random stream of the masks without drawing the earlier masks again. A checkpoint
+stores the second number only for rank 0. On a resume, the other ranks draw the masks of the epoch's earlier
+batches again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ from trainer.data.packs import FullRows
 ROW_LAYOUT = "modernbert"
 """Name that a ShardLayout has for ModernBERT's rows."""
 
-_DEVIATIONS = 8 / 3  # a budget allows 3 of these deviations: 8 in total, which more masks never reach
+# standard deviations of a budget's masked slots: a budget allows 3 times this, so 8, which masks never exceed
+_DEVIATIONS = 8 / 3
 _SAMPLE = 64
 
 
@@ -52,7 +54,9 @@ class TakenExamples(CompactExamples):
 
 
 class CountingEpoch(ModernBertEpoch):
-    """An epoch that counts how many random integers its masks have drawn again so far."""
+    """An epoch of ModernBERT's loader that counts how many random integers were rejected and drawn again for
+    its masks.
+    """
 
     redrawn = 0
 
@@ -95,11 +99,11 @@ class ModernBertMasks:
         used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
         ids, labels = own.epoch.draw(own.packed, gathered.ids[used].astype(np.uint32))
         gathered.ids[used] = ids
-        redrawn = own.epoch.redrawn + 1  # 0 means that the number is not known
+        redrawn = own.epoch.redrawn + 1  # counted from 1, because 0 means that the number is not known
         own.positions[0] = own.positions[0]._replace(
             examples=redrawn if redrawn < self.masked.examples else 0
         )
-        # From a label per token to lists of masked positions and originals per example.
+        # Convert a label per token to lists, for each example, of masked positions and original ids.
         chosen = np.zeros(used.shape, bool)
         chosen[used] = labels != IGNORED
         counts = chosen.sum(axis=1, dtype=np.int32)
@@ -112,10 +116,10 @@ class ModernBertMasks:
 
 @dataclass(frozen=True, kw_only=True)
 class ModernBertRows(FullRows):
-    """Rows of ModernBERT's loader.
+    """The rows of a training whose order and packing are those of ModernBERT's loader.
 
     sequences: stored sequences of ``data``. ids: ids of the mask and of padding. mask_prob: masking rate.
-    Raises DatasetError if an epoch does not fill a batch.
+    Raises DatasetError if the dataset is too small to fill a batch in an epoch.
     """
 
     sequences: StoredSequences

@@ -18,8 +18,9 @@ from bertdata.tokens.tokenizer_json import (
 def find_named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
     """Return the tokeniser of a vocabulary, of a tokenizer.json or of a model's directory.
 
-    A vocabulary lower-cases text. From a directory, the tokeniser is the same as AutoTokenizer of
-    transformers makes. For a tokenizer.json, the files next to it help to determine the special tokens.
+    A tokeniser made from a vocabulary lower-cases text. For a model's directory, the tokeniser is the same
+    that AutoTokenizer of transformers makes. For a tokenizer.json, the files next to it help to determine the
+    special tokens.
     """
     if storage.is_directory(path_or_name):
         found = find_model_tokenizer(path_or_name)

@@ -1,7 +1,7 @@
 """The order of the examples in training, and how the rows of an update are dealt to its micro-batches.
 
-The order is a function of seed, epoch, files and the number of open files. In packed datasets, "examples"
-here are rows.
+The order is a function of seed, epoch, files and the number of open files. If the dataset is packed, the word
+"examples" in this module means packed rows.
 
 In each epoch the files are sorted by a hash and dealt to ``open_files`` queues, each file to the queue with
 the fewest examples so far. A queue reads its files one after the other, each in a random permutation. The
@@ -28,8 +28,9 @@ class Position(NamedTuple):
     """A place in the order, from which a run can continue.
 
     epoch: number of the epoch, from 0. examples: examples of the epoch that are consumed.
-    rows: with packing while loading or length bins, the rows consumed of the window that begins at that
-    place.
+    rows: used with packing while loading and with length bins, which reorder a window of examples at a time.
+    Then ``examples`` is where the window begins, and ``rows`` counts the rows of the window that are
+    consumed.
     """
 
     epoch: int = 0
@@ -149,12 +150,13 @@ class _Epoch:
 
 
 def choose_group_size(micro_batches: int, batch_size: int) -> int:
-    """Return the number of neighbouring micro-batches that exchange examples: a divisor of ``micro_batches``.
+    """Return the number of neighbouring micro-batches that exchange examples to get nearly equal tokens.
 
-    It is the smallest divisor that gives at least 8 micro-batches and 1024 examples, enough to make groups
-    nearly equal too. The group limits what a worker decodes to the files of its group, however many workers
-    there are. A core decodes 90,000 to 220,000 examples of TFRecord per second, so decoding the examples of 8
-    GPUs takes each of their workers some 7 % of a core.
+    It is the smallest divisor of ``micro_batches`` with which a group has at least 8 micro-batches and 1024
+    examples. That is enough to make groups nearly equal to each other too. A worker decodes only the files of
+    its groups, so that the work does not grow with the number of workers. A core decodes 90,000 to 220,000
+    examples of TFRecord per second, so decoding the examples of 8 GPUs takes each of their workers some 7 %
+    of a core.
     """
     least = min(micro_batches, max(8, -(-1024 // batch_size)))
     return next(size for size in range(least, micro_batches + 1) if micro_batches % size == 0)
@@ -192,7 +194,7 @@ class OwnRows:
     parts: rows of each file and their places among the worker's rows. If row_ends is set, parts has examples
     instead, and row_ends is the index of the example after each row.
     now: files that contain these rows. coming: files to be decoded next.
-    positions: position after each update.
+    positions: position in the data after each update.
     """
 
     parts: list[FileRows]
@@ -251,7 +253,7 @@ class Dealer:
         return members.reshape(len(groups), -1)
 
     def find(self, position: Position) -> Iterator[OwnRows]:
-        """Yield the worker's rows from the position on, without end."""
+        """Yield the worker's rows in an endless sequence that begins at the position."""
         order, update_rows = self.order, self.update_rows
         # The rows of several updates at once: offsets (updates, groups, rows of a group).
         offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
@@ -279,8 +281,8 @@ class Dealer:
         if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
-        # dealt: for each update, group and micro-batch of the group the rows it gets, as indices in the
-        # group. ``starts`` makes them indices in the flat array of all rows.
+        # dealt: for each update, each group and each micro-batch of the group, the rows that the micro-batch
+        # gets, as indices in the group. Adding ``starts`` makes them indices in the flat array of all rows.
         dealt = deal_evenly(lengths.reshape(-1, count), self.group).reshape(updates, groups, self.group, -1)
         starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
         # The first rows of a group go to its micro-batches in turn, so their numbers are the micro-batches'

@@ -17,8 +17,11 @@ from trainer.data.budgets import ExampleSizes, decode_first_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
 from trainer.data.order import OwnRows
 
-_NEARLY_WHOLE = 0.05  # share of a micro-batch that may be spread over the others
-# A row has slots for its mean number of masks plus this many standard deviations, so it never needs more.
+# share of a micro-batch: if the division leaves less than this share over, its rows go to the other
+# micro-batches
+_NEARLY_WHOLE = 0.05
+# A packed row has slots for its mean number of masks plus this many standard deviations. It practically never
+# needs more slots.
 _DEVIATIONS = 8
 
 
@@ -91,7 +94,7 @@ class PackRows(FullRows):
 def count_mask_slots(rows: Rows) -> int:
     """Return the masked slots of a packed row: the layout's number, otherwise enough for the masking rate.
 
-    If masks are drawn while loading they need not fit into the layout's slots.
+    The second case is that of masks drawn while loading, which may be more than the dataset's slots.
     """
     layout = rows.layout
     known = LAYOUTS.get(layout.packing or "")

@@ -90,7 +90,8 @@ def _narrow_windows(gathered: GatheredExamples, step: int) -> GatheredExamples:
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
-    """Return a batch of ``count`` rows: the gathered examples, then missing ones of zeros with label -1.
+    """Return a batch of ``count`` rows: the gathered examples, then rows of zeros with label -1 that fill it
+    up.
 
     Behind each example the padding id of its tokeniser is written. The gathered arrays are changed in place.
     """
@@ -129,7 +130,8 @@ def _add_zero_rows(array: Array, count: int) -> Array:
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
-    """Return a batch of ``count`` packed rows: the gathered rows, then missing rows of zeros with label -1.
+    """Return a batch of ``count`` packed rows: the gathered rows, then rows of zeros with label -1 that fill
+    it up.
 
     slots: masked slots of a row. Raises ShardError if a row has more examples, ids or masked words than fit.
     """
@@ -202,7 +204,9 @@ def _mark_used(sizes: Array, count: int, width: int) -> Array:
 
 
 def _spread_values(values: Array, used: Array) -> Array:
-    """Write the values one after the other into the used cells of rows. The other cells are zeros."""
+    """Return an array of rows whose used cells have these values, one after the other. All other cells are
+    zeros. used: True for cells to fill.
+    """
     rows = np.zeros(used.shape, np.int32)
     rows[used] = values
     return rows

@@ -73,7 +73,9 @@ class RowBatch(Batch):
         return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
 
     def _row_starts(self) -> Tensor:
-        """Return the row of the model's matrices at which each padded row begins, shape (B,)."""
+        """Return for each row of the batch where its tokens begin in the model's matrices, which have a row
+        per token. Shape (B,).
+        """
         size, length = self.input_ids.shape
         return torch.arange(size, device=self.input_ids.device) * length
 
@@ -81,8 +83,8 @@ class RowBatch(Batch):
 class PaddedSequences(Sequences):
     """B padded rows of S positions. Each row is a sequence or a pack of several.
 
-    Query, key and value come from separate linear layers, because devices that divide the model must see each
-    layer.
+    Query, key and value are computed by three separate products, because devices that divide the model
+    themselves must see each linear layer.
     """
 
     one_product = False
@@ -94,7 +96,8 @@ class PaddedSequences(Sequences):
         from 1.
         """
         self.length, self.real = real.shape[1], real
-        if packed:  # padding has the number 0 and sees padding, because a softmax over nothing is not finite
+        # padding has the number 0 and attends to padding, because a softmax over nothing is not finite
+        if packed:
             self.mask = (real[:, :, None] == real[:, None, :])[:, None]
             return
         # Rows of padding attend to their first position, because a softmax over nothing is not finite.
@@ -117,7 +120,7 @@ class PaddedSequences(Sequences):
             return attend_in_windows(query, key, value, numbers, reach, dropout, scale)
         rows = (part.view(-1, self.length, *part.shape[1:]).transpose(1, 2) for part in (query, key, value))
         query, key, value = rows
-        # PopTorch's torch 2.0 has no scale
+        # omit a scale of None, because the torch 2.0 of PopTorch has no argument for it
         options: dict[str, Any] = {} if scale is None else {"scale": scale}
         attended = F.scaled_dot_product_attention(query, key, value, self.mask, dropout, **options)
         return attended.transpose(1, 2).flatten(0, 1)

@@ -10,7 +10,8 @@ from bertdata.dataset.reader import OpenedDataset
 def choose_longer(known: int | None, ids: int | None) -> int | None:
     """Return the longest length that a model has been trained on, after further training on ``ids`` ids.
 
-    known: longest length of the earlier training. None, for an argument or the result, means any length.
+    known: longest length of the earlier training. In both arguments and in the result, None means that the
+    length is unknown, so that any length is accepted.
     """
     return None if known is None or ids is None else max(known, ids)
 

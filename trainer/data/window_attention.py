@@ -1,8 +1,9 @@
 """Attention within a window, in plain PyTorch for any device.
 
-The work grows with the window, not the sequence.
-All tokens of a batch, regardless of their sequences, are cut into blocks of ``reach`` tokens. Then the tokens
-of a block see only tokens of this block and the two neighbouring blocks.
+A window is the part of a sequence that a token sees: at most ``reach`` tokens on each side. The work grows
+with the window's size, not with the sequence's length. All tokens of a batch, regardless of their sequences,
+are cut into blocks of ``reach`` tokens. So the tokens of a block only see tokens of their block and of the
+two neighbouring blocks.
 """
 
 import torch
@@ -49,8 +50,8 @@ def attend_in_flat_windows(
     ends: 0, then the row after each sequence.
     """
     every = torch.arange(len(query), dtype=ends.dtype, device=ends.device)
-    # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole
-    # tensor.
+    # Search in the whole ``ends``, not in the view ends[1:]: compiled for a GPU, a search in a view would
+    # search the whole underlying tensor.
     numbers = torch.searchsorted(ends, every, right=True) - 1
     return attend_in_windows(query, key, value, numbers, reach, dropout, scale)
 

@@ -26,7 +26,8 @@ class Window:
 
         targets: for each example its place among the rows that were asked for.
 
-        Also yields files without any of them, because other examples of these files are needed soon.
+        Also yields files that have none of these examples, because other examples of these files are needed
+        soon.
         """
         own, place = self._part[index], self._place[index]
         for number, part in enumerate(self.parts):

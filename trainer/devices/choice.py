@@ -57,7 +57,7 @@ def look_for(name: str, config: Config) -> Availability:
         finding: Availability = look(config) if look else _examine_module(name)
     except SettingsError:
         raise
-    except Exception as error:  # a fault in the packages of one device must not end a run on another
+    except Exception as error:  # a fault in the packages of one device must not end a run on another device
         return _report_failure(name, error)
     return finding
 
@@ -74,7 +74,7 @@ def examine_device(name: str) -> Availability:
         finding = _examine_module(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
-    except Exception as error:  # a fault in the packages of one device must not hide the others
+    except Exception as error:  # a fault in the packages of one device must not hide the other devices
         return _report_failure(name, error)
     return finding
 
@@ -101,7 +101,9 @@ def find_module(name: str) -> ModuleType:
     """Import the device's module. Raises SettingsError for an unknown name, or if torch is too old for it."""
     try:
         return import_module(find("device", name).__module__)
-    except (ImportError, AttributeError) as error:  # the vendor's packages are imported later
+    # only this project's modules are imported here, so the fault is torch's version; vendors' packages come
+    # later
+    except (ImportError, AttributeError) as error:
         raise make_too_old_error(name, error) from error
 
 

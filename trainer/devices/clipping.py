@@ -15,8 +15,9 @@ _LARGE = 4 * _BLOCK
 def compute_norms(tensors: Sequence[Tensor]) -> Tensor:
     """Return the Euclidean norm of each tensor, shape (n,), with a relative error below 1e-6.
 
-    On a processor PyTorch adds the squares in few fp32 sums, which makes the norm of 30,522 x 768 numbers
-    0.13 % too small. There, large tensors are summed in blocks, and the blocks in float64.
+    On a CPU, PyTorch adds the squares in few fp32 sums. This would make the norm of 30,522 x 768 numbers 0.13
+    % too small. So there, large tensors are summed in blocks, and the sums of the blocks are added in
+    float64.
     """
     if tensors[0].device.type != "cpu" or all(tensor.numel() <= _LARGE for tensor in tensors):
         return torch.stack(list(torch._foreach_norm(list(tensors))))
@@ -42,7 +43,7 @@ def clip_(tensors: Sequence[Tensor], max_norm: float | Tensor, norm: Tensor | No
 
     The result equals TensorFlow's clip_by_global_norm, NVIDIA's max(1, norm / 1.0) and Graphcore's max(norm,
     1). If the norm is not finite, neither are the results.
-    max_norm: may be a 0-dim tensor on the device, which the host does not wait for.
+    max_norm: a number, or a 0-dim tensor on the device, whose value the host does not need to wait for.
     norm: norm to clip by. None: the norm of the tensors.
     """
     if not isinstance(max_norm, Tensor) and max_norm <= 0:

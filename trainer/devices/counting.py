@@ -68,7 +68,9 @@ register_flop_formula(torch.ops.bertdata.fused_attention_backward, get_raw=True)
 
 
 def _find_reach(arguments: Sequence[Any]) -> int:
-    """Return the last argument of an attention operation, or EVERY for operations without a reach."""
+    """Return the reach (tokens that a token sees on each side), which is the last argument of an attention
+    operation, or EVERY (the whole sequence) for operations without this argument.
+    """
     return arguments[-1] if isinstance(arguments[-1], int) else EVERY
 
 

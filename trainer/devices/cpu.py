@@ -1,8 +1,9 @@
 """The host's processor, with attention that goes through the sequences one after the other, without padding.
 
-The loop over sequences is faster than padding them to groups, because no scores of padding are computed. The
-whole attention is one operation for the compiler. So it fits any compiled graph, because between batches only
-the ends of the sequences change, not the shapes.
+The loop over sequences is faster than padding groups of sequences to one length, because it computes no
+scores of padding. PyTorch's compiler sees the whole loop as one operation. So a compiled graph can be used
+for every batch, although the sequences have other lengths: their ends are an input of the operation, and no
+shape changes.
 """
 
 import itertools
@@ -18,12 +19,14 @@ from trainer.devices.window_blocks import iterate_masked_blocks
 from trainer.model.layers import EVERY
 
 _LEVELS = 1 << 16
-"""Dropout compares 16 random bits with a threshold, so 64 bits of the generator serve four values."""
+"""Number of levels to which a dropout rate is rounded: 16 random bits are compared with a threshold. One
+64-bit number of the random generator serves four values.
+"""
 
 _CHUNK = 1 << 20
 """Most scores computed at once, so that they stay in the processor's cache.
 
-At least those of one head.
+A sequence whose single head has more scores is computed a head at a time.
 """
 
 Part = tuple[slice, slice]
@@ -67,7 +70,7 @@ class Cpu(Device):
     attention = staticmethod(cpu_attention)
 
     def seed(self, seed: int) -> None:
-        # torch.manual_seed takes 50 times as long, because it seeds all accelerators
+        # torch.manual_seed would take 50 times as long, because it seeds the generators of all accelerators
         torch.default_generator.manual_seed(seed)
 
     def describe(self) -> str:
@@ -161,7 +164,8 @@ attend.register_autograd(_backward, setup_context=_keep_inputs)
 
 
 def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
-    """Return a function that draws factors of a shape: 0, or 1 / (share of kept values).
+    """Return a function that draws dropout factors for a tensor of any shape: 0, or 1 / (share of kept
+    values).
 
     The same seed yields the same factors, in the backward pass too.
     """
@@ -179,7 +183,9 @@ def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Cal
 
 
 def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
-    """Yield (rows computed together, rows that they see, mask of the scores or None), for some heads."""
+    """Yield the parts of the attention that are computed one after the other. A part is (rows and heads
+    computed together, rows that they attend to, mask of the scores or None).
+    """
     heads, bounds = query.shape[1], ends.tolist()
     pairs = itertools.starmap(slice, itertools.pairwise(bounds))
     found = ((rows, rows, None) for rows in pairs if rows.start < rows.stop)

@@ -1,7 +1,7 @@
 """Attention without dropout on the host, with PyTorch's fused kernel, which is twice as fast.
 
-As with dropout (``trainer.devices.cpu``), sequences or blocks of them are computed one after the other in a
-single operation.
+Sequences, or blocks of long ones, are computed one after the other, inside a single operation for PyTorch's
+compiler. ``trainer.devices.cpu`` does the same for attention with dropout.
 """
 
 import itertools
@@ -104,7 +104,7 @@ attend_fused.register_autograd(_compute_gradients, setup_context=_keep_for_backw
 def _iterate_blocks(
     ends: Tensor, reach: int, dtype: torch.dtype
 ) -> Iterator[tuple[slice, slice, Tensor | None]]:
-    """Yield (rows computed together, rows that they see, numbers to add to the scores or None)."""
+    """Yield (rows computed together, rows that they attend to, numbers to add to the scores or None)."""
     bounds = ends.tolist()
     if reach != EVERY:
         for rows, seen, mask in iterate_masked_blocks(bounds, reach):

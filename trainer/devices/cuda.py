@@ -50,7 +50,7 @@ class Cuda(Device):
     name = "cuda"
     process_group = "nccl"
     fused_step = True
-    step_chunk = 2**25  # with 2**22 the kernels would take less time than their launches
+    step_chunk = 2**25  # weights changed at a time; with 2**22 a kernel would take less time than its launch
     row_losses = staticmethod(cross_entropy)
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
@@ -69,10 +69,11 @@ class Cuda(Device):
         self._graphs = bool(config.cuda.cuda_graphs)
         if self._graphs:
             self.compile_mode = "reduce-overhead"
-        # Compile unless the configuration or the machine speaks against it.
+        # Compile unless the configuration or the machine gives a reason not to.
         self._why_plain = "" if self.must_compile else _find_reason_not_to_compile(config)
         self.compiles = not self._why_plain
-        # With CUDA graphs, the graph would copy the 16-bit weights into its memory each time.
+        # No 16-bit copies of the weights once per update with CUDA graphs: each micro-batch's graph would
+        # copy them into its memory again.
         self.casts_once = not self._graphs
         self._attention = config.cuda.attention or "auto"
         _allow_kernel(self._attention)
@@ -84,7 +85,8 @@ class Cuda(Device):
 
     def place(self, model: HeadedBert) -> HeadedBert:
         model = super().place(model)
-        if self._graphs:  # the next run of a graph overwrites the gradients of this run
+        # copy the gradients out of the graph's memory, because the next run of the graph overwrites them
+        if self._graphs:
             for weight in model.parameters():
                 weight.register_hook(torch.clone)  # type: ignore[no-untyped-call]
         return model
@@ -98,7 +100,7 @@ class Cuda(Device):
         return KERNELS[self._kernel]
 
     def prepare(self, batch: Batch) -> Batch:
-        # Set it for this thread. Otherwise pinning would initialise the first GPU.
+        # Set the device for this thread too. Otherwise pinning memory here would initialise the first GPU.
         torch.cuda.set_device(self.torch_device)
         return batch.map(lambda tensor: tensor.pin_memory())
 
@@ -107,7 +109,7 @@ class Cuda(Device):
 
     def forward(self, learner: Callable[[Batch], Result], batch: Batch) -> Result:
         if self._graphs:
-            # Lets the graphs reuse the memory of their previous run.
+            # Tell CUDA graphs that a new run begins, so that they reuse the memory of their previous run.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return super().forward(learner, batch)
 
@@ -209,7 +211,9 @@ def _find_refusal_reason(kernel: str, messages: list[str]) -> str:
 
 
 def _find_reason_not_to_compile(config: Config) -> str:
-    """Return the reason not to compile the model although nobody forbade it, or "" to compile it."""
+    """Return the reason not to compile the model although the configuration allows it, or "" to compile
+    it.
+    """
     is_split = config.run.strategy not in ("auto", "replicated") or config.split.plan is not None
     if config.run.compile is not None or is_split:
         return _PLAIN

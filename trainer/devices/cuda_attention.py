@@ -1,7 +1,7 @@
 """Attention for flat batches on NVIDIA's GPUs, with one call for sequences of all lengths.
 
-The public interface would be ``torch.nn.attention.varlen``, but it has no dropout. This module calls the
-operations below it.
+PyTorch's public interface for this, ``torch.nn.attention.varlen``, has no dropout. So this module calls the
+internal operations on which that interface is built.
 """
 
 from typing import Any

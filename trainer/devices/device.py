@@ -24,27 +24,31 @@ HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """Type of matrix products for each 16-bit precision. With fp32 the products have the weights' type."""
 
 Meet = Callable[[], tuple[Any, int, int]]
-"""A function that meets the other workers.
+"""A function that waits until all workers of the run are connected.
 
-Returns an empty store that all share, rank and number of workers.
+It returns (an empty key-value store that all workers share, this worker's rank, number of workers).
 """
 
 
 class Device:
-    """Base class of devices: plain PyTorch. Subclasses override what their hardware does differently."""
+    """Base class of devices. It uses plain PyTorch, and subclasses override what their hardware does
+    differently.
+    """
 
     name: str
     process_group: str  # backend of torch.distributed
-    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")  # collectives that work with it
+    # names of the collectives (ways in which workers exchange data) that work with the device
+    collectives: tuple[str, ...] = ("single", "torch_distributed", "horovod")
     bucket_mb = 100  # megabytes of gradients that are exchanged in one call
-    needs_rows = False  # needs batches of padded rows instead of flat batches
+    needs_rows = False  # whether it needs batches of padded rows instead of flat batches
     replicas = 1  # copies of the model that one worker drives
-    strategy = "replicated"  # name of the strategy that makes its updates
+    strategy = "replicated"  # name of the strategy (trainer.update.strategy) that makes its updates
     attention: FlatAttention = staticmethod(attend_anywhere)
     row_losses: RowLosses | None = None  # the device's classification loss, None for PyTorch's
     updates_per_call = 1  # updates that the strategy makes per call
-    updates_to_compile = 1  # updates after which every graph has been compiled
-    # True: gradients are averaged, and the update ended, after the last backward pass, in separate graphs
+    updates_to_compile = 1  # number of first updates after which everything has been compiled
+    # True: gradients are averaged and the optimiser runs after the last backward pass, in separate compiled
+    # graphs
     ends_updates = False
     fused_step = False  # True: the optimiser uses PyTorch's fused kernels, False: plain operations
     # approximate number of weights changed at a time, each with 4 bytes of temporary memory
@@ -52,7 +56,7 @@ class Device:
     casts_once = False  # 16-bit copies of the weights are made once per update, not in each micro-batch
     compile_mode: str | None = None  # mode for torch.compile, if it is used
     compiles_always = False  # the device compiles all operations itself, without torch.compile
-    idle: tuple[str, ...] = ()  # settings that have no effect on it
+    idle: tuple[str, ...] = ()  # configuration keys that have no effect on it
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         """local_rank: number of the device on this machine.
@@ -71,7 +75,8 @@ class Device:
     def join(self, meet: Meet) -> None:
         """Join the process group of torch.distributed with the other workers.
 
-        meet: function that meets the workers and returns the store, rank and number of workers.
+        meet: function that waits for all workers, and returns their shared store, this worker's rank and the
+        number of workers.
         """
         store, rank, size = meet()
         torch.distributed.init_process_group(self.process_group, store=store, rank=rank, world_size=size)
@@ -134,7 +139,9 @@ class Device:
         """Raise SettingsError if the device cannot make this number of updates."""
 
     def release(self) -> None:
-        """Free compiled programs. Called between two phases, because the second has a new device object."""
+        """Free compiled programs. Called between two phases, because the second phase has a new device
+        object, which cannot use them.
+        """
         if self.compiles:
             torch.compiler.reset()  # otherwise compiled code keeps its memory
 

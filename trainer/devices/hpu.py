@@ -37,9 +37,8 @@ class Hpu(SteppingDevice):
     """A Gaudi card. The bridge chooses it by the worker's local rank.
 
     mode: "graph" compiles the model with hpu_backend, "eager" runs operation by operation, "lazy" collects
-    operations until mark_step. The masked-word
-    head's weights need not be tied to the embeddings again on the card, because the model passes the
-    embeddings to the head at each call.
+    operations until mark_step. Tied weights need no special care when the model moves to the card: at each
+    call, the model passes the word embeddings to the masked-word head.
     """
 
     name = "hpu"
@@ -87,7 +86,8 @@ class Hpu(SteppingDevice):
     def move(self, batch: Batch) -> Batch:
         """Move the batch to the card.
 
-        Position ids are sent too, so that the card creates no tensor. Integers are int32.
+        Position ids are made on the host and sent too, so that the card need not create a tensor. Integers
+        are int32.
         """
         if "position_ids" not in batch.tensors():  # packed rows already have position ids
             batch = batch.changed(position_ids=torch.arange(batch.most_tokens(), dtype=torch.int32))
@@ -175,9 +175,10 @@ def examine(mode: str | None = None) -> Availability:
 
 
 def find_mode(keys: HpuSection) -> str:
-    """Return the mode from the setting mode or Habana's older use_lazy_mode.
+    """Return the mode from the key ``mode`` or from the key ``use_lazy_mode``, which older programs of
+    Habana's have.
 
-    Raises SettingsError on conflict.
+    Raises SettingsError if the two keys contradict each other.
     """
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
@@ -192,8 +193,9 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
     """Return the name of the bridge's fused optimiser with the preset's arithmetic, or None.
 
     FusedLamb uses trust ratios exactly for weights that decay. It also uses ratio 0 for a weight of norm 0,
-    which then never changes. So it is right only if biases, which start at 0, have no ratio. FusedAdamW adds
-    epsilon before the bias correction, PyTorch's AdamW after it. With epsilon 1e-8 the losses are equal.
+    which then never changes. So FusedLamb may be used only if biases, which start at 0, have no trust ratio.
+    FusedAdamW adds epsilon before the bias correction, and PyTorch's AdamW adds epsilon after it. With
+    epsilon 1e-8 the difference does not show in the losses.
     """
     if preset.epsilon_in == "square":
         return None
@@ -229,7 +231,8 @@ def _import_bridge(mode: str) -> None:
         raise SettingsError(
             f"device 'hpu' is not there: habana_frameworks cannot be imported ({why}); {_INSTALL}"
         ) from None
-    if is_lazy != (mode == "lazy"):  # torch with device autoload imported the bridge before
+    # with device autoload, torch has already imported the bridge, maybe in the other mode
+    if is_lazy != (mode == "lazy"):
         imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
         raise _make_refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
 

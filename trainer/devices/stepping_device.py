@@ -14,13 +14,15 @@ from trainer.devices.device import Device
 class SteppingDevice(Device):
     """A device that calls an optimiser's ``step`` for each update, with the learning rate as a Python number.
 
-    It collects operations and runs them as one graph.
+    The device collects operations and runs them as one graph, instead of one after the other.
     clips_in_step: the optimiser clips gradients itself, once per update.
     """
 
     collectives = ("single", "torch_distributed")
     needs_rows = True
-    ends_updates = True  # seeds between the parts of the model would split a graph into several
+    # also means one dropout seed per micro-batch: seeds between the model's parts would cut a graph into
+    # several
+    ends_updates = True
     clips_in_step = False
 
     def optimiser(
@@ -35,13 +37,13 @@ class SteppingDevice(Device):
     def clip_(self, gradients: Sequence[Tensor], max_norm: float | Tensor) -> Tensor:
         """Clip the gradients in place to the global norm. Return the norm that they had.
 
-        max_norm: a 0-dim tensor if it depends on a loss scale.
+        max_norm: the largest allowed norm. It is a 0-dim tensor if it depends on a loss scale.
         """
         return clip_(gradients, max_norm)
 
     def after_step(self) -> None:
         """Do what the device needs after each optimiser step.
 
-        By default the same as after each backward pass.
+        By default, this is the same as what it needs after each backward pass.
         """
         self.after_backward()

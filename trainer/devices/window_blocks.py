@@ -29,8 +29,11 @@ def iterate_masked_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[sli
 
 
 def iterate_blocks(ends: Sequence[int], reach: int) -> Iterator[tuple[slice, slice]]:
-    """Yield (rows computed together, rows that they see). ends: 0, then the row after each sequence."""
-    # reach 2, a sequence with rows 0 to 79: rows 0-31 see 0-33, rows 32-63 see 30-65, rows 64-79 see 62-79.
+    """Yield blocks: (rows whose attention is computed together, rows that these attend to). ends: 0, then the
+    row after each sequence.
+    """
+    # Example with reach 2 and a sequence of rows 0 to 79: rows 0-31 see rows 0-33, rows 32-63 see rows 30-65,
+    # and rows 64-79 see rows 62-79.
     for start, end in itertools.pairwise(ends):
         for first in range(start, end, _SIZE):
             last = min(first + _SIZE, end)

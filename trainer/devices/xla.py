@@ -24,22 +24,23 @@ from trainer.devices.stepping_device import SteppingDevice
 from trainer.model.headed import HeadedBert
 
 PROFILE_PORT = 9012
-"""Port of torch_xla's profiler with --profile."""
+"""Port on which torch_xla's profiler listens, if ``--profile`` is set."""
 
 _LEAST_RATE = 2.0**-126
 _ON_PROCESSOR = "PJRT_DEVICE=CPU runs it on the processor"
 
 
 class Xla(SteppingDevice):
-    """A TPU core, or with PJRT_DEVICE=CPU the processor in its place."""
+    """A TPU core, or the CPU in place of a TPU if PJRT_DEVICE=CPU is set."""
 
     name = "xla"
     process_group = "xla"
     idle = ("compile",)
     compiles_always = True
-    updates_to_compile = 2  # the first update creates the moments, so the second has other graphs
+    # the first update creates the optimiser's moments, so the second update has other graphs
+    updates_to_compile = 2
     _server: object = None
-    """The profiler's server, which ends when nothing refers to it."""
+    """The object of torch_xla's profiler server. The server ends when nothing refers to this object."""
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self._xla, self._runtime = import_torch_xla()
@@ -98,7 +99,8 @@ class Xla(SteppingDevice):
         return ours
 
     def after_backward(self) -> None:
-        self._xla.sync()  # a graph for each micro-batch instead of one for all
+        # run what was recorded now, so that each micro-batch is a graph, instead of all of them together
+        self._xla.sync()
 
     def release(self) -> None:
         """Free the profiler's port for the next phase."""
@@ -111,7 +113,7 @@ class Xla(SteppingDevice):
 def look_for(config: Config) -> Availability:
     """Return whether there is hardware that torch_xla would use.
 
-    "auto" does not accept the processor in its place.
+    ``--device auto`` never chooses torch_xla on a CPU.
     """
     if config.run.device != "xla" and os.environ.get("PJRT_DEVICE", "").upper() == "CPU":
         return Availability("xla", False, "PJRT_DEVICE is CPU", "--device xla runs there")
@@ -162,6 +164,8 @@ def _keep_programs(folder: str) -> None:
 
 
 def _keep_rate_variable(optimiser: torch.optim.Optimizer, *_: Any) -> None:
-    """Replace a learning rate of 0 by 2^-126. As a constant, 0 would make torch_xla compile another graph."""
+    """Replace a learning rate of 0 by 2^-126. torch_xla treats 0 as a constant of the graph, and would
+    compile another graph for it.
+    """
     for group in optimiser.param_groups:
         group["lr"] = group["lr"] or _LEAST_RATE

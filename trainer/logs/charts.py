@@ -1,4 +1,6 @@
-"""Charts of runs: each measure over the updates, next to the score of guessing without reading the text."""
+"""Charts of runs: each measure over the updates, next to the score of guessing, which is a baseline that
+predicts the most frequent label for every text without reading it.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,15 +14,21 @@ from bertdata.report.charts.line_chart import Line, LineChart
 from trainer.logs.recorded_run import RecordedRun, find_columns
 
 _END_NAMES = {"loss": "loss", "acc": "accuracy"}
-"""For the ending of a column in training.csv, the ending of the same measure's column in evaluation.csv."""
+"""Endings of column names: for each ending in training.csv, the ending of the same measure's column in
+evaluation.csv.
+"""
 _EVALUATED = {"mlm": "masked_lm", "nsp": "next_sentence"}
-"""For the beginning of a column in training.csv, the beginning in evaluation.csv, if it differs."""
+"""Beginnings of column names: for each beginning in training.csv, the beginning in evaluation.csv, if the two
+differ.
+"""
 _NAMES = {"mlm": "masked words", "nsp": "next sentence", "": "all examples"}
 _GUESSES = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
-"""Column with the score of guessing, for a column of results. Otherwise its name begins with ``guess_``."""
+"""For a column of results, the column with the score of guessing (always the most frequent label). For other
+columns, the guess's column is their name with ``guess_`` in front.
+"""
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
 _PER_CENT = ("exact_match", "f1")
-"""Scores of SQuAD. They are per cent if a table has both."""
+"""Names of SQuAD's scores. If a table has both columns, it is SQuAD's, and the values are in per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,9 @@ def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> lis
 
 
 def name_guess_column(evaluated: str) -> str:
-    """Return the name of the column with the score of guessing that belongs to a column of results."""
+    """Return the name of the column with the score of guessing (always the most frequent label) that belongs
+    to a column of results.
+    """
     return _GUESSES.get(evaluated, f"guess_{evaluated}")
 
 
@@ -120,7 +130,8 @@ def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
         name
         for name in names
         if name not in (*_BESIDE, *_GUESSES.values())
-        and not (name == "acc" and "label_accuracy" in names)  # the same number
+        # acc is then the same number as label_accuracy, which is drawn already
+        and not (name == "acc" and "label_accuracy" in names)
         and not name.startswith("guess_")
         and not name.endswith(("_loss", "_accuracy"))
     ]
@@ -137,7 +148,9 @@ def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Return the chart's lines: for each phase one of its training and one of its evaluations, if any."""
+    """Return the lines of the measure's chart. A phase has a line for its training and a line for its
+    evaluations, if it has these numbers.
+    """
     lines = []
     kind = "training" if measure.evaluated else ""
     for run in runs:
@@ -151,9 +164,10 @@ def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
 
 
 def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Return lines at the score of guessing without reading the text.
+    """Return horizontal lines at the score of always guessing the most frequent label, without reading the
+    text.
 
-    One line if the score is the same for all phases, otherwise a line per phase.
+    There is one line if the score is the same for all phases, otherwise a line for each phase.
     """
     lines, column = [], name_guess_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
@@ -176,7 +190,8 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
 
 @lru_cache
 def find_data_guesses(paths: str) -> Mapping[str, float]:
-    """Return {column of training.csv: score of guessing on the training data}, or {} if the data are gone.
+    """Return the scores of always guessing the most frequent label on the training data, by column of
+    training.csv. Return {} if the data no longer exist.
 
     Cached, because all charts of a page need it and finding it reads all labels.
     """
@@ -190,7 +205,9 @@ def find_data_guesses(paths: str) -> Mapping[str, float]:
 
 
 def _describe_chart(measure: Measure, lines: Sequence[Line]) -> str:
-    """Describe the chart for a screen reader: each line's last value, and its range for measures of speed."""
+    """Describe the chart in words for a screen reader: the last value of each line, and for measures of speed
+    also the smallest and largest value.
+    """
     ends = [f"{line.name} {'at' if line.dashed else 'ends at'} {line.ys[-1]:.4g}" for line in lines]
     if not measure.evaluated:
         ends = [

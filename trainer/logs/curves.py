@@ -19,7 +19,7 @@ class Curves(Logger):
 
     def close(self, summary: Values, status: str, time: float) -> None:
         if status != "success":
-            return  # after SIGTERM or the loss of a worker there are only seconds left
+            return  # draw nothing: after SIGTERM or the loss of a worker only seconds are left
         try:
             if drawn := draw_curves(self._folder):
                 say_error(f"wrote {' and '.join(map(str, drawn))}")

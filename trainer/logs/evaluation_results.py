@@ -27,7 +27,7 @@ def is_evaluated(output_dir: str, step: int) -> bool:
 
 
 def read_evaluated_value(output_dir: str, step: int, column: str) -> float | None:
-    """Return the newest value for this update in evaluation.csv, or None."""
+    """Return the value in this column of evaluation.csv for this update, from its newest row, or None."""
     for row in reversed(_read_rows_of_update(output_dir, step)):
         with suppress(KeyError, ValueError):
             return float(row[column])

@@ -77,7 +77,7 @@ def read_dllogger(path: str) -> LoggedRun:
             found.starts.append(data)
         elif step == "PARAMETER":
             found.events |= data
-        # as NVIDIA's program for TensorFlow writes it
+        # NVIDIA's program for TensorFlow writes its numbers in this form
         elif isinstance(step, int) and not isinstance(step, bool):
             check_step(step, f"{path}: line {number}")
             numbers = {_OF_DLLOGGER.get(name, name): value for name, value in _select_numbers(data).items()}

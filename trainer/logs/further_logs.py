@@ -23,8 +23,8 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     if (mllog := make_mllog(config, folder, columns, resume_step)) is not None:
         made.append(mllog)
     if keys.tensorboard:
-        # TensorBoard shows a curve per directory. Phase 2, which counts its updates from 0 again, needs
-        # another one.
+        # TensorBoard shows one curve per directory. Phase 2 counts its updates from 0 again, so it needs
+        # another directory than phase 1.
         events = folder / "tensorboard"
         made.append(TensorBoard(events / "phase2" if config.phase == 2 else events, resume_step))
     asked = keys.wandb or keys.wandb_offline
@@ -34,7 +34,8 @@ def make_loggers(config: Config, folder: Path, columns: Columns, resume_step: in
     elif asked:
         offline = keys.wandb_offline or mode == OFFLINE
         made.append(WeightsAndBiases(folder, config, offline=offline, resumes=resume_step is not None))
-    if keys.curves and not config.reports.no_logs:  # drawn from the tables, so they are needed
+    # curves are drawn from the tables, so without tables there are none
+    if keys.curves and not config.reports.no_logs:
         made.append(Curves(folder))
     return made
 

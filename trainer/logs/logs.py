@@ -13,7 +13,7 @@ from trainer.logs.reporter import MEASURES, Logger, Values
 from trainer.tasks.task import Columns
 
 _LEAST_WAIT = 0.01
-"""Share of the time spent waiting for data from which the terminal shows it."""
+"""Least share of the time spent waiting for data that the terminal shows. A smaller share is left out."""
 
 _FORMS = {
     "loss": "loss {:.4f}",
@@ -55,7 +55,8 @@ class Terminal(Logger):
     def words(self, row: Values) -> dict[str, str]:
         """Return the row's known numbers as text, by name.
 
-        "shown" is the task's metric, "left" the time left.
+        The name "shown" stands for the task's metric that is shown next to the loss, and "left" for the time
+        left.
         """
         shown = f"{self._shown.replace('_', ' ')} {row[self._shown]:.4f}"
         updates = (self._steps - row["step"]) / self._steps_of_update
@@ -174,8 +175,8 @@ _AFTER_METRICS = {
     "samples_per_sec": "sequences_per_second",
     "total_time": "total_time",
 }
-"""Key of a row for Graphcore's columns in training.csv, which stand before and after those of the task's
-metrics.
+"""For each of Graphcore's columns in training.csv, the key of a row. These columns stand before and after the
+columns of the task's metrics.
 """
 
 

@@ -37,7 +37,7 @@ class Mllog(Logger):
         target = config.evaluation.target_accuracy
         self._target = (0.0 if config.is_finetuning else _TARGET) if target is None else target
         self._reached = config.is_finetuning and target is None
-        self._trained, self._step = 0, 0  # at the start of the current block or evaluation
+        self._trained, self._step = 0, 0  # examples and steps at the start of the current block or evaluation
         self._block_examples = 1
         with name_missing_extra("mlperf-logging", "mllog"):
             from mlperf_logging.mllog import mllog
@@ -45,7 +45,8 @@ class Mllog(Logger):
         if resume_step is not None and path.exists():
             drop_later_lines(path, resume_step, _parse, _begins_run, _find_step)
         self._file = logging.FileHandler(path, encoding="utf-8")
-        logger = logging.Logger(f"mllog {path}", logging.INFO)  # not registered with the root logger
+        # a logger that is not registered with the root logger, so that no other handler prints its lines
+        logger = logging.Logger(f"mllog {path}", logging.INFO)
         logger.addHandler(self._file)
         self._mllog = mllog.MLLogger(logger)
 

@@ -17,11 +17,14 @@ _BESIDE_THE_BAR = (
     *("loss", "shown", "tokens_per_second", "peak_share", "sequences_per_second"),
     *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
 )
-"""Numbers of a row to show next to the bar, the most important first."""
+"""Numbers of a row that are shown next to the bar. The first are the most important, and the last are left
+out if the terminal is narrow.
+"""
 
 
 class ProgressBar(Terminal):
-    """A bar with the newest row's numbers and the time left. Results of evaluations appear above it.
+    """A progress bar with the numbers of the newest logged row and the time left. Results of evaluations
+    appear above it.
 
     It shows as many numbers as fit into the terminal.
     done: steps that were made before this run.

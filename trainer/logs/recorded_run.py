@@ -61,7 +61,9 @@ class RecordedPhase:
 
     @property
     def span(self) -> list[float]:
-        """The first and last logged update, counted over all phases. Empty without rows."""
+        """The numbers of the first and the last logged update, counted over all phases. Empty if there are no
+        rows.
+        """
         steps = [row["step"] + self.offset for row in (*self.training, *self.evaluations)]
         return [min(steps), max(steps)] if steps else []
 
@@ -95,7 +97,7 @@ class RecordedRun:
 
     @property
     def updates(self) -> int:
-        """The last logged update, counted over all phases."""
+        """The number of the last logged update, counted over all phases."""
         return int(max((phase.span[1] for phase in self.phases if phase.span), default=0))
 
 

@@ -13,7 +13,7 @@ MEASURES = (
     *("tokens_per_second", "tflops", "peak_share", "memory_gib", "gradient_norm"),
     *("data_wait", "data_wait_share", "fill"),
 )
-"""Numbers in a row for which no other program has a name."""
+"""Names of a row's numbers that only this trainer logs, so that other programs have no names for them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,13 +44,14 @@ class UpdateRecord:
 
 
 class Logger:
-    """Base class of a log. Subclasses override the methods that they need.
+    """Base class of a log, whose methods a Reporter calls. Subclasses override the methods that they need.
+    The names below are methods, with the values that each gets.
 
     Times are seconds since 1970.
-    row: has the fields of an UpdateRecord and its metrics by name. They are the fields of the row's last
-    update, except that loss, metrics, seconds and data_wait are means over the row's updates. Unknown values
-    are left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of all
-    updates so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
+    row: has the fields of an UpdateRecord and its metrics by name. The fields are those of the last update in
+    the row, except that loss, metrics, seconds and data_wait are means over all updates in the row. Unknown
+    values are left out. There are also ``step_loss`` (loss of the last update), ``total_time`` (seconds of
+    all updates so far) and, if an update of the row was timed, ``seconds_per_update`` and the rates of
     ``Reporter._compute_rates``.
     evaluation: has the values of an ``EvaluationRecord``, and its text. plan: has the numbers of ``RunPlan``.
     reach: has the update and examples at which an evaluation begins. close: has a summary with dllogger's
@@ -103,9 +104,9 @@ class RunPlan:
 class Reporter(AbstractContextManager["Reporter"]):
     """Collects records of updates into a row every ``log_every`` updates, and sends it to the loggers.
 
-    Events are MLPerf's: init until ``begin``, then blocks of training with evaluations between them. A
-    reporter for evaluations only has just their events. Loggers count in steps, of which an update has
-    ``steps_of_update``: some programs count micro-batches.
+    It also sends the events that MLPerf defines: "init" until ``begin`` is called, then blocks of training
+    with evaluations between them. In a run that only evaluates, there are only the events of evaluations.
+    Loggers count in steps. An update is ``steps_of_update`` steps, since some programs count micro-batches.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._steps_of_update, self._trains = steps_of_update, trains
         self._start = clock()
         self._waiting: list[UpdateRecord] = []
-        # sums over timed updates: of the current row, and of the whole run
+        # sums over timed updates: one of the current row, one of the whole run
         self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
         self._settling = SETTLING_UPDATES
         self._summary = {"raw_train_time": 0.0}
@@ -167,8 +168,8 @@ class Reporter(AbstractContextManager["Reporter"]):
     def evaluation(self, values: Values, text: str) -> None:
         """Write the results of the evaluation. text: the results as one line for people.
 
-        Training may continue. Its next block begins now, but the event is written with the next update,
-        because there may be none.
+        If training continues, its next block begins now. But the event for the block is written only with the
+        next update, because there may be no further update.
         """
         self._call_loggers("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
         self.event("eval_stop")

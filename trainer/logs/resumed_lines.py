@@ -1,4 +1,4 @@
-"""Logs of one JSON object per line, cut back to the checkpoint from which a run resumes."""
+"""Cutting logs with one JSON object per line back to the checkpoint from which a run resumes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,8 @@ def drop_later_lines(
     whole = path.read_bytes().rpartition(b"\n")[0]
     lines = whole.decode(errors="surrogateescape").split("\n") if whole else []
     records = [parse(line) for line in lines]
-    # This run's lines begin at the last line of a start: a resumed run writes no such line.
+    # The lines of this run begin at the last line that marks the start of a run, since a resumed run does not
+    # write such a line.
     begin = max((number for number, record in enumerate(records) if begins_run(record)), default=0)
     kept = lines[:begin]
     for line, record in zip(lines[begin:], records[begin:], strict=True):

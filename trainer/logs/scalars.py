@@ -78,7 +78,7 @@ class WeightsAndBiases(ScalarLogger):
                 group=str(folder),
                 settings=wandb.Settings(console="off", silent=True),
                 id=known,
-                # offline parts are joined when they are uploaded
+                # parts of a run that were recorded offline are joined to one run when they are uploaded
                 resume="allow" if known and not offline else None,
             )
         except wandb.errors.Error as error:

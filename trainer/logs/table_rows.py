@@ -11,7 +11,8 @@ from bertdata.io.table_text import decode_table, name_row_fields, parse_table
 def read_table(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Return the complete rows of the table, each with its line number. An incomplete last row is skipped.
 
-    Raises InputError with the line that no run writes, because it was damaged or edited.
+    Raises InputError, with the line's number, for a line that no run can have written, so that it must have
+    been damaged or edited.
     """
     where = str(path)
     rows = parse_table(decode_table(storage.read_bytes(where), where), where)

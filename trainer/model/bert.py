@@ -22,7 +22,9 @@ from trainer.data.batches import Batch, FlatAttention
 from trainer.model.layers import Dense, Embeddings, Layer, LayerOutput
 
 PASSES = 3.0
-"""Operations of forward and backward pass, divided by those of the forward pass."""
+"""Operations of a forward and a backward pass together, divided by the operations of the forward pass
+alone.
+"""
 
 WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 """Beginnings of the names of the heads' weights: masked words, next sentence."""
@@ -31,7 +33,7 @@ WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 def attend_anywhere(*given: Any) -> Tensor:
     """Compute attention with PyTorch's own operations, which work on any device.
 
-    Takes and returns what ``trainer.data.batches.FlatAttention`` describes.
+    Arguments and result are described at ``trainer.data.batches.FlatAttention``.
     """
     from trainer.model.padded_attention import padded_attention
 
@@ -125,7 +127,7 @@ class Bert(nn.Module):
     def embed(self, batch: Batch) -> LayerOutput:
         """Return the embedded tokens, which are the input of the first layer."""
         types = batch.token_type_ids.reshape(-1)
-        # both texts of a pair have the same type
+        # in models with a single segment type, both texts of a pair have type 0
         if self.embeddings.token_type_embeddings.num_embeddings == 1:
             types = torch.zeros_like(types)
         rows = self.embeddings(batch.input_ids.reshape(-1), types, batch.positions())

@@ -70,7 +70,7 @@ class Logits:
     M is the number of masked slots, V the size of the vocabulary with its padding.
     """
 
-    # (M, V). Padding of the vocabulary has minus infinity, unless it takes part in the softmax
+    # (M, V). The rows that pad the vocabulary have minus infinity, unless the softmax includes them
     masked_lm: Tensor
     next_sentence: Tensor | None  # (B, 2), or None if the model has no such head
 
@@ -93,7 +93,7 @@ class MaskedWordHead(nn.Module):
             self.decoder = nn.Linear(width, config.padded_vocab_size, bias=False)
         self.vocab_size = config.vocab_size
         self.activation = ACTIVATIONS[config.hidden_act]
-        # Devices may replace this large product.
+        # A method of its own, so that devices can replace this large product.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
     def take_padding(self) -> None:
@@ -119,7 +119,7 @@ class MaskedWordHead(nn.Module):
 class BertForMaskedLM(HeadedBert):
     """The encoder with the masked-word head and random weights. It has no pooler."""
 
-    pairs = False  # True if the model has the next-sentence head
+    pairs = False  # whether the model has the head that says if two texts follow each other
 
     def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)

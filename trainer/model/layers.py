@@ -33,7 +33,9 @@ class LayerOutput(NamedTuple):
 
 
 class Norm(nn.LayerNorm):
-    """Layer norm computed in its weights' type (fp32 under autocast), with the result in the input's type."""
+    """Layer norm that computes in the type of its weights (fp32 under autocast) and returns the result in the
+    type of its input.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         bias = {} if config.has_biases else {"bias": False}  # PopTorch's torch does not know this argument
@@ -71,7 +73,7 @@ class Dense(nn.Module):
 
 
 class NormedDense(Dense):
-    """A linear layer, dropout, an addition to the residual, and a norm."""
+    """A linear layer and dropout, whose result is added to the residual stream and normalised."""
 
     def __init__(self, inputs: int, config: ModelConfig, bias: bool = True) -> None:
         super().__init__(inputs, config.hidden_size, bias)
@@ -91,7 +93,9 @@ class NormedDense(Dense):
 
 
 EVERY = -1
-"""Reach of a token that sees its whole sequence. Custom operations take this number instead of None."""
+"""The number that stands for an unlimited reach, with which a token sees its whole sequence. Custom
+operations take this number because they cannot take None.
+"""
 
 
 class SelfAttention(nn.Module):

@@ -23,7 +23,7 @@ Rotation = tuple[Tensor, Tensor]
 """Cosine and sine of each token's angles, each (T, 1, half of the head size) in fp32."""
 
 _DEEP = ("output.dense", "transform.dense", "predictions.decoder")
-"""Endings of the paths whose first values shrink with the number of layers."""
+"""Endings of the paths of modules whose first random values are smaller in a model with more layers."""
 
 _CLASSIFIERS = ("classifier", "qa_outputs")
 

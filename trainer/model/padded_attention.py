@@ -17,7 +17,8 @@ def padded_attention(
 ) -> Tensor:
     """Pad the sequences to the longest, compute attention, and return the result without padding.
 
-    The padding costs work too. Arguments and result are those of ``trainer.data.batches.FlatAttention``.
+    The padding costs computing time too. Arguments and result are described at
+    ``trainer.data.batches.FlatAttention``.
     """
     tokens = len(query)
     if reach is not None:
@@ -34,7 +35,7 @@ def padded_attention(
     query, key, value = (part[rows].transpose(1, 2) for part in (query, key, value))
     attended = F.scaled_dot_product_attention(query, key, value, mask[:, None, None], dropout, scale=scale)
     every = torch.arange(tokens, dtype=ends.dtype, device=ends.device)
-    # Search in the whole ``ends``, not ends[1:]: from a view the GPU's compiler would search the whole
-    # tensor.
+    # Search in the whole ``ends``, not in the view ends[1:]: compiled for a GPU, a search in a view would
+    # search the whole underlying tensor.
     sequence = torch.searchsorted(ends, every, right=True) - 1
     return attended.transpose(1, 2)[sequence, every - starts[sequence]]

@@ -1,4 +1,6 @@
-"""Where the values of another program's command line came from: its flags, variables, or the program."""
+"""Finding where each value of another program's command line came from: a flag, an environment variable, or
+the program's defaults.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -21,7 +21,7 @@ from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
 _PAGE_ROWS = 25
 _SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
-"""Settings that do not say what is trained."""
+"""Settings that the tables of a page leave out, because they do not say what is trained."""
 
 
 def make_facts_table(runs: Sequence[RecordedRun]) -> DataTable:
@@ -101,8 +101,11 @@ def make_evaluations_table(runs: Sequence[RecordedRun]) -> DataTable | None:
 
 
 def _add_guess_columns(columns: Sequence[str]) -> list[str]:
-    """Return the columns, each followed by the column with its score of guessing if there is one."""
-    results = {name_guess_column(column): column for column in columns}  # two columns may have the same
+    """Return the columns, each followed by the column with the score of a baseline (always guessing the most
+    frequent label) if the table has that column.
+    """
+    # two columns of results may share a column with the score of guessing
+    results = {name_guess_column(column): column for column in columns}
     own = [column for column in columns if column not in results]
     after = {column: guess for guess, column in results.items() if guess in columns}
     return [name for column in own for name in (column, after.get(column)) if name is not None]
@@ -130,7 +133,9 @@ def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
 
 
 def _iterate_dataset_steps(kind: str, given: object) -> Iterator[PathStep]:
-    """Yield a step for each dataset at the paths of a setting, or a step that says that it is not at hand."""
+    """Yield a step of the picture for each dataset at the paths of a setting. If a dataset no longer exists,
+    its step says so.
+    """
     for path in _split_setting_paths(given):
         try:
             yield from [_make_dataset_step(kind, found) for found in find_datasets(path)]
@@ -162,9 +167,12 @@ def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
 
 
 def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
-    """Yield how many evaluation texts the run was trained on, by the datasets' parts and by their shards."""
+    """Yield sentences about how many evaluation texts the run was trained on. The datasets' manifests are
+    compared by text parts (the files from which shards were made) and by shards.
+    """
     training, held_out = run.config.get("train_data"), run.config.get("eval_data")
-    with suppress(BertDataError):  # moved or deleted, which the steps of the data say
+    # the data were moved or deleted, which their steps in the picture say already
+    with suppress(BertDataError):
         for path in _split_setting_paths(training):
             for found in find_datasets(path):
                 yield from (f"{found.path}: {told}" for told in describe_text_counts(found))
@@ -221,7 +229,8 @@ def _describe_progress(run: RecordedRun) -> str:
     """Return how many updates were made of those planned, and how the run ended."""
     steps = run.config.get("steps")
     if isinstance(steps, int):
-        steps *= int(run.config.get("steps_per_update") or 1)  # as the tables count them
+        # the number of steps in the unit in which the run's tables count
+        steps *= int(run.config.get("steps_per_update") or 1)
     status = run.log.events.get("run_stop")
     last = run.phases[-1]
     planned = f"{run.updates - last.offset:,} of {steps:,}" if isinstance(steps, int) else f"{run.updates:,}"

@@ -11,7 +11,9 @@ from trainer.splitting.show.table import format_devices, format_layers
 _SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
 _PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
 _INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": "faint", "#ececec": "grid"}
-"""The page's colour for each colour of the picture, except those of forward and backward passes."""
+"""For each colour of the plan's picture, the page's colour that replaces it. Colours of forward and backward
+passes stay.
+"""
 
 
 def draw_plan_file(path: str, run: str) -> DrawingBlock:

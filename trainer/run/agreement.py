@@ -1,4 +1,5 @@
-"""Comparison of the workers' versions, settings, data and weights. Unlike workers must not train together.
+"""Comparison of the workers' versions, settings, data and weights. Workers that differ must not train
+together.
 
 Workers that differ would raise no error: one would follow another schedule, use another precision or read
 other examples. At the start each worker describes its versions, settings and data in a few lines of text. The
@@ -30,8 +31,8 @@ _READ_BY_ONE = (
     *("start_from_ckpt", "resume_from", "plan", "train_data", "eval_data"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file"),
 )
-"""Paths that may differ between machines. Their contents are compared instead, or rank 0 reads them for all
-workers.
+"""Settings that are paths, which may differ between machines. Either the contents at the paths are compared
+instead, or only rank 0 reads the path, for all workers.
 """
 
 _OF_ONE_WORKER = (
@@ -43,7 +44,7 @@ _OF_ONE_WORKER = (
 _MOST_NAMED = 5
 
 Lines = Mapping[str, str]
-"""Description of a worker: for each compared thing its name and its value in words, {"--seed": "1"}."""
+"""What a worker compares with the others: names and values as text, such as {"--seed": "1"}."""
 
 
 def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:

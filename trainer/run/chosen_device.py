@@ -1,4 +1,4 @@
-"""Choice of the device for ``--device auto``, with a line in the log about the choice."""
+"""Choosing the device for ``--device auto``, and writing a line about the choice to the log."""
 
 from bertdata.io.terminal import say_error
 from trainer.config.settings import Config

@@ -16,7 +16,8 @@ Made = TypeVar("Made")
 
 
 class CompileTimes:
-    """Sizes of micro-batches that the compiled model has already seen.
+    """Measures the time spent compiling. It stores the sizes of micro-batches that the compiled model has
+    already seen.
 
     The model is compiled for each size when a micro-batch of that size first arrives.
     """
@@ -54,7 +55,8 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
         with closing(planned.loader(form, training.state)) as loader:
             updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]
     strategy, first = training.strategy, training.state.update_number
-    make = getattr(strategy, "compile", None)  # only devices with programs of their own (IPU) have it
+    # only strategies of devices with separate programs (IPU) have a method ``compile``
+    make = getattr(strategy, "compile", None)
     for micro_batches in updates:
         (make or partial(compile_by_updates, strategy))(micro_batches, first)
     kind = "packed rows" if planned.examples_per_row > 1 else "examples"

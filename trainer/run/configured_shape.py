@@ -26,7 +26,9 @@ def override_stored(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]
 
 
 def describe_differences(stored: Mapping[str, Any], laid: Mapping[str, Any]) -> list[str]:
-    """Return a line for each setting that makes the model compute differently from the checkpoint's model."""
+    """Return a line for each setting that makes the model compute differently from the checkpoint's model.
+    stored: the checkpoint's settings. laid: the result of ``override_stored``.
+    """
     return [
         f"{name} is {laid[name]}, the checkpoint's {stored[name]}; its weights know the latter"
         for name in stored

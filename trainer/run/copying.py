@@ -37,9 +37,9 @@ def copy_directory(runtime: Runtime, source: int, path: Path | None, target: Pat
     """Copy a directory's files from the worker of rank ``source`` to the workers that lack it.
 
     path: the directory on the source, None on all other workers.
-    target: where the copy appears, once complete, on a worker that lacks it. None on the others.
-    Every worker must call this. Checksums are not compared here: the files contain md5s of each other, which
-    are compared when they are read.
+    target: where the copy appears, once complete, on a worker that lacks it. None on the others. Every worker
+    must call this. Checksums are not compared here, because readers of the directory compare them: one of its
+    files contains the md5s of the others.
     """
 
     def make_folder() -> None:
@@ -81,7 +81,8 @@ def _copy_file(runtime: Runtime, source: int, path: Path | None, target: Path | 
         written = target and files.enter_context(target.open("wb"))
         for start in range(0, size, _PIECE_BYTES):
             count = min(_PIECE_BYTES, size - start)
-            words = -(-count // 4)  # in 32-bit integers, which every collective can exchange
+            # number of 32-bit integers for these bytes, since every collective can exchange 32-bit integers
+            words = -(-count // 4)
             piece = torch.zeros(words, dtype=torch.int32)
             if read:
                 padded = bytearray(read.read(count)).ljust(4 * words, b"\0")

@@ -20,7 +20,7 @@ class Stretch:
     """Consecutive updates of one size, beginning with update ``start``.
 
     micro_batches: micro-batches per update that each copy of the model computes.
-    before: micro-batches per copy in all updates before ``start``.
+    before: micro-batches that each copy computes in all updates before ``start`` together.
     """
 
     start: int
@@ -46,7 +46,9 @@ class UpdateCourse:
         return self._find_stretch(update).micro_batches
 
     def next_change(self, update: int) -> int | None:
-        """Return the number of the next update with another size, or None if no later size differs."""
+        """Return the number of the next update whose size differs from this update's, or None if all later
+        updates have this size.
+        """
         place = bisect_right(self.stretches, update, key=attrgetter("start"))
         return self.stretches[place].start if place < len(self.stretches) else None
 

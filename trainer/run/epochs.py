@@ -50,8 +50,8 @@ def _count_asked_updates(
 
     step: updates that the run has already made. trained: examples that it has already trained on.
     """
-    # Were all earlier updates of the size that is planned now? Then the number of updates is the same as at
-    # the first start, and the progress does not matter.
+    # If all earlier updates had the size that is planned now, the number of updates is the same as at the
+    # first start, and the progress does not matter.
     is_other_size = trained != sum(planned.count_examples(update) for update in range(step))
     if not is_other_size:
         step, trained = 0, 0
@@ -61,7 +61,8 @@ def _count_asked_updates(
         planned.rows.data,
     )
     if course:
-        # counted: micro-batches per copy that the course expects before this update, less those really made.
+        # counted: micro-batches per copy that the planned sizes give for all earlier updates, minus the
+        # number that the run really made.
         counted = course.micro_batches_before(step) - trained / planned.examples * planned.accumulation
     if course and (tokens := config.recipe.train_tokens):
         wanted = max(counted + tokens / course.tokens, course.micro_batches_before(step))

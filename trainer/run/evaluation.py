@@ -57,8 +57,8 @@ class Evaluation:
     def of(cls, runtime: Runtime, data: OpenedDataset, training: OpenedDataset | None = None) -> "Evaluation":
         """Return the evaluation on a dataset that has the right answers.
 
-        training: the training set, or None if it is not known. Its label counts give the baseline of
-        guessing.
+        training: the training set, or None if it is not known. From its label counts follow the scores of a
+        baseline that always guesses the most frequent label.
         """
         survey = runtime.on_rank_0(lambda: runtime.task.survey(training or data))
         return cls(runtime, data, runtime.task.evaluation(data, survey, training))
@@ -102,7 +102,7 @@ class Evaluation:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
                 if not division.is_last_stage:
-                    continue  # the stages of a divided model see the same batch, which must count once
+                    continue  # all stages of a divided model see this batch, and only one stage may count it
                 of_model = device.to_host(found.sums).float()
                 sums.append(torch.cat([of_model, self._evaluation.host_sums(batch)]))
                 if found.outputs is not None:

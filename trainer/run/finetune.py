@@ -1,4 +1,6 @@
-"""Fine-tuning: features are made once per input file, then the loop of pre-training trains on them."""
+"""Fine-tuning. Each input file is converted once to features (a dataset of token ids and answers). Then the
+training loop of pre-training trains on the features.
+"""
 
 import math
 import shutil
@@ -97,7 +99,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
             lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         )
         agree_on_data(runtime, {format_flag("train_data"): data})
-        find_rows(config, data)  # raises here, before the model is divided
+        find_rows(config, data)  # finds unsuitable data before the model is divided
         if not train_phase(runtime, data, shape).is_over:
             return
     elif config.data.eval_data is not None:
@@ -138,7 +140,8 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
     checkpoint = open_checkpoint(source, model_config=config.model.model_config, with_moments=False)
     shape = checkpoint.expect_config()
     vocab = config.masking.vocab
-    own = () if config.run.do_train else checkpoint.warnings  # when training, load_start logs these warnings
+    # when the run trains, load_start logs the checkpoint's warnings instead
+    own = () if config.run.do_train else checkpoint.warnings
     for warning in (*own, *find_vocabulary_warnings(vocab)):
         runtime.log(f"warning: {warning}")
     found = find_tokenizer(checkpoint, shape, vocab, None, given.lower_case)
@@ -221,12 +224,14 @@ def _find_model_path(config: Config) -> str:
     run, start = config.run, config.start
     there = bool(find_checkpoints(str(run.output_dir)))
     own = str(run.output_dir)
-    if start.resume_step is not None and there:  # the newest may be damaged
+    # the path is resume_step's checkpoint, because the newest may be damaged
+    if start.resume_step is not None and there:
         own = str(choose_checkpoint(own, start.resume_step))
     if start.start_from_ckpt is not None:
         resumes = there and (start.resume or start.resume_step is not None)
         if resumes and not is_checkpoint(start.start_from_ckpt):
-            return own  # a resumed run no longer needs the model that it started from
+            # use the run's checkpoint, since a resumed run no longer needs the model that it started from
+            return own
         return find_pretrained(start.start_from_ckpt)
     if there:
         return own
@@ -244,7 +249,7 @@ def count_epoch_updates(config: Config, examples: int, update_examples: int) -> 
     if epochs is None:
         return {}
     step, trained = find_progress(config) if config.start.is_continued else (0, 0)
-    # all updates had this size, so the total is the same as at the first start
+    # all earlier updates had the present size, so the total number is the same as at the first start
     if trained == step * update_examples:
         step, trained = 0, 0
     steps = config.schedule.updates_of(epochs, examples, update_examples, step=step, trained=trained)

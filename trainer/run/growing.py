@@ -56,10 +56,10 @@ class GrowingLoader(Loader):
         return self._find_in_stretches(dealer, start, update) if found is None else found
 
     def _find_in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """Yield this worker's rows of the updates of each size, from one size to the next.
+        """Yield this worker's rows, stretch by stretch. In a stretch, all updates have the same size.
 
-        The order deals rows to updates of one fixed size. Where the size changes, dealing starts again with
-        the new size from the position that was reached.
+        The order can deal rows only to updates of a fixed size. So where the size changes, dealing starts
+        again, with the new size, from the position that was reached.
         """
         while True:
             until = self._course.next_change(update)

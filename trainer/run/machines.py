@@ -85,8 +85,8 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
     if config.run.compile_only:
         return list(phases)
     workers = runtime.workers
-    # Every worker gets the outputs of all machines, so all take the same decisions below without a further
-    # exchange.
+    # Every worker gets a description of all machines' outputs. So all workers take the same decisions below
+    # without a further exchange.
     mine = runtime.on_machines(lambda: asdict(MachineOutput.inspect(workers.rank, config)))
     outputs = [_parse_machine_output(found) for found in workers.gather(mine) if found is not None]
     # A new run: no machine may have an earlier one.

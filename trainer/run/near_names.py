@@ -6,7 +6,8 @@ import re
 from bertdata.io import storage
 from trainer.run.path_check import find_used
 
-_LEAST_LETTERS = 3  # letters of a word: run-a and run-b are two names, not a typing error
+# least letters of a word in which one slip counts as a typing error: run-a and run-b are two names
+_LEAST_LETTERS = 3
 
 
 def find_near_run(output_dir: str) -> str | None:

@@ -50,8 +50,8 @@ def check_paths(phases: Sequence[Config]) -> None:
 def refuse_run_inputs(phases: Sequence[Config], *, evaluates: bool = False) -> None:
     """Raise SettingsError if an output of the run is also an input, contains an input or lies within one.
 
-    A run that is continued or evaluated may have its data in its output directory. The run was started that
-    way, and it writes only files with names that it chooses itself.
+    A run that is continued or evaluated may have its data in its output directory. Its first start has
+    accepted this, and the run writes only files with names that it chooses itself.
     evaluates: the run only evaluates, so it writes no logs and no plan.
     """
     for config in phases:

@@ -26,7 +26,8 @@ MOST_WAITING = 0.1
 
 _JUDGED_SECONDS = 10.0  # seconds of training before the share is judged
 _LEAST_SECONDS = 1e-6
-_FLUSH_SECONDS = 1.0  # Seconds between two flushes, unless a single update takes longer.
+# Seconds between two flushes (readings of the losses), unless a single update takes longer.
+_FLUSH_SECONDS = 1.0
 
 
 class PendingUpdate(NamedTuple):
@@ -47,7 +48,7 @@ class PendingUpdate(NamedTuple):
 
 
 class PendingUpdates:
-    """The updates that are not logged yet."""
+    """The updates whose losses are still on the device and not logged yet."""
 
     def __init__(self, training: Training, report: Reporter, loader: Loader) -> None:
         self._training, self._report, self._loader = training, report, loader
@@ -81,7 +82,7 @@ class PendingUpdates:
     def is_due(self, step: int, log_every: int) -> bool:
         """Return True if ``flush`` must be called after update ``step``.
 
-        This is so at each multiple of log_every, and after as many updates as take about a second.
+        ``flush`` is due at each multiple of log_every, and otherwise about once a second.
         """
         return step // log_every > self._reported // log_every or step - self._reported >= self._interval
 
@@ -153,7 +154,8 @@ class PendingUpdates:
     def _check_losses(self, by_rank: Sequence[Sequence[float]]) -> None:
         """End all workers with NotFiniteError if the loss of an update is not a number on some rank."""
         for rank, values in enumerate(by_rank):
-            loss = values[0] / max(values[1], 1.0)  # with synthetic data the IPU returns no sums
+            # without a weight divide by 1: with synthetic data the IPU returns no sums
+            loss = values[0] / max(values[1], 1.0)
             if not math.isfinite(loss):
                 self._runtime.stop_all(
                     NotFiniteError(f"update {self._reported}: the loss of rank {rank} is {loss}; {REMEDY}")

@@ -68,7 +68,9 @@ class PlannedUpdates:
         config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
 
         def warn(message: str) -> None:
-            if not config.is_finetuning:  # all workers share the single file of features
+            # in fine-tuning, do not warn that workers share a file: all of them share the single file of
+            # features
+            if not config.is_finetuning:
                 self.runtime.log(f"warning: {message}")
 
         return self.make_new_loader(

@@ -12,7 +12,7 @@ from trainer.update.worker import Runtime
 def record_profile(runtime: Runtime, updates: int) -> Iterator[Callable[[], None]]:
     """Yield a function that the training loop calls after each call of the strategy.
 
-    On rank 0 four of the strategy's calls are profiled.
+    On rank 0, four calls of the strategy are profiled. A call makes one update on most devices.
 
     Recording begins after four calls, or in the middle of a shorter run. The trace is written to output_dir.
     updates: number of updates that the run makes.

@@ -61,10 +61,10 @@ def connect_workers(*phases: Config) -> Runtime:
         config=config, device=device, workers=workers, division=make_undivided(workers), task=task
     )
     agree_on_settings(runtime, phases)
-    # By now the number of workers is known: compare it with the number that was asked for.
+    # Only now is the number of workers known, so compare it with the number that the user asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         remedy = "start as many workers, or, without a launcher, give --dist"
-        if config.workers.dist:  # --dist has no effect under a launcher
+        if config.workers.dist:  # a launcher started this process, so that --dist has no effect
             variables = ", ".join(name for name in VARIABLES.get(workers.name, ()) if os.environ.get(name))
             remedy = (
                 f"{variables or 'variables'} are set as by a launcher, so --dist does nothing: unset them"

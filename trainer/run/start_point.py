@@ -43,10 +43,9 @@ from trainer.update.worker import Runtime
 def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     """Return (start point, path of the checkpoint).
 
-    The start point is "new", "weights", "phase 2" or "resumed".
-    Changes nothing. Raises an error if the settings do not fit the checkpoints in the output directory. The
-    path is "" for "new".
-    fresh: the state of this run as if it started at update 0, to compare the checkpoint's with.
+    The start point is "new", "weights", "phase 2" or "resumed". Changes nothing. Raises an error if the
+    settings do not fit the checkpoints in the output directory. The path is "" for "new".
+    fresh: the state that this run would have at update 0. The checkpoint's state is compared with it.
     """
     output_dir, start = str(config.run.output_dir), config.start
     there = find_checkpoints(output_dir)
@@ -157,7 +156,7 @@ def load_start_from(
 class WholeModelReader:
     """Reader of checkpoints into an undivided model: rank 0 reads, and sends the moments to all workers.
 
-    ``load_start`` sends the weights afterwards.
+    Only rank 0 has the weights afterwards. ``load_start`` then sends them to the other workers.
     """
 
     def __init__(self, training: Training) -> None:

@@ -42,7 +42,7 @@ from trainer.workers.signals import handle_training_signals
 if TYPE_CHECKING:
     from trainer.run.evaluation import Evaluation
 
-# Warning for fp16 on a processor, which emulates it slowly.
+# Warning for fp16 on a CPU, which emulates fp16 slowly.
 SLOW_HALVES = (
     "precision is fp16 on a processor, where fp32 may be several times faster (seven times was seen); give "
     "--precision fp32, or bf16 where the processor has it"

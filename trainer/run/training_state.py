@@ -20,7 +20,7 @@ from trainer.splitting.split_strategy import SplitStrategy
 from trainer.splitting.split_tensors import SplitTensors
 from trainer.update.worker import Runtime
 
-# to wait for a save after a worker was lost, because the launcher will soon end this worker
+# seconds to wait for a save after a worker was lost, because the launcher will soon end this worker
 _LOST_SECONDS = 3.0
 
 

@@ -64,7 +64,8 @@ class TaskEvaluation(ABC):
 
 
 class PretrainingEvaluation(TaskEvaluation):
-    """Accuracy and loss of masked words, and of next sentence if the task has it.
+    """Evaluation of a pre-training task: accuracy and loss of masked words, and of next sentence if the task
+    has it.
 
     Two baselines that do not read the text are reported too. The accuracy baseline always guesses the most
     frequent label. The loss baseline gives each label its share of all labels as its probability.
@@ -95,7 +96,8 @@ class PretrainingEvaluation(TaskEvaluation):
         sums = sum_guess_metrics(batch.masked_lm_ids, weights, self._labels.words, self._word_losses)
         if self._labels.pairs:
             labels = batch.next_sentence_labels.reshape(-1)
-            there = (labels >= 0).float()  # labels of padding rows are negative
+            # 1 for real sequences, since sequences that only fill up a batch have negative labels
+            there = (labels >= 0).float()
             sums += sum_guess_metrics(labels.clamp(min=0), there, self._labels.pairs, self._pair_losses)
         return torch.stack(sums)
 

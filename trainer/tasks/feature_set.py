@@ -49,7 +49,7 @@ MakeExamples = Callable[[DataFile, Tokenizer, Settings], SourceExamples]
 class FeatureSet:
     """A finished dataset of features.
 
-    kept: whether the dataset existed before.
+    kept: whether the dataset existed before and was reused.
     warnings: warnings of the run that made the dataset, as its manifest lists them.
     """
 
@@ -99,7 +99,8 @@ def make_feature_set(
     dataset = Dataset(directory, plan)
     shard = f"features.{settings.format}"
     entries, manifest = dataset.find_finished_entry(shard, source.md5), dataset.read_manifest()
-    kept = entries is not None and manifest is not None  # nothing is written then: the disk may be read-only
+    # if the dataset exists, nothing is written, since the disk may be read-only
+    kept = entries is not None and manifest is not None
     if not kept:
         with dataset.run():
             made = make(source, tokenizer, settings)
@@ -109,7 +110,8 @@ def make_feature_set(
                 [entries[0]], [entries[1]], vocabulary=vocabulary.name, warnings=warnings
             )
     assert manifest is not None
-    # The manifest stores warnings without the path, since the file may have moved. Add today's path.
+    # The manifest stores warnings without the source file's path, since the file may have moved. Add the path
+    # that the file has now.
     warnings = [f"{source.path}: {warning}" for warning in manifest.warnings]
     return FeatureSet(directory=directory, manifest=manifest, kept=kept, warnings=warnings)
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class BertForSequenceClassification(HeadedBert):
     """BERT with label logits, or a score, for each sequence.
 
-    RoBERTa has another dropout before the dense layer, which transformers counts as part of this head.
+    In RoBERTa, transformers counts the dense layer before the classifier (BERT's pooler) as part of the head,
+    and adds a dropout before it.
     """
 
     def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:

@@ -72,5 +72,5 @@ def refuse_flags(given: Namespace, names: Iterable[str]) -> None:
     """Raise UsageError for the first of these flags that is set, since the task does not have it."""
     for name in names:
         value = getattr(given, name, None)
-        if value is not None and value is not False:  # a flag with the value 0 is set
+        if value is not None and value is not False:  # a flag with the value 0 counts as set
             raise UsageError(f"--{name.replace('_', '-')}: the task {given.task} has no such setting")

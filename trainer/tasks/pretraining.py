@@ -99,7 +99,7 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 class _RowCrossEntropy(torch.autograd.Function):
     """Cross entropy that stores only the softmax for the backward pass.
 
-    PyTorch's stores two more copies of logits.
+    PyTorch's cross entropy stores two more tensors of the same size.
 
     Numerically stable: with m the row's maximum and p the softmax, log p[id] = logits[id] - m + log max(p),
     and max(p) is at least 1 / (length of the row).

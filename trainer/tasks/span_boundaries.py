@@ -1,6 +1,6 @@
-"""SpanBERT's task: masked words, and the words of a span predicted from its boundaries (Joshi et al.
+"""SpanBERT's task (Joshi et al. 2020): masked words, and the words of a span predicted from its boundaries.
 
-2020).
+The boundaries of a masked span are the tokens directly before and after it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def find_span_slots(batch: Batch) -> SpanSlots:
     # cummax    0 1 1 1 1 2 2 2
     numbers = torch.arange(1, len(lefts) + 1, device=lefts.device)
     begun = torch.zeros(tokens + 1, dtype=torch.long, device=lefts.device).scatter(0, lefts, numbers)
-    begun[tokens] = 0  # that entry collects the unused spans
+    begun[tokens] = 0  # the extra entry collects the unused spans and must not count
     span = begun[:tokens].cummax(0).values.index_select(0, slots)
     lefts, rights = (rows.index_select(0, (span - 1).clamp(min=0)) for rows in (lefts, rights))
     is_inside = in_use & (span > 0) & (slots <= rights)
@@ -171,7 +171,9 @@ class SpanBoundaries(MaskedWords):
 
 
 class SpanBoundaryEvaluation(PretrainingEvaluation):
-    """Accuracy and loss of masked words by either head, with the scores of guessing without reading."""
+    """Evaluation of both heads: accuracy and loss of masked words by each, and the scores of a baseline that
+    always guesses the most frequent word.
+    """
 
     def __init__(self, data: OpenedDataset, survey: Mapping[str, Any], source: str) -> None:
         super().__init__(data, survey, source)

@@ -78,9 +78,10 @@ class Task(ABC):
     metrics: tuple[str, ...]
     columns: Columns
     model_class: type[HeadedBert] = HeadedBert
-    """Class of the task's models, used to count the heads' weights in a plan.
+    """Class of the task's models. Plans for splitting a model over devices use it to count the heads'
+    weights.
 
-    HeadedBert means a small head that is not counted.
+    The default, HeadedBert, means that the head is too small to count.
     """
     architecture: str | None = None
     """Class name of the models in transformers. None: derived from the names of the heads."""
@@ -130,7 +131,7 @@ class Task(ABC):
         return self.model_class(shape, attention=attention)
 
     def check_head(self, missing: Sequence[str], path: str) -> None:
-        """Raise DataError if a checkpoint lacks the task's head.
+        """Raise DataError if a checkpoint lacks the weights of the task's head.
 
         missing: names of weights that the checkpoint lacks. path: the checkpoint, for the message.
         """

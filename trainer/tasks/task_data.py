@@ -25,10 +25,12 @@ TABLE_FLAGS = (
     "heading",
     "quoting",
 )
-"""Flags about tables, as ``add_columns`` adds them."""
+"""Flags of ``features`` and ``score`` about tables. The function ``add_columns`` adds them to a parser."""
 
 Making = tuple[ExampleSettings, MakeExamples[Any]]
-"""Settings of features, and the function that makes them."""
+"""What a task returns to the command that makes features: settings, and the function that makes the
+examples.
+"""
 
 
 class Scores(NamedTuple):
@@ -90,7 +92,9 @@ class FineTuningData(ABC):
         """
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
-        """Return lines for the log about the answers in a dataset of features."""
+        """Return lines for the log about the answers in a dataset of features, such as the counts of
+        labels.
+        """
         return []
 
     @abstractmethod

@@ -14,11 +14,11 @@ from trainer.workers.worker_group import split_into_buckets
 
 
 class WorkerAverages:
-    """Averages of the weights' gradients over the workers, made once per update.
+    """Averages the gradients of the weights over the workers, once per update.
 
     Usually the averages overlap with the last backward pass of the update (``GradientBuckets``). Otherwise
-    ``finish`` computes them at the end, unless ``MicroBatchSums`` has averaged each micro-batch. Then
-    ``finish`` only averages the weights, if that is configured.
+    ``finish`` computes them at the end, unless ``MicroBatchSums`` has averaged each micro-batch. In that
+    case, ``finish`` only averages the weights, if that is configured.
     """
 
     def __init__(
@@ -33,8 +33,9 @@ class WorkerAverages:
         self._workers, self._weights, self._type = workers, weights, sum_dtype(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None
-        # Averaging cannot overlap if each micro-batch is averaged or clipped separately: an average made
-        # during the last backward pass would leave out what the earlier micro-batches have added elsewhere.
+        # Averaging cannot overlap with the last backward pass if each micro-batch is averaged or clipped
+        # separately. Then the earlier micro-batches' gradients are kept in MicroBatchSums, and an average
+        # during the last pass would leave them out.
         is_once = keys.allreduce_post_accumulation and not worker.config.update.clips_micro_batches
         if is_once and not worker.device.ends_updates:
             self._averages_sums = False
@@ -71,7 +72,7 @@ def sync_weights(
 
 
 def sum_dtype(config: Config) -> torch.dtype | None:
-    """Return the type in which gradients are summed over the workers, or None for their own type."""
+    """Return the type in which gradients are summed over the workers, or None for the gradients' type."""
     if not config.workers.allreduce_post_accumulation_fp16:
         return None
     return torch.bfloat16 if config.update.precision == "bf16" else torch.float16
@@ -81,9 +82,9 @@ class GradientBuckets:
     """The gradients as views of a few flat tensors ("buckets"), each averaged as soon as it is complete.
 
     The exchange of one bucket overlaps with the backward pass that still computes the others. The buckets
-    have the same contents as in ``Collective.average``, so each sum has the same bits as there. Exchanges
-    start from the last bucket to the first, in whatever order the buckets are completed, because every worker
-    must start the same exchanges in the same order.
+    contain the same gradients as the buckets of ``Collective.average``, so the sums have the same bits with
+    either method. Exchanges start from the last bucket to the first, in whatever order the buckets are
+    completed, because every worker must start the same exchanges in the same order.
     """
 
     def __init__(
@@ -134,7 +135,9 @@ class GradientBuckets:
         self._next = len(self._buckets) - 1
         try:
             yield
-            while self._next >= 0:  # some weight may not take part in the loss, so its bucket never completes
+            # start the remaining buckets: if a weight does not take part in the loss, its bucket never
+            # completes by itself
+            while self._next >= 0:
                 self._start_next()
             for finish in self._under_way:
                 finish()

@@ -20,7 +20,9 @@ class DeviceOptimiserStep(OptimiserStep):
     def __init__(
         self, config: Config, device: SteppingDevice, preset: Preset, groups: list[dict[str, Any]]
     ) -> None:
-        """The optimiser is this trainer's in plain operations, or one that the device's library provides."""
+        """Choose the optimiser: this trainer's in plain operations, or an optimiser that the device's library
+        provides.
+        """
         self.scale = LossScale()
         ours = build_optimiser(preset, groups)
         ours.fuses = False
@@ -46,7 +48,8 @@ class DeviceOptimiserStep(OptimiserStep):
     def applied(self, count: int) -> None:
         self._made = count
         for group in self.optimiser.param_groups:
-            if "step" in group:  # this trainer's LAMB counts per group, PyTorch's AdamW per tensor
+            # this trainer's LAMB counts its steps per parameter group, PyTorch's AdamW counts them per tensor
+            if "step" in group:
                 group["step"] = count
             elif "betas" in group:
                 for weight in group["params"]:

@@ -1,4 +1,6 @@
-"""16-bit copies of the weights, made once per update. Autocast would make them in each micro-batch."""
+"""16-bit copies of the weights, made once per update. PyTorch's autocast would make such copies again in each
+micro-batch.
+"""
 
 from collections.abc import Callable
 

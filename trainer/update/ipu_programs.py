@@ -73,7 +73,7 @@ class IpuStep(OptimiserStep):
 
     def __init__(self, config: Config, optimiser: Any) -> None:
         self.optimiser = optimiser
-        # stored in checkpoints only: PopTorch's optimisers scale the loss themselves
+        # The value is only stored in checkpoints: PopTorch's optimisers scale the loss themselves.
         fixed = find_loss_scale(config, 0)
         self.scale = AdaptiveScale(fixed, fixed, fixed)
 
@@ -230,7 +230,7 @@ class IpuPrograms(Strategy, Inference):
             options = self._device.fresh_options()
             set_shared_options(
                 self._device, options, "ShardedExecution"
-            )  # the stages of a pipeline take turns
+            )  # when a single batch is evaluated, the pipeline's stages work one after the other
             self._inference = self._poptorch.inferenceModel(self._module, options)
             self._inference.compile(*tensors.values())
         sums = self._add_up(self._inference(*tensors.values()))

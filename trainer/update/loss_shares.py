@@ -1,4 +1,6 @@
-"""Share of each micro-batch in an update's loss: equal, by masked words, or by sequences."""
+"""The share that each micro-batch has in an update's loss: equal, or proportional to its masked words or
+sequences.
+"""
 
 from collections.abc import Sequence
 
@@ -12,7 +14,9 @@ from trainer.data.row_batches import RowBatch
 from trainer.update.worker import Worker
 
 _LEAST = 1e-6
-"""Stands for 0 words, so that an empty micro-batch (whose loss is 0) does not divide by 0."""
+"""A divisor that stands for 0 words. A micro-batch without masked words has the loss 0, which must not be
+divided by 0.
+"""
 
 
 def compute_loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int) -> Sequence[float | Tensor]:

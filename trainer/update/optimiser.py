@@ -16,8 +16,8 @@ from trainer.devices.device import Device
 from trainer.plugins import find
 
 CHUNK = Device.step_chunk
-"""Elements that are changed at a time, if the device has no other number. Few elements need little temporary
-memory.
+"""Number of elements that a step changes at a time, unless the device sets another number. The fewer
+elements, the less temporary memory a step needs.
 """
 
 
@@ -75,7 +75,8 @@ LOCAL_NORMS = Norms()
 
 
 class GroupSettings(NamedTuple):
-    """Settings of a parameter group, except its learning rate. Each optimiser reads those that it has.
+    """Settings of a parameter group, except its learning rate. Each optimiser reads only the settings that
+    its formula has.
 
     trust: use trust ratios (LAMB) for these weights. norms: norms of weights and changes.
     epsilon_in: where eps is added, one of the names that ``Preset.epsilon_in`` lists.

@@ -58,7 +58,7 @@ class Lamb(Optimiser):
         """
         rate = numbers.rate
         assert isinstance(rate, Tensor)
-        if settings.epsilon_in != "corrected":  # PyTorch's kernel adds eps only there
+        if settings.epsilon_in != "corrected":  # PyTorch's kernel can only add eps in this place
             Lamb.rule(tensors, numbers, settings)
             return
         if not settings.trust:
@@ -71,13 +71,15 @@ class Lamb(Optimiser):
         run_fused_adamw(u, tensors, numbers, settings, torch.full_like(rate, -1.0), 0.0)
         if settings.weight_decay:
             torch._foreach_add_(u, tensors.weights, alpha=settings.weight_decay)
-        # A skipped update must leave every bit of the weights. A rate of 0 does so: it adds +0.0 or -0.0.
-        # To a weight that is 0 it adds -0.0, which changes neither +0.0 nor -0.0.
+        # A skipped update must leave every bit of the weights unchanged. A rate of 0 does so, because the
+        # step then adds +0.0 or -0.0. To a weight that is 0 it adds -0.0, which changes neither +0.0 nor
+        # -0.0.
         rates = compute_trust_ratios(tensors.weights, u, settings.norms) * -(
             rate if numbers.skip is None else rate * (1 - numbers.skip)
         )
         for weight, change, factor in zip(tensors.weights, u, rates.unbind(), strict=True):
-            # torch._foreach_ functions with lists of 0-dim tensors would also go tensor by tensor
+            # This loop costs no extra time: torch._foreach_ functions with lists of 0-dim tensors would also
+            # go tensor by tensor.
             weight.addcmul_(change, factor)
 
 
@@ -112,7 +114,7 @@ def run_fused_adamw(
     rate: Tensor,
     decay: float,
 ) -> None:
-    """Change the targets with PyTorch's fused AdamW kernel, unless the step is skipped."""
+    """Change the tensors ``targets`` with PyTorch's fused AdamW kernel, unless the step is skipped."""
     count, (means, squares) = numbers.applied, tensors.moments
     assert isinstance(count, Tensor)
     if not settings.debias:
@@ -222,7 +224,8 @@ class StableAdamW(Optimiser):
     def fused(tensors: StepTensors, numbers: StepScalars, settings: GroupSettings) -> None:
         """Make a step with PyTorch's fused AdamW kernel.
 
-        The kernel is applied to zeros with a rate of -1, which yields m / (sqrt(v) + eps).
+        The kernel has one learning rate for all weights. So it is applied to zeros with a rate of -1, which
+        yields m / (sqrt(v) + eps), and each weight's rate is applied to that result.
         """
         rate, skip = numbers.rate, numbers.skip
         assert isinstance(rate, Tensor)
@@ -290,7 +293,7 @@ def divide_gradients(gradients: list[Tensor], divisor: Tensor | None) -> list[Te
     return gradients if divisor is None else list(torch._foreach_mul(gradients, 1 / divisor))
 
 
-# By ``Preset.kind``. The names that users type are in trainer.plugins, each with a preset.
+# Optimisers by ``Preset.kind``. The names that users type are in trainer.plugins, and each has a preset.
 OPTIMISERS: dict[str, type[Optimiser]] = {
     "lamb": Lamb,
     "adamw": Lamb,  # PyTorch's AdamW: no group has trust ratios

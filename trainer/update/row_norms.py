@@ -17,8 +17,9 @@ from trainer.update.optimiser import Norms
 def has_row_norms(config: Config, device: Device, workers: int) -> bool:
     """Return True if the configuration asks for clipping by norms of embedding rows, and this run can do it.
 
-    A device that ends updates itself, or compiles the model, cannot. Neither can a run that clips a gradient
-    of several micro-batches or workers, because the rows are recorded for a single micro-batch.
+    This is impossible on a device that ends updates itself or compiles the model. It is also impossible if
+    the clipped gradient comes from several micro-batches or workers, because the rows are recorded for a
+    single micro-batch.
     """
     update = config.update
     if update.clipping_norm == "whole" or device.ends_updates or device.compiles:

@@ -18,7 +18,9 @@ from trainer.update.optimiser import Norms, Optimiser, Rule, StepScalars
 from trainer.update.step import Groups, OptimiserStep
 
 MOST_IN_A_ROW = 20
-"""Most updates that may be skipped in a row if there is no loss scale that could shrink and end the row."""
+"""Most updates in a row that may be skipped without a loss scale. With a loss scale, skipping makes the scale
+smaller, which ends the row.
+"""
 
 _DIVERGED = "the training has diverged: use another precision, or a smaller learning rate"
 

@@ -22,7 +22,8 @@ class LossScale:
 
     is_one = True
     value: Tensor | float = 1.0
-    _good = 0.0  # kept from an fp16 checkpoint, so that it is saved again with the next one
+    # count of good updates from an fp16 checkpoint, kept only so that the next checkpoint has it again
+    _good = 0.0
 
     def scale(self, loss: Tensor) -> Tensor:
         """Return the loss multiplied by the scale, ready for the backward pass."""
@@ -33,7 +34,7 @@ class LossScale:
         return {"value": 1.0, "good": int(self._good)}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Continue from a checkpoint's state, within the bounds of this scale."""
+        """Take over the state of a checkpoint's loss scale, limited to the bounds of this scale."""
         self._good = state["good"]
 
 

@@ -51,7 +51,9 @@ class Division:
 
     @property
     def is_last_stage(self) -> bool:
-        """True if this worker has the heads, and therefore the results."""
+        """True if this worker has the last stage of the model, which contains the heads and computes the
+        results.
+        """
         return self.stage == self.stages - 1
 
 
@@ -62,7 +64,7 @@ def make_undivided(workers: Collective) -> Division:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worker:
-    """What a worker needs to make an update. The model is on the device."""
+    """Everything that a worker needs to make an update, with the model on the device."""
 
     config: Config
     device: Device
@@ -74,7 +76,9 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runtime:
-    """A worker before its model is built, with the functions that make workers act and fail together."""
+    """A worker before its model is built. Its methods do work on some or all workers, and end all workers if
+    one fails.
+    """
 
     config: Config
     device: Device

@@ -1,7 +1,8 @@
 """Base class of every collective (communication between the workers of a run), for a single worker.
 
-For several workers there are torch.distributed (torchrun, poprun; over gloo, NCCL or HCCL, whichever the
-device has) and Horovod (horovodrun). They are imported only if they are used.
+For several workers, there are two subclasses. One uses torch.distributed, for workers that torchrun or poprun
+started, over the device's backend (gloo, NCCL or HCCL). The other uses Horovod, for workers that horovodrun
+started. They are imported only if they are used.
 """
 
 from collections.abc import Callable, Iterable
@@ -60,7 +61,8 @@ class Collective:
     worker must make the same calls in the same order, with tensors of the same shapes. Every call except
     ``close`` raises WorkerLost, which names the rank, soon after another worker has died or stopped
     responding.
-    stopping: agreement on where to stop. Its messages do not use the calls below.
+    stopping: agreement of the workers on where to stop. Its messages are sent separately from the calls
+    below.
     """
 
     name = "single"

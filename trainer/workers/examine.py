@@ -53,5 +53,6 @@ def find_version(package: str) -> str:
     """Return the installed version of an importable package as text."""
     try:
         return version(package)
-    except PackageNotFoundError:  # it can be imported, but was not installed
+    # the package can be imported but is not installed, for example from a source directory
+    except PackageNotFoundError:
         return "of unknown version"

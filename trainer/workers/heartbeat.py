@@ -27,10 +27,10 @@ from trainer.workers.stopping import PREFIX, StopAgreement
 TIMEOUT_SECONDS = 60.0
 """Seconds without a heartbeat after which a worker counts as lost."""
 
-# to wait, after a library failed, for the news which worker is lost. horovodrun kills after 5 s
+# seconds to wait, after a library failed, for the message which worker is lost. horovodrun kills after 5 s
 _NEWS_SECONDS = 3.0
-_RAISE_SECONDS = 2.0  # for the main thread to raise WorkerLost
-_END_SECONDS = 10.0  # for the main thread to end after that
+_RAISE_SECONDS = 2.0  # seconds for the main thread to raise WorkerLost
+_END_SECONDS = 10.0  # seconds for the main thread to end after raising WorkerLost
 
 
 class Heartbeat:
@@ -43,7 +43,8 @@ class Heartbeat:
         self.stopping = StopAgreement(rank, size, self._send)
         self._rank, self._size = rank, size
         self._connections: dict[int, socket.socket] = {}
-        self._processes: dict[int, int] = {}  # handles of the workers' processes under the same kernel
+        # handles of the processes of workers that run under the same kernel as this worker
+        self._processes: dict[int, int] = {}
         self._message = ""
         self._lock = threading.Lock()
         self._known = threading.Event()
@@ -60,7 +61,8 @@ class Heartbeat:
                 # The password keeps out other programs that happen to connect to this port.
                 port, password = listener.getsockname()[1], secrets.token_hex(8)
                 server, password, process = broadcast([(address, port), password, _describe_own_process()])
-                # Other ranks connect and introduce themselves. Rank 0 accepts until all have come.
+                # The other ranks connect to rank 0 and send their rank. Rank 0 accepts connections until all
+                # have come.
                 if self._rank > 0:
                     self._connections[0] = socket.create_connection(server, TIMEOUT_SECONDS)
                     self._send_bytes(f"{password} {self._rank} {_describe_own_process()}".encode())
@@ -68,7 +70,8 @@ class Heartbeat:
                 while self._rank == 0 and len(self._connections) < self._size - 1:
                     connection = listener.accept()[0]
                     connection.settimeout(TIMEOUT_SECONDS)
-                    received = connection.recv(256).strip(b".")  # a heartbeat may follow immediately
+                    # the text may be followed by a heartbeat, a dot
+                    received = connection.recv(256).strip(b".")
                     found, number, *process = [*received.decode(errors="replace").split(" "), ""]
                     if found == password:
                         self._connections[int(number)] = connection
@@ -131,7 +134,9 @@ class Heartbeat:
             time.sleep(TIMEOUT_SECONDS / 12)
 
     def _receive(self, rank: int, connection: socket.socket) -> None:
-        """Receive from a worker until it says goodbye, ends, falls silent, or reports a lost worker."""
+        """Receive messages from a worker until the worker says that it ends, its process ends, its heartbeats
+        stop, or it reports a lost worker.
+        """
         why = "its process ended"
         text = ""
         try:

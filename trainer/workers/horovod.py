@@ -36,8 +36,8 @@ class Horovod(WorkerGroup):
         except ImportError as error:
             raise MissingExtraError(f"horovod is not installed ({error}); run make horovod") from None
         self._horovod = horovod.torch
-        # Buckets are made by the trainer. Horovod would fuse them in order of arrival, which differs between
-        # runs.
+        # Buckets are made by the trainer, so Horovod must not fuse tensors itself. It would fuse them in
+        # order of arrival, which differs between runs.
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", "0")
         self._horovod.init()
         # sends nothing: connecting finds the local address
@@ -48,8 +48,9 @@ class Horovod(WorkerGroup):
 
     def _start_sum(self, tensor: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
         sent = tensor if self._horovod.nccl_built() else tensor.cpu()
-        # Horovod lacks bfloat16, so values rounded to bfloat16 are sent and added in 32 bits
+        # Horovod lacks bfloat16. So values are rounded to bfloat16, but sent and added in 32 bits.
         if sent.dtype == torch.bfloat16:
             sent = sent.float()
         handle = self._horovod.allreduce_async_(sent, op=self._horovod.Sum, name=name)
-        return lambda: self._horovod.synchronize(handle).to(tensor)  # back to its type and device
+        # convert the sum back to the tensor's type and device
+        return lambda: self._horovod.synchronize(handle).to(tensor)

@@ -26,7 +26,7 @@ PATHS = "BERTDATA_PATHS"
 _BY_PATH = Path(__file__).parents[1] / "by_path.py"
 _REPORTED, _WORKER, _DONE = "reported", "worker.", "done."
 """Names of files in the folder that launcher and workers share: a worker has reported an error, a worker has
-started, a worker has done its work. The last two end with the process id.
+started, a worker has done its work. Names of the last two continue with the worker's process id.
 """
 
 
@@ -85,7 +85,8 @@ def _list_module_paths() -> list[str]:
     """
     own, here = str(Path(__file__).parents[2]), os.getcwd()
     paths = list(dict.fromkeys(map(os.path.abspath, sys.path)))
-    if own not in paths:  # the packages may have been found otherwise, as in an editable install
+    # make sure that workers find these packages, which an editable install finds in another way
+    if own not in paths:
         paths.append(own)
     return paths if here == own else [*(path for path in paths if path != here), here]
 
@@ -100,7 +101,7 @@ def _launch_processes(size: int, folder: Path, words: Sequence[str]) -> list[int
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.disable()  # of the launcher only: the workers print what there is to say
+    logging.disable()  # silences only the launcher's logging, because the workers print what there is to say
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,

@@ -10,7 +10,9 @@ VARIABLES = {
     "torch_distributed": ("RANK", "WORLD_SIZE"),
     "poprun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "POPDIST_NUM_TOTAL_REPLICAS"),
 }
-"""Variables that each collective's launcher sets, rank and size first. In order of precedence."""
+"""Environment variables that the launcher of each collective sets: rank, number of workers, then others. The
+collectives are in order of precedence.
+"""
 
 LAUNCHED = "BERTDATA_LAUNCHED"
 """Environment variable of --dist workers: the launcher's process id and the folder that they share."""
@@ -77,5 +79,5 @@ def is_in_job() -> bool:
 
 
 def _find_place() -> JobPlace | None:
-    """Return this worker's place if mpirun or srun started several, otherwise None."""
+    """Return this worker's place if mpirun or srun started several workers, otherwise None."""
     return find_place() if is_in_job() else None

@@ -1,6 +1,7 @@
-"""Meeting of the workers of torch.distributed: a key-value store at rank 0's address, empty at each start.
+"""How the workers of torch.distributed find each other: by a key-value store at rank 0's address, which must
+be empty at each start.
 
-torchrun keeps the same store when it restarts its workers. There the restarted workers would find the
+When torchrun restarts its workers, it keeps the same store. In it, the restarted workers would find the
 addresses of processes that have ended, and wait for them. So at each start rank 0 chooses a part of the store
 that has never been used.
 """
@@ -80,7 +81,7 @@ def compare_devices(store: Store, rank: int, size: int, device: str) -> None:
         others = [f"worker {other} has {found}" for other, found in enumerate(devices) if found != device]
         differs = f"worker 0 has {device}, {others[0]}" if others else ""
         store.set(f"{key}/differs", differs)
-        if differs:  # rank 0 holds the store: the others read from it before it ends
+        if differs:  # rank 0 holds the store, so it waits until the others have read from it before it ends
             for other in range(1, size):
                 store.get(f"{key}/told/{other}")
     if differs:

@@ -7,7 +7,7 @@ import socket
 import struct
 
 GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
-"""gloo's variable for the interface, which takes precedence over what is found here."""
+"""The environment variable in which gloo looks for the interface's name. If the user has set it, it stays."""
 
 _SIOCGIFADDR = 0x8915
 """Linux's request for the IPv4 address of an interface."""

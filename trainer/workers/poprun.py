@@ -7,9 +7,10 @@ from trainer.workers.torch_distributed import TorchDistributed
 
 
 class Poprun(TorchDistributed):
-    """torch.distributed with Open MPI's variables. On several hosts MASTER_ADDR must be rank 0's address.
+    """Collective that uses torch.distributed, with rank and size from Open MPI's environment variables. On
+    several hosts, the user must set MASTER_ADDR to rank 0's address.
 
-    Only the processes communicate this way. Gradients go directly from IPU to IPU.
+    Only the host processes communicate by this collective. Gradients go directly from IPU to IPU.
     """
 
     name = "poprun"

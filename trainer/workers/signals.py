@@ -91,7 +91,8 @@ def handle_training_signals(stopping: "Stopping", checkpoint_signal: str) -> Ite
     try:
         yield
     except WorkerLost:
-        # keep ignoring SIGTERM, so that the launcher's SIGTERM does not end this process before its message
+        # keep ignoring SIGTERM: the launcher will send it, and it would end this process before it prints its
+        # message
         before.clear()
         raise
     finally:

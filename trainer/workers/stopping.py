@@ -24,8 +24,8 @@ from trainer.errors import StopRequested
 from trainer.workers.collective import Stopping
 
 PREFIX = "stop "
-"""Beginning of the messages. It is followed by "end" or "save", and by "asked", "hold", "at RANK EXCHANGES"
-or "until EXCHANGES".
+"""The word with which every message begins. Then comes the purpose, "end" or "save", and then the content:
+"asked", "hold", "at RANK EXCHANGES" or "until EXCHANGES".
 """
 
 
@@ -43,19 +43,20 @@ class Rounds:
         self._begin, self._rank, self._size, self._send = f"{PREFIX}{purpose}", rank, size, send
         self.is_held = False
         self.limits = deque[int]()
-        self._entered_by_rank: dict[int, int] = {}  # used on rank 0 only
+        self._entered_by_rank: dict[int, int] = {}  # on rank 0 only: exchanges that each worker has entered
 
     def ask(self, entered: int) -> None:
         """Ask rank 0 to begin a round. entered: number of exchanges that this worker has entered."""
         if self._rank > 0:
             self._send(f"{self._begin} asked")
-        elif not (self.is_held or self.limits):  # otherwise a round is under way
+        # otherwise a round is under way already, or its result is still to be acted on
+        elif not (self.is_held or self.limits):
             self.is_held = True
             self._send(f"{self._begin} hold")
             self._note(0, entered)
 
     def receive(self, word: str, values: list[int], entered: int) -> None:
-        """Act on another worker's message for this purpose."""
+        """Act on another worker's message about this object's purpose (to stop, or to save)."""
         if word == "asked":
             self.ask(entered)
         elif word == "hold":
@@ -63,7 +64,7 @@ class Rounds:
             self._send(f"{self._begin} at {self._rank} {entered}")
         elif word == "at":
             self._note(*values)
-        else:  # until
+        else:  # the message is "until": the agreed number of exchanges
             self._agree(*values)
 
     def _note(self, rank: int, entered: int) -> None:
@@ -85,10 +86,10 @@ class Rounds:
 
 
 class StopAgreement(Stopping):
-    """This worker's part in the agreements on stopping and saving."""
+    """One worker's part in the workers' agreements on where to stop and where to save."""
 
     def __init__(self, rank: int, size: int, send: Callable[[str], None]) -> None:
-        """Make this worker's part.
+        """Make this worker's part in the agreements.
 
         rank: this worker's rank. size: number of workers. send: sends a message to rank 0, or from rank 0 to
         all others.

@@ -21,7 +21,9 @@ LAUNCHERS = {"horovod": "horovodrun", "torch_distributed": "torchrun", "poprun":
 
 
 class WorkerGroup(Collective, ABC):
-    """Collective that is built on a single operation, the sum of flat tensors."""
+    """Base class of collectives that build every exchange on a single operation, the sum of flat tensors over
+    the workers.
+    """
 
     @classmethod
     def check(cls, device: Device) -> None:
@@ -53,7 +55,7 @@ class WorkerGroup(Collective, ABC):
         self._sum(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
-        # Divide before summing, because a sum of 16-bit numbers could overflow.
+        # Divide each summand before the sum, because a sum of 16-bit numbers could overflow.
         self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
 
     def start_average(
@@ -71,8 +73,8 @@ class WorkerGroup(Collective, ABC):
         return finish
 
     def gather(self, value: Any) -> list[Any]:
-        # JSON text as a row of numbers. First exchange the lengths, because all rows must have the same
-        # width.
+        # Send JSON text as a row of numbers. First exchange the lengths, because the rows of all workers must
+        # have the same width.
         text = json.dumps(value).encode("ascii")
         # Widths are powers of two, so that devices which compile for each shape get only a few shapes.
         width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())

@@ -1,1 +1,1 @@
-"""Other programs' checkpoint formats, a module each."""
+"""Formats in which other programs store checkpoints, with a module for each format."""

@@ -2,7 +2,7 @@
 
 A missing bias equals a bias of zeros. A missing dense layer before the word logits cannot be imitated,
 because other programs' layer has an activation and a norm. Pre-norm models are MegatronBert in transformers.
-TensorFlow 1's format stores tensors by name, and its bert_config.json can describe any shape.
+A TensorFlow 1 checkpoint stores tensors by name, next to a bert_config.json that can describe any shape.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ def add_missing_biases(
     """Return the checkpoint with zeros for the biases that its model lacks, as other programs need them.
 
     SettingsError for a model that the program cannot represent.
-    has_norms_first: the program has a pre-norm model.
+    has_norms_first: the program also has pre-norm models.
     says_shape: the format stores weights of any shape, which its model file describes.
     """
     config = checkpoint.expect_config()

@@ -15,7 +15,7 @@ from trainer.config.roberta import RobertaConfig
 
 GOOGLES_NAME, TRANSFORMERS_NAME = "bert_config.json", "config.json"
 NAMES = (GOOGLES_NAME, TRANSFORMERS_NAME)
-"""Names of the file. Google's programs read the first."""
+"""Names that the model file may have. Google's programs read the first of them."""
 
 _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 

@@ -59,9 +59,10 @@ def convert(
 ) -> str:
     """Convert a checkpoint of any program, or a run's newest, to another format. Return a message.
 
-    The tokeniser is converted too. It is the first available of: ``vocab``, the one next to the weights or in
-    the run, the training data's copy, or a known vocabulary with the same md5. A vocabulary's casing is
-    ``lower_case``, else the training data's.
+    The tokeniser is converted too. The first tokeniser that exists is taken, in this order: ``vocab``, the
+    tokeniser next to the weights or in the run's directory, the training data's copy, or a known vocabulary
+    with the same md5. If the tokeniser is a vocabulary, ``lower_case`` says whether it lower-cases. None
+    takes the training data's casing.
 
     kind: the source's format, or None to recognise it from its files.
     to: format to write. None: Hugging Face's for checkpoints of this trainer, this trainer's for all others.
@@ -89,11 +90,12 @@ def convert(
         checkpoint = replace(checkpoint, moments={})
     shape = checkpoint.expect_config()
     to = to or ("huggingface" if checkpoint.kind == OURS else OURS)
-    # 3. Our own format: heads are completed, and the tokeniser may be missing.
+    # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
         return _write_own(checkpoint, shape, target, found)
-    # 4. Other formats: keep tensors that belong to the model, let the task rename its head, and write.
+    # 4. For other formats, keep only tensors that belong to the model, let the task rename its head, and
+    # write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _keep_model_tensors(checkpoint, shape)
     if (learned := _find_task(checkpoint, task)) is not None:
@@ -167,9 +169,9 @@ def _describe_unused_ids(shape: ModelConfig, file: TokenizerFile | None) -> str:
 
 
 def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str:
-    """Convert a checkpoint's weights to TensorFlow 2's PREFIX.index and PREFIX.data-00000-of-00001.
+    """Convert a checkpoint's weights to the TensorFlow 2 files PREFIX.index and PREFIX.data-00000-of-00001.
 
-    No other file is written, as in the model garden's converter. Return a message.
+    Return a message. Like TensorFlow's model garden, whose converter is imitated, write no other file.
     """
     if storage.exists(f"{prefix}.index"):
         raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
@@ -193,7 +195,8 @@ def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
 def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
     """Return the task that the checkpoint's run has learned, or None if unknown.
 
-    SettingsError, with a remedy, for a user's task that is not imported yet. A file must not cause an import.
+    SettingsError, with a remedy, for a user's task class that is not imported yet. A checkpoint file may name
+    the class, but must not cause its import, which would run code.
     """
     name = checkpoint.task or given
     if given not in (None, name):
@@ -235,12 +238,14 @@ def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
 
 def _make_expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
     """Return tensors without values for a model of this shape and for the checkpoint's other heads."""
-    outputs = {HEADS[1]: _ANSWER_OUTPUTS}  # a classification's number comes from the checkpoint
+    # the number of labels of a classification head comes from the checkpoint
+    outputs = {HEADS[1]: _ANSWER_OUTPUTS}
     with torch.device("meta"):
         own = dict(_make_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
-            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):  # a user's task
+            # a tensor of a user's task
+            if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):
                 own[name] = torch.empty(tensor.shape)
             if head is None:
                 continue

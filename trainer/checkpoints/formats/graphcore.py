@@ -48,7 +48,7 @@ def _join_rows(parts: list[StoredTensor]) -> StoredTensor:
 def find_google_names(variable: str) -> list[str]:
     """Return the names that Google's program gives to a variable of Graphcore's.
 
-    There are three if the variable contains query, key and value.
+    There are three names if the variable contains the weights of query, key and value together.
     """
     if joined := _JOINED.fullmatch(variable):
         return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]

@@ -1,4 +1,6 @@
-"""Hugging Face's format, also Graphcore's: a directory with config.json and model.safetensors, or a file."""
+"""Hugging Face's format, which Graphcore's PyTorch programs also use: a directory with config.json and
+model.safetensors, or a single file of weights.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,7 @@ WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_mo
 """Names that the file of weights in a directory may have. The first that exists is read."""
 
 _INNER = ("model", "state_dict", "model_state_dict", "module")
-"""Keys under which training programs store the weights, next to an optimiser's state."""
+"""Keys under which training programs nest the weights in a file that also contains an optimiser's state."""
 
 _OTHER_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
 """Suffixes of transformers' classes whose classifier does not classify sequences."""
@@ -55,7 +57,7 @@ _OTHER_FILES = {
     "pytorch_model.bin.index.json": "weights of several files of torch.save",
     "model.onnx": "a graph of ONNX",
 }
-"""Files of weights that cannot be read, and what they are."""
+"""Files of weights that this trainer cannot read, with text that says what each is."""
 
 _ARCHITECTURES = {
     "qa_outputs.": "BertForQuestionAnswering",
@@ -135,9 +137,10 @@ def _refuse_other_files(directory: str, file: str) -> None:
 def _drop_other_heads(
     weights: dict[str, StoredTensor], classes: Sequence[str], path: str
 ) -> tuple[dict[str, StoredTensor], list[str]]:
-    """Remove a classifier of tokens or choices, which has the names of a classifier of sequences.
+    """Remove a classifier of tokens or of multiple choices from the weights.
 
-    Return the weights, and a warning if there was one.
+    Its tensors have the same names as those of a classifier of sequences, but another meaning. Return the
+    remaining weights, and a warning if a classifier was removed.
     """
     other = next((name for name in classes if name.endswith(_OTHER_CLASSIFIERS)), None)
     kept = {name: tensor for name, tensor in weights.items() if not name.startswith("classifier.")}

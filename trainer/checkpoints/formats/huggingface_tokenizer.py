@@ -24,20 +24,20 @@ _AS_IT_IS, _ROBERTAS = "PreTrainedTokenizerFast", "RobertaTokenizer"
 """transformers' class that uses a tokenizer.json unchanged, and its class for RoBERTa."""
 
 _BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
-"""Special tokens of a BERT vocabulary by role."""
+"""The text of each special token in a BERT vocabulary, by its role: cls is [CLS]."""
 
 
 _ROBERTA_IDS = {"bos_token_id": "cls", "eos_token_id": "sep"}
 _MODERNBERT_IDS = {**_ROBERTA_IDS, "cls_token_id": "cls", "sep_token_id": "sep"}
-"""Keys of config.json with ids of special tokens, as the original models have them, and the role of each."""
+"""Keys for ids of special tokens in config.json, with each token's role, as in the original models' files."""
 
 
 def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
-    """Return the checkpoint with the ids of its tokeniser's special tokens, as config.json has them.
+    """Return the checkpoint with the ids of special tokens that its architecture's config.json contains.
 
-    transformers numbers a RoBERTa's positions from the padding id. SettingsError for a RoBERTa whose
-    tokeniser has no padding token. A BERT's config.json contains no other id, and is unchanged for a
-    vocabulary.
+    A BERT's config.json contains only the padding id, which is the default 0 for a vocab.txt. transformers
+    numbers a RoBERTa's positions from the padding id, so that a RoBERTa whose tokeniser has no padding token
+    is a SettingsError.
     """
     config, vocabulary = checkpoint.expect_config(), vocabulary_of(file)
     keys: dict[str, str] = {}
@@ -72,7 +72,8 @@ def export_tokenizer(
         config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
         config["model_input_names"] = list_input_names(has_segments)
         if _adds_prefix_space(text, file.path):
-            # transformers 4 reads this from here and ignores tokenizer.json's value.
+            # transformers 4 reads this value from tokenizer_config.json and ignores the value in
+            # tokenizer.json.
             config["add_prefix_space"] = True
     else:
         special = name_role_tokens(tuple(_BERT.items()))
@@ -113,11 +114,12 @@ def list_input_names(has_segments: bool) -> list[str]:
 
 
 def make_tokenizer_json(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
-    """Return a tokenizer.json with which the tokenizers library makes the same input as this trainer.
+    """Return a tokenizer.json with which the library ``tokenizers`` makes the same model input as this
+    trainer.
 
-    The file is unchanged unless it truncates or pads texts, drops merges at random, or adds other special
-    tokens than examples have here.
-    has_segments: whether the segments must be the same too.
+    The original file is returned unchanged unless it truncates or pads texts, skips merges at random, or adds
+    other special tokens to a text than this trainer does.
+    has_segments: whether the token type ids (segments) must be the same too.
     """
     data, vocabulary = read_tokenizer_bytes(file.path), vocabulary_of(file)
     whole = parse_json_text(data)
@@ -144,8 +146,8 @@ def _adds_prefix_space(text: bytes, path: str) -> bool:
 def _is_roberta_tokenizer(directory: str, config: dict[str, Any]) -> bool:
     """Return whether transformers' RobertaTokenizer would read this directory of a RoBERTa in the same way.
 
-    That class, unlike PreTrainedTokenizerFast, obeys ``add_prefix_space=True`` of ``from_pretrained`` in
-    transformers 5, which classifying single words needs.
+    RobertaTokenizer is preferred because in transformers 5 it obeys ``add_prefix_space=True`` of
+    ``from_pretrained``, which users need to classify single words. PreTrainedTokenizerFast ignores it.
     """
     files = ModelFiles(directory)
     model = files.tokenizer_json["model"] if files.tokenizer_json else {}

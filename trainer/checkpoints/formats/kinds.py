@@ -23,8 +23,8 @@ WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "tf2": write_tensorflow2,
     "nvidia": write_nvidia,
 }
-"""Formats that can be written, with functions that take a checkpoint and a new directory and return the
-path.
+"""Formats that can be written. Each has a function that takes a checkpoint and a new directory, writes the
+files, and returns the path to report to the user.
 """
 
 _TENSORFLOW = ("tf1", "tf2")

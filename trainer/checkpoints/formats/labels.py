@@ -12,7 +12,9 @@ from trainer.tasks.classification.head_labels import PROBLEMS, HeadLabels, make_
 
 
 class LabelKeys(NamedTuple):
-    """Labels by row (None if the file has none, or only LABEL_0 and so on), and the problem_type."""
+    """The labels of a classification head, by row, and its problem_type. The labels are None if the file has
+    none, or only the default names LABEL_0, LABEL_1 and so on.
+    """
 
     names: tuple[str, ...] | None = None
     problem: str | None = None

@@ -1,8 +1,9 @@
 """Names of a pre-norm BERT's tensors in transformers, where it is called MegatronBert.
 
-Here each norm has the name that it has in a BERT, after the part whose output it normalises. MegatronBert
-names it after the part that reads its output. So our norm of the embeddings is the norm before the first
-attention there, and our last layer's norm is the encoder's. The tensors are equal.
+This trainer names each norm as in a BERT, after the part whose output it normalises. MegatronBert names the
+same norm after the part that reads the result. So the norm of the embeddings is called the norm before the
+first attention in MegatronBert, and the last layer's norm is called the encoder's norm. Only the names
+differ, the tensors are equal.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""The model garden's BERT in a TensorFlow 2 checkpoint, found by walking the checkpoint's graph of objects.
+"""Finds the variables of TensorFlow's model garden BERT by walking a checkpoint's graph of Python objects.
 
-Local names of objects and keys of variables differ between versions of the model garden. The order of
-``layer_with_weights-I``, and what each of these objects contains, do not: embeddings of words, positions and
-segments, a norm, the layers, the pooler.
+The names of objects and variables differ between versions of the model garden. But in all of them the
+encoder's children ``layer_with_weights-0``, ``-1`` and so on come in the same order: embeddings of words,
+positions and segments, a norm, the layers, the pooler. So each child is recognised by its place and content.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GraphNode, find_holders, follow_names
 
 _ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
-"""Local names of a layer's variables, for the endings of this trainer's names."""
+"""For weight and bias, the names that TensorFlow's layers give to the variable."""
 
 _NUMBERED = "layer_with_weights-"
 _FIRST = {
@@ -89,7 +89,7 @@ def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
 def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str, int]:
     """Return the node of each part of a head that can be reached from its object.
 
-    name: name of this object in the root.
+    owner: node of the head's object. name: name of this object among the root's children.
     """
     ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
     found = {part: follow_names(nodes, owner, *way) for part, way in ways.items()}
@@ -128,7 +128,7 @@ def _find_named_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[st
     layers = follow_names(nodes, encoder, "_transformer_layers")
     first = None if layers is None else nodes[layers].children.get("0")
     if layers is None or first is None or not any(_find_layer_parts(nodes, first, 0)):
-        return  # many objects may lead to these layers, so check the first layer only
+        return  # many objects may lead to these layers, so stop after the first layer if it does not fit
     named = _FIRST | {_POOLER: _POOLERS_NAME}
     yield from ((name, children[local]) for name, local in named.items() if local in children)
     for local, number in nodes[layers].children.items():
@@ -152,7 +152,9 @@ def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterato
 
 
 def _find_part_variables(nodes: list[GraphNode], parts: dict[str, int]) -> dict[str, int]:
-    """Return the node of each part's variables that have a value, by this trainer's names."""
+    """Return the nodes of the parts' variables, by this trainer's names. Variables without a stored value are
+    left out.
+    """
     found = {}
     for part, number in parts.items():
         for end, locals_ in _ENDS.items():
@@ -191,10 +193,11 @@ class GraphBuilder:
 def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dict[str, int]:
     """Add a node for each tensor's variable, in objects structured as in versions 2.3 to 2.5.
 
-    Return the nodes.
+    Return the number of each variable's node by the tensor's name.
 
-    ``model`` is an encoder (through its layers) and a pre-trainer (through encoder_network, masked_lm and
-    classification_heads) at once. ``encoder`` is the encoder again. Programs can restore either.
+    Some programs restore the object ``model`` and others ``encoder``, so the graph has both. ``model`` serves
+    as an encoder, with the layers as its children, and as a pre-training model, with the children
+    encoder_network, masked_lm and classification_heads. ``encoder`` has the same layers again.
     """
     encoder, masked = objects.child(0, "encoder"), objects.child(0, _MASKED)
     found = {}

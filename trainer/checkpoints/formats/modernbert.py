@@ -1,4 +1,6 @@
-"""Names of ModernBERT's tensors in transformers, and in the original program, whose encoder is ``bert.``."""
+"""The names of a ModernBERT's tensors in transformers and in the original program, and their translation to
+this trainer's names. In the original program the encoder's names begin with ``bert.``.
+"""
 
 import re
 

@@ -32,14 +32,14 @@ TENSORFLOW = {
 }
 """TensorFlow 1's names of embeddings and heads, none of which is transposed.
 
-All other names follow a rule.
+All other names are translated by a rule, in ``to_tensorflow``.
 """
 
 
 def from_pytorch(name: str) -> str | None:
     """Return this trainer's name for a tensor of a PyTorch program, or None if it is not a parameter.
 
-    embeddings.LayerNorm.gamma -> bert.embeddings.LayerNorm.weight
+    For example, embeddings.LayerNorm.gamma becomes bert.embeddings.LayerNorm.weight.
     """
     if not name.startswith(("bert.", *OPTIONAL)):
         name = f"bert.{name}"

@@ -62,15 +62,18 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
 
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """Return the tensors under this trainer's names, in the same order. Shared tensors keep both names."""
+    """Return the tensors under this trainer's names, in the same order. A tensor that the file has under two
+    names keeps both.
+    """
     plain = join_embeddings(unwrap_names(tensors, path), path)
     return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 
 
 def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
-    """Return the moments and the number of updates in an optimiser's state. Empty if it has other weights.
+    """Return the moments and the number of updates in an optimiser's state. The moments are empty if the
+    state belongs to other weights.
 
-    DataError for moments or counts of these weights that are not numbers.
+    DataError if a moment or an update count in the state is not a number.
     """
     # The optimiser numbers its weights by group, weights with decay first, each group in the order of the
     # model. So weight number i is the i-th of `names`.
@@ -100,7 +103,7 @@ def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str,
 def _read_update_count(count: Any, path: str) -> int:
     """Return the number of updates in the optimiser's group or in a weight's state.
 
-    DataError if not a number.
+    DataError if the count is not a number.
     """
     if isinstance(count, Tensor):
         check_plain(count, "the number of updates", path)
@@ -111,7 +114,9 @@ def _read_update_count(count: Any, path: str) -> int:
 
 
 def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
-    """Return the names of weights with decay, and of those without, each in the order of the model."""
+    """Return the names of weights with weight decay, and of weights without it, each in the order of the
+    model.
+    """
     decays = [name for name in weights if not any(part in name for part in _NO_DECAY)]
     rest = [name for name in weights if any(part in name for part in _NO_DECAY)]
     return decays, rest

@@ -1,8 +1,9 @@
 """The output layer of masked words in another program's file: tied to the word embeddings, or separate.
 
-transformers has two names for the layer's weight and for its bias. Its releases disagree about files in which
-both names have different values. Here the decoder's name wins, as in transformers 5, which stores what it has
-trained under that name.
+In transformers, the layer's weight has two names (DECODER and that of the word embeddings), and so has its
+bias (DECODER_BIAS and WORD_BIAS). If a file has different values under the two names, releases of
+transformers disagree about which to use. This trainer takes the value under the decoder's name, as
+transformers 5 does, which stores trained values under that name.
 """
 
 from dataclasses import replace
@@ -26,9 +27,9 @@ _TRANSFORM = "cls.predictions.transform."
 def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
     """Return the checkpoint with a single weight and a single bias in its output layer, in the same order.
 
-    Its weights may include DECODER and DECODER_BIAS. A decoder equal to the word embeddings is dropped,
-    unless the configuration says that they are separate. A decoder with other values is kept, with a warning
-    if the configuration says that they are tied. If the file has only one of two shared tensors, that tensor
+    The decoder is the weight of the output layer. If it equals the word embeddings, it is dropped, unless the
+    configuration says that the two are separate. If it differs from them, it is kept, with a warning if the
+    configuration says that the two are tied. A file may store only one of two tied tensors. That tensor then
     serves as both.
 
     is_tied: the program has no separate decoder, so that other values raise DataError.
@@ -69,7 +70,7 @@ def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Che
 
 
 def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
-    """Keep only WORD_BIAS of the bias's two names."""
+    """Keep a single bias under the name WORD_BIAS, where the file may have one or both of its two names."""
     decoders = weights.get(DECODER_BIAS)
     if decoders is None:
         return
@@ -89,7 +90,9 @@ def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str
 
 
 def _has_word_head(weights: dict[str, StoredTensor]) -> bool:
-    """Return whether there is a masked-word head. ModernBERT's other heads have the same dense layer."""
+    """Return whether there is a masked-word head. A dense layer alone does not prove it, since ModernBERT's
+    other heads have the same dense layer.
+    """
     is_other = any(name.startswith(HEADS[1:]) for name in weights)
     return WORD_BIAS in weights or (not is_other and any(name.startswith(_TRANSFORM) for name in weights))
 

@@ -93,7 +93,8 @@ def collect_tensors(values: Any, path: str) -> dict[str, StoredTensor]:
 def check_plain(tensor: Tensor, name: str, path: str) -> None:
     """Raise DataError for a tensor that is not a dense array of numbers, or is larger than the file.
 
-    A tensor larger than the file repeats the same memory, and could need any amount when it is copied.
+    A damaged or hostile file can describe a tensor that reads the same bytes repeatedly. A copy of such a
+    tensor could need any amount of memory.
     """
     found = _find_oddity(tensor)
     if found is None:
@@ -120,7 +121,8 @@ def _make_unreadable_error(path: str, error: Exception, remedy: str = "") -> Dat
     """Return the error for a file that is damaged or contains more than tensors."""
     found_global = _GLOBAL.search(str(error))
     said = str(error).strip().split("\n")[0] or "it ends early, or is none of torch.save"
-    if said.startswith("Weights only load failed"):  # followed by an explanation of torch's default
+    # torch's message continues with advice about its default, which does not help here
+    if said.startswith("Weights only load failed"):
         said = "it holds no pickle of tensors"
     reason = f"it holds {found_global[1]}" if found_global else said
     found = f"{path}: not weights that can be read without unpickling: {reason}"

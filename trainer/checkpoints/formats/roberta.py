@@ -1,6 +1,6 @@
 """Names and positions of RoBERTa's tensors in transformers.
 
-The tensors are those of a BERT with masked words.
+A RoBERTa has the same tensors as a BERT that is trained on masked words only.
 """
 
 from torch.nn import functional as F
@@ -25,7 +25,9 @@ _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """Return the tensors under this trainer's names, without the positions that are never read."""
+    """Return the tensors under this trainer's names, without the rows of the position embeddings that are
+    never read.
+    """
     tables = ("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
     table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
     found = {
@@ -37,7 +39,7 @@ def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTens
 
 
 def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """Return the tensors under RoBERTa's names, with zeros for positions that are never read.
+    """Return the tensors under RoBERTa's names, with rows of zeros for positions that are never read.
 
     The pooler becomes the dense layer of a classification head, and is dropped for other heads. SettingsError
     for a head that transformers' RoBERTa lacks.

@@ -16,7 +16,7 @@ from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.errors import CheckpointError
 
 _ACCUMULATOR = "/GradientAccumulator"
-"""Suffix of the variables that MLPerf's conversion adds next to each variable."""
+"""Suffix of the variables that MLPerf's program needs next to each variable, to sum up gradients."""
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
@@ -26,13 +26,15 @@ _SLOTS = {
     "lamb-mlperf": ("LAMB", "LAMB_1"),
     "lamb-graphcore": ("lamb_m", "lamb_v"),
 }
-"""Suffixes of a variable's mean and square for each optimiser: Google's, MLPerf's LAMB, Graphcore's."""
+"""Suffixes of the variables with a weight's running mean and mean square, for the optimisers of Google's
+program, MLPerf's LAMB and Graphcore's programs.
+"""
 
 
 def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """Read the checkpoint in a bundle.
+    """Read the checkpoint in a tensor bundle, which is TensorFlow's pair of an index file and data files.
 
-    model_config: model file in place of the bert_config.json next to it.
+    model_config: model file to read in place of the bert_config.json next to the bundle.
     """
     weights, moments = dict[str, StoredTensor](), dict[str, StoredTensor]()
     optimiser = None
@@ -118,7 +120,8 @@ def write_state_file(directory: str, name: str) -> None:
 def add_accumulators(source: str, target: str) -> str:
     """Copy a checkpoint and add a zero NAME/GradientAccumulator for every variable. Return a message.
 
-    Moments, powers and counters get one too, as in MLPerf's checkpoint_add_gradacc.py.
+    Every variable includes the optimiser's moments, powers of beta and counters, as in MLPerf's program
+    checkpoint_add_gradacc.py.
     source: prefix of a TensorFlow 1 checkpoint, or its directory. target: prefix to write.
     """
     prefix = find_prefix(source)

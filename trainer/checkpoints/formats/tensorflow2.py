@@ -31,9 +31,9 @@ _OPTIMISER, _ITERATIONS, _COUNTER = "optimizer", "iter", "save_counter"
 
 
 def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpoint:
-    """Read the checkpoint in a bundle.
+    """Read the checkpoint in a tensor bundle, which is TensorFlow's pair of an index file and data files.
 
-    model_config: model file in place of the bert_config.json next to it.
+    model_config: model file to read in place of the bert_config.json next to the bundle.
     """
     try:
         nodes = parse_graph(bundle.read_text(GRAPH_KEY))

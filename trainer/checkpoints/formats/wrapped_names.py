@@ -17,7 +17,7 @@ _WHOLE = "module"
 """First part of names that DataParallel, DistributedDataParallel and DeepSpeed add."""
 
 _MODELS = ("bert", "roberta", "model", "auto_model")
-"""The part before the encoder's names in BERT, RoBERTa, ModernBERT and sentence-transformers."""
+"""First part of the encoder's tensor names in BERT, RoBERTa, ModernBERT and sentence-transformers."""
 
 _WORDS = re.compile(r"(.*\.)?embeddings\.(word_embeddings|tok_embeddings)\.weight")
 

@@ -18,12 +18,14 @@ class Preset:
     """Settings of an optimiser.
 
     decay_skips: weights whose name contains one of these have no weight decay.
-    trust: weights that have a trust ratio: "all", "none", "named" (not matched by decay_skips), "decayed"
-    (with a weight decay other than 0) or "weights" (all except biases).
-    decays_by_share: weight decay is multiplied by rate / base rate, instead of by the rate.
+    trust: weights whose update LAMB multiplies by a trust ratio (the weight's norm / its update's norm):
+    "all", "none", "named" (not matched by decay_skips), "decayed" (with a weight decay other than 0) or
+    "weights" (all except biases).
+    decays_by_share: in each update, weight decay is multiplied by learning rate / base rate, instead of by
+    the learning rate.
     epsilon_in: where eps is added, with v the running mean of squared gradients. "corrected": to the root of
     the bias-corrected v. "uncorrected": to the root of v before bias correction. "square": its square to v.
-    schedule, clipping: what the optimiser's authors use with it, the defaults of these keys.
+    schedule, clipping: defaults of these two keys with this optimiser. They are what its authors use.
     """
 
     kind: str = "lamb"
@@ -78,8 +80,10 @@ class ScheduleKind:
 
     formula: function of base rate, number of updates and warm-up. Its keyword arguments are keys that it
     reads.
-    may_end_in_warmup: training may end before warm-up does, as in the program's published trial commands.
-    rate_of_one_worker: the base rate is multiplied by the number of workers.
+    may_end_in_warmup: training may be shorter than its warm-up, because the program's published trial
+    commands have so few steps.
+    rate_of_one_worker: the base rate in the settings is for one worker, and is multiplied by the number of
+    workers.
     """
 
     formula: Callable[..., Schedule]

@@ -15,7 +15,8 @@ def make_mlperf_schedule(
     power: float = 1.0,
     steps_per_update: int = 1,
 ) -> Schedule:
-    """Return warm-up counted from start_warmup_step (may be negative), then decay that ignores the warm-up.
+    """Return a schedule that warms up, counted from start_warmup_step (which may be negative), then decays as
+    if the decay had begun at step 0.
 
     steps_per_update: steps N that MLPerf's program counts per update. Update k, from 0, has the rate of the
     last of its steps, Nk + N - 1.

@@ -6,7 +6,9 @@ _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 
 
 def make_nvidia_schedule(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
-    """Return NVIDIA's schedule. Progress includes the current step, and the rate jumps after warm-up."""
+    """Return NVIDIA's schedule: linear warm-up, then a decay to 0 by a power of what remains. The current
+    step counts as done. The rate jumps after the warm-up, because the decay is computed from step 0.
+    """
     fraction = warmup.fraction
     after = make_polynomial_decay(rate, steps, power)
 

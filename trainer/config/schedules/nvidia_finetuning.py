@@ -6,8 +6,8 @@ from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 def make_nvidia_linear_schedule(rate: float, steps: int, warmup: Warmup) -> Schedule:
     """Return linear warm-up, then linear decay from the full rate to 0 at the last step.
 
-    Progress x = (step + 1) / steps includes the current step. With the warm-up's fraction w, the rate is rate
-    * x / w for x < w, then rate * (1 - x) / (1 - w).
+    The progress x = (step + 1) / steps counts the current step as done. Let w be the warm-up's share of all
+    steps. Then the result is rate * x / w for x < w, and rate * (1 - x) / (1 - w) afterwards.
     """
     fraction = warmup.fraction
     falling = max(1 - fraction, 1 / steps)

@@ -28,7 +28,9 @@ def apply_gelu_form(activation: str, form: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):
-    """The model file and the form of gelu. ``MODEL_SECTION`` adds a key for each field of ModelConfig."""
+    """Two keys about the model: its model file, and the form of gelu. ``MODEL_SECTION`` adds a key for each
+    field of ModelConfig.
+    """
 
     model_config: str | None = setting(
         None,
@@ -43,7 +45,9 @@ class ModelKeys(Section):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Return arguments for ModelConfig: the model file's values, overridden by the keys set here."""
+        """Return arguments for ModelConfig: the model file's values, overridden by the keys of this section
+        that are set.
+        """
         settings = self.make_printed_settings()
         if "hidden_act" in settings:
             settings["hidden_act"] = apply_gelu_form(settings["hidden_act"], self.gelu)
@@ -76,7 +80,7 @@ _OTHERWISE = {
     "intermediate_size": "four times hidden_size",
     "classifier_dropout": "hidden_dropout_prob; modernbert: 0.0",
 }
-"""Default values, as text for the help, of keys that have a different default from ModelConfig's field."""
+"""Default values as text for the help, for keys whose default is not the default of ModelConfig's field."""
 
 
 _COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_type")

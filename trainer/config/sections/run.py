@@ -34,7 +34,7 @@ class RunSection(Section):
         "divided among them), pipelined (the layers divided into stages), or auto (replicated if the model "
         "fits on one device, else the fastest plan)",
         "auto",
-        without=("whole_updates",),  # chosen by some devices themselves, never by a user
+        without=("whole_updates",),  # some devices choose this strategy themselves, but a user cannot
         common=True,
     )
     compile: bool | None = declare_common_key(

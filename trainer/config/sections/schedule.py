@@ -55,13 +55,13 @@ class ScheduleSection(Section):
     ) -> int:
         """Return the number of updates in this many epochs, at least 1, rounded as epoch_rounding says.
 
-        405 examples, 8 per update, 3 epochs give 151.9 updates: 152 with up, 151 with down, 3 x 51 = 153 with
-        each_up.
+        For example, 3 epochs of 405 examples with 8 per update give 151.9 updates. With epoch_rounding up
+        they are 152, with down 151, and with each_up, which rounds each epoch up, 3 x 51 = 153.
 
         examples: size of the training data. update_examples: examples per update.
         step, trained: updates and examples done before a resume, possibly with another batch size. Only the
-        remaining examples are divided by update_examples. After 100 updates of 4, 815 examples remain: 102
-        updates of 8.
+        remaining examples are divided by update_examples. In the example, after 100 updates of 4 examples,
+        815 of 1,215 examples remain, which are 102 updates of 8.
         """
         made = trained / update_examples
         if self.epoch_rounding == "down":

@@ -22,7 +22,7 @@ def declare_plugin_key(
     kind: name of the table in ``trainer.plugins``.
     others: further allowed names, listed before the table's.
     without: names in the table that a user cannot choose.
-    marks: passed on to ``setting``.
+    marks: further arguments for ``bertdata``'s function ``setting``, such as common=True.
     """
     known = [*others, *(name for name in list_names(kind) if name not in without)]
     pattern = f"^({'|'.join(map(re.escape, known))}|[^:]+:[^:]+)$"

@@ -40,9 +40,10 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Ipu(Device):
-    """The IPUs of one process: replicas of the model, each on the IPUs of its pipeline.
+    """The IPUs of one process. They hold replicas (copies) of the model, and each replica is a pipeline over
+    several IPUs.
 
-    Between calls tensors are in host memory.
+    Between calls of PopTorch, all tensors are in host memory.
     """
 
     name = "ipu"

@@ -158,7 +158,7 @@ def find_loss_scale(config: Config, step: int) -> float:
 def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups: list[dict[str, Any]]) -> Any:
     """Return PopTorch's LAMB, AdamW or SGD with the preset's arithmetic.
 
-    Raises SettingsError for another one.
+    Raises SettingsError for any other optimiser.
     """
     if preset.kind == "stableadamw":
         raise SettingsError("device 'ipu': PopTorch has no StableAdamW; give another optimiser")
@@ -192,5 +192,6 @@ def make_optimiser(poptorch: ModuleType, config: Config, preset: Preset, groups:
         return poptorch.optim.AdamW(made, **common, **adaptive)
     for group, asked in zip(made, groups, strict=True):
         if not asked["trust"]:
-            group["max_weight_norm"] = 0.0  # with this limit PopTorch uses trust ratio 1
+            # a largest weight norm of 0 makes PopTorch use trust ratio 1, which means no trust ratio
+            group["max_weight_norm"] = 0.0
     return poptorch.optim.LAMB(made, **common, **adaptive)

@@ -36,7 +36,7 @@ class IpuPipeline:
 
     @property
     def least_accumulation(self) -> int:
-        """The micro-batches that fill the pipeline forwards and backwards.
+        """The least number of micro-batches per update, which fill the pipeline forwards and backwards.
 
         Adjacent stages on one IPU count as one.
         """
@@ -122,7 +122,9 @@ def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) 
 
 
 def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
-    """Keep only each layer's output. Everything inside a layer is computed again in the backward pass."""
+    """Make each layer keep only its output for the backward pass, which computes everything inside the layer
+    again.
+    """
 
     def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs

@@ -27,9 +27,9 @@ def make_fine_tuning_keys(given: Given, eval_size: str) -> dict[str, Any]:
         "eval_batch_size": compute_core_batch_size(given, eval_size, count),
         "start_from_ckpt": (given["init_checkpoint"] or None) if given["do_train"] or not there else None,
         "resume": there and given["do_train"],
-        # The program sums the cores' gradients, this trainer averages them. The update is the same
-        # with epsilon divided by n.
+        # The program sums the gradients of its n cores, but this trainer averages them. Adam makes the same
+        # update from the average if epsilon is divided by n.
         "summed_replicas": count,
-        # Each core clips its own gradient before the sum over the cores.
+        # In the program, each core clips its gradient before the gradients are summed over the cores.
         "clipping": "per_micro_batch" if count > 1 else "per_update",
     }

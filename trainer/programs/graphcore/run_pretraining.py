@@ -41,7 +41,7 @@ def resolve(given: Given) -> Meaning:
             f"{opts['pipeline_depth']}, expected 2 or more"
         )
     keys = make_phase_keys(opts) | values.make_interval_keys(opts, opts["batches_per_step"])
-    # The program compares with the number 32, so that the text "32" in a file means 16 bits.
+    # The program compares the value with the number 32, so that even the text "32" in a file means 16 bits.
     keys |= {
         "output_dir": opts["checkpoint_path"],
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
@@ -153,7 +153,8 @@ def _make_data_keys(opts: Given) -> dict[str, Any]:
     """Return the key of the training data."""
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
-    if not isinstance(opts["train_file"] or "", str):  # from its configuration file
+    # only the program's configuration file can have another value than a text here
+    if not isinstance(opts["train_file"] or "", str):
         raise UsageError(f"{opts['config']}: train_file is {opts['train_file']!r:.80}, expected a text")
     if opts["train_file"] and not opts["generated_data"]:
         return {"train_data": "+".join(name for name in opts["train_file"].split(",") if name)}

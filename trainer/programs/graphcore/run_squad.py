@@ -31,7 +31,8 @@ def resolve(given: Given) -> Meaning:
     )
     keys |= _make_schedule_keys(opts) if opts["do_training"] else {}
     keys |= _make_file_keys(opts)
-    # The program's sum includes the replicas, so they count as micro-batches of one worker.
+    # The program sums gradients over its replicas (copies of the model) too. So here each replica counts as a
+    # micro-batch of a single worker.
     if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
@@ -51,7 +52,7 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
         "use_debiasing": opts["use_debiasing"],
     }
     if name == "adamw":
-        # The program clips the mean gradient of the replicas to a norm of their number, not of 1.
+        # With n replicas, the program clips their mean gradient to the norm n, not to the norm 1.
         clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
         return keys | clipping | {"optimiser": "adamw-bert"}
     opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")
@@ -85,7 +86,7 @@ def _make_schedule_keys(opts: Given) -> dict[str, Any]:
 def _make_file_keys(opts: Given) -> dict[str, Any]:
     """Return the configuration keys for files and directories.
 
-    Here checkpoints and predictions share a directory.
+    This trainer writes checkpoints and predictions to the same directory.
     """
     trains = opts["do_training"]
     keys: dict[str, Any] = {

@@ -80,9 +80,9 @@ def read_warmup(value: Any, per_step: int) -> int | float:
 def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
     """Return (learning rate, warm-up) for a run that may be shorter than its warm-up.
 
-    The program's rate rises along the same slope and stops. Here a warm-up must end within the run, so it is
-    cut to end with the run, at the rate reached there. With a single update that rate would be 0, so a small
-    one is used.
+    The program's rate rises along the same slope and stops. In this trainer, a warm-up must end within the
+    run. So the warm-up is cut to end with the run, at the rate that the program reaches there. With a single
+    update that rate would be 0, so a small rate is used instead.
     """
     if not isinstance(warmup, int) or warmup < updates:
         return rate, warmup

@@ -112,7 +112,7 @@ def _resolve_finetuning(given: Given) -> Meaning:
     }
     if task == "squad":
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
-    if steps > 0:  # after these steps, the program makes one more update with a rate of 0
+    if steps > 0:  # after this number of steps, the program makes one more update, with a learning rate of 0
         keys |= {"steps": steps, "num_train_epochs": None}
     is_lazy = _choose_mode(given) == "lazy" and given["device"] == "hpu"
     if task == "mrpc" and not given.version and is_lazy:

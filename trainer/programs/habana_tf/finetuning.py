@@ -67,7 +67,9 @@ def resolve_finetuning(given: Given) -> Meaning:
 
 
 def _find_data(given: Given, task: str) -> str:
-    """Return the directory of the task's files. MRPC's may be in a sub-directory."""
+    """Return the directory of the task's files. The files of MRPC may be in a sub-directory of the directory
+    that the flag names.
+    """
     if given.version:  # SQuAD's files are next to the script
         return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
     folder: str = given["dataset_path"]

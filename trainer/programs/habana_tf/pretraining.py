@@ -20,7 +20,7 @@ SIZES = {
     "base": (12, 768, 12),
     "large": (24, 1024, 16),
 }
-"""Layers, width and attention heads of Google's published models, by variant."""
+"""Number of layers, width and number of attention heads of Google's published models, by name."""
 
 COMMON: dict[str, Any] = {
     "gelu": "tanh",
@@ -31,7 +31,8 @@ COMMON: dict[str, Any] = {
     "weight_decay": 0.01,
     "decay_skips": ["LayerNorm", "layer_norm", "bias"],
     "max_grad_norm": 1.0,
-    "clipping_norm": "word_and_type_rows",  # as TensorFlow computes it for an embedding lookup
+    # TensorFlow computes the norm of an embedding's gradient row by row
+    "clipping_norm": "word_and_type_rows",
     "eval_every": 0,
 }
 """Keys of pre-training and fine-tuning that no flag changes."""
@@ -49,11 +50,11 @@ WORKERS_APART = (
     "with fewer data files than workers the program gives all of them the first file; here they share the "
     "examples of all files",
 )
-"""Warnings about what the program does with several workers and this trainer does differently."""
+"""Warnings about differences between the program and this trainer if there are several workers."""
 
 _UPDATES = (65536, 32768)
 _RATES = (7.5e-4, 5e-4)
-"""Learning rates of one of eight workers, for updates of the full size."""
+"""Learning rates of phases 1 and 2 for one of eight workers, with updates of the usual size."""
 
 
 def resolve_pretraining(given: Given) -> Meaning:
@@ -76,8 +77,8 @@ def resolve_pretraining(given: Given) -> Meaning:
 def find_workers(given: Given) -> tuple[int, dict[str, Any]]:
     """Return the number of workers by which batch size and rate are divided, and the keys that start workers.
 
-    It is the number per host times the number of hosts in MULTI_HLS_IPS, or with Kubernetes the number that
-    mpirun started.
+    This is the number of workers per host times the number of hosts in MULTI_HLS_IPS. If the flag for
+    Kubernetes is set, it is the number of workers that mpirun started.
     """
     each, horovod = given["use_horovod"], given["use_horovod"] is not None
     if each is True:  # the script's flag -v without a number
@@ -169,7 +170,7 @@ def _make_phase_keys(given: Given, counted: int, workers: dict[str, Any], number
 def read_numbers(given: Given, name: str, usual: Sequence[int]) -> Sequence[int]:
     """Return a value for each phase, from ``A,B`` (demo_bert.py) or ``A B`` (shell script).
 
-    Phase 2's may be missing.
+    The value of phase 2 may be missing. usual: the default of each phase.
     """
     value = given[name]
     if value is None:

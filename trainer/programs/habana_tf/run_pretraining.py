@@ -12,7 +12,9 @@ from trainer.programs.requirements import list_work
 from trainer.workers.launchers import find_rank
 
 _ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
-"""Keys for AdamWeightDecay. Habana's divides by the root of v + epsilon^2, v the mean squared gradient."""
+"""Keys for the program's AdamWeightDecay. Habana's version divides by the root of v + epsilon^2, where v is
+the running mean of squared gradients.
+"""
 
 
 def resolve(given: Given) -> Meaning:
@@ -29,7 +31,7 @@ def resolve(given: Given) -> Meaning:
     variables = (
         "TF_BF16_CONVERSION",
         "TF_ENABLE_BF16_CONVERSION",
-    )  # depends on the program's version
+    )  # two names of one variable, since its name depends on the program's version
     asked = any(given[name] != "0" for name in variables)
     keys |= _make_optimiser_keys(given, keys["world_size"]) | {
         "precision": "bf16" if asked or given["bf16_config_path"] is not None else "fp32",

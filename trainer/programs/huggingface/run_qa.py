@@ -23,6 +23,7 @@ def resolve(given: Given) -> Meaning:
         given.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = given["version_2_with_negative"] or dataset == "squad_v2"
     keys = make_training_keys(given) | {"version_2_with_negative": negative}
-    if given["pad_to_max_length"]:  # there the softmax of an answer includes the row's padding
+    # with this flag, the program's softmax over the positions of an answer includes the row's padding
+    if given["pad_to_max_length"]:
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     return Meaning(what=keys["task"], phases=[keys])

@@ -76,7 +76,7 @@ def _make_length_keys(given: Given) -> dict[str, Any]:
 def _make_device_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for device and workers: a GPU if there is one, else the processor.
 
-    Without a launcher, all GPUs.
+    Without a launcher, the programs use all GPUs of the machine.
     """
     gpus = count_gpus()
     if given["no_cuda"] or given["use_cpu"] or not gpus:
@@ -88,7 +88,8 @@ def _make_device_keys(given: Given) -> dict[str, Any]:
 def _make_schedule_keys(given: Given) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate.
 
-    polynomial, with its defaults, equals linear.
+    The program's schedule "polynomial" is treated as "linear", which is the same with the defaults of
+    polynomial.
     """
     keys: dict[str, Any] = {"warmup": given["warmup_steps"] or given["warmup_ratio"] or 0}
     if given["max_steps"] > 0:

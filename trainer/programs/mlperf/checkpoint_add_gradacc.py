@@ -8,7 +8,9 @@ _ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moment
 
 
 def resolve(given: Given) -> Meaning:
-    """Return the conversion. Both files are required, since the program's defaults are its authors' paths."""
+    """Return the conversion. Both file flags are required here, since the program's defaults are paths on its
+    authors' machine.
+    """
     require_flags(given, "old", "new")
     given.warn("this trainer accumulates gradients without such slots, and reads the checkpoint as it is")
     return Meaning(

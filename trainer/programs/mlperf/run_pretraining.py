@@ -1,7 +1,8 @@
 """Translate the command lines of MLPerf's run_pretraining.py to this trainer's configuration.
 
-The program counts micro-steps, of which an update has --steps_per_update. With the key steps_per_update, this
-trainer counts micro-steps too in names of checkpoints, log lines, global_step and TensorFlow's state file.
+The program counts micro-steps, which are micro-batches. An update has as many of them as --steps_per_update
+says. With the key steps_per_update, this trainer counts micro-steps too in names of checkpoints, log lines,
+global_step and TensorFlow's state file.
 """
 
 import re
@@ -19,7 +20,7 @@ _LOGGED_STEPS = 100
 """Micro-steps between lines of TensorFlow's log."""
 
 _EVAL_SAMPLES = 10_000
-"""Size of the evaluation set in the program's log, whatever data it evaluates on."""
+"""Size of the evaluation set that the program writes to MLPerf's log, whatever data it evaluates on."""
 
 _LOG = {
     "mllog": True,
@@ -78,8 +79,9 @@ def _resolve_training(given: Given) -> Meaning:
 def _make_optimiser_keys(given: Given, replicas: int) -> dict[str, Any]:
     """Return the optimiser's keys. AdamW's are fixed, and only LAMB can clip after the all-reduce.
 
-    The program sums the gradients of its n replicas, this trainer averages them. Adam's moments make the same
-    update from both if epsilon is divided by n, and so is the norm that a sum is clipped to.
+    The program sums the gradients of its n replicas (copies of the model), but this trainer averages them.
+    Adam makes the same update from the average if epsilon is divided by n. The norm to which a sum of
+    gradients is clipped is divided by n too.
     """
     clips_once = given["clip_by_global_norm_after_gradient_allreduce"]
     if given["optimizer"] == "adamw":
@@ -109,7 +111,9 @@ def _make_step_keys(given: Given, micro_steps: int) -> dict[str, Any]:
     steps = max(1, given["num_train_steps"] // micro_steps)
     warmup, start, save = (round(given[name] / micro_steps) for name in names[1:])
     keys = {"steps": steps, "warmup": warmup, "start_warmup_step": start, "checkpoint_every": max(1, save)}
-    if steps <= warmup and steps - start <= warmup:  # here a schedule must be longer than its warm-up
+    # the program accepts such a short training, but a schedule of this trainer must be longer than its
+    # warm-up
+    if steps <= warmup and steps - start <= warmup:
         given.warn(f"the run of {steps} updates ends within its warm-up of {warmup}")
         keys |= {"steps": warmup + 1, "steps_this_run": steps}
     return keys
@@ -165,8 +169,8 @@ def _make_evaluation_keys(given: Given, count: int) -> dict[str, Any]:
 def _make_checkpoint_keys(output_dir: str, named: int, start: str | None) -> dict[str, Any]:
     """Return the keys that select the checkpoint named by TensorFlow's state file.
 
-    It is TensorFlow's checkpoint if its files exist. Step 0, which this trainer does not save, is
-    init_checkpoint.
+    If the files of TensorFlow's checkpoint exist, they are used, otherwise this trainer's checkpoint of the
+    same step. This trainer does not save step 0, so for step 0 init_checkpoint is used.
     """
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
     if is_local_file(f"{theirs}.index"):

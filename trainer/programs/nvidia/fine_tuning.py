@@ -13,7 +13,8 @@ def make_tuning_keys(given: Given) -> dict[str, Any]:
     count = given["gradient_accumulation_steps"]
     precision = "fp16" if given["fp16"] or given["amp"] else "fp32"
     keys = make_phase_keys(given) | {
-        # BertAdam, used in fp32, takes the rate before it counts the update. FusedAdam takes it after.
+        # The program uses BertAdam in fp32, which looks up the learning rate before it counts the update. It
+        # uses FusedAdam in fp16, which looks it up afterwards.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
         "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # defaults of FusedAdam and BertAdam
         "precision": precision,

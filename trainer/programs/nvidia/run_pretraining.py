@@ -14,13 +14,13 @@ LARGEST_SCALE = 2.0**24
 """Upper bound of apex's dynamic loss scale."""
 
 ONE_GPU = "without a launcher the program uses all visible GPUs, here one: torchrun starts more"
-"""Warning if the environment describes a single process."""
+"""Warning if no launcher's environment variables are set, so that a single process trains."""
 
 HDF5_DATA = (
     "hdf5_lower_case_1_seq_len_{}_max_pred_{}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/"
     "books_wiki_en_corpus"
 )
-"""Directory of NVIDIA's data, for a number of token ids and of masked ids."""
+"""Name of the directory of NVIDIA's data for each pair of (number of token ids, number of masked ids)."""
 
 
 def resolve(given: Given) -> Meaning:
@@ -32,7 +32,8 @@ def resolve(given: Given) -> Meaning:
         "log_every": max(1, int(given["log_freq"])),
     }
     if given.version:
-        keys["gelu"] = "tanh"  # the program's commit a9e2c1d5 uses tanh, its commit 65211bd9 does not
+        # two versions of the program differ: commit a9e2c1d5 uses tanh, commit 65211bd9 does not
+        keys["gelu"] = "tanh"
         if given["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
     if keys["world_size"] == 1 and not given.version:

@@ -36,7 +36,8 @@ def resolve_phase_keys(given: Given) -> dict[str, Any]:
     if not given["do_train"] and has_checkpoints(given["output_dir"]):
         keys["start_from_ckpt"] = None  # a checkpoint in output_dir takes precedence
     if workers > 1 and count == 1:
-        keys["clipping"] = "per_update"  # without accumulation, Horovod sums before clipping
+        # without accumulation, the program's Horovod sums the workers' gradients before they are clipped
+        keys["clipping"] = "per_update"
     elif workers > 1 and not given["allreduce_post_accumulation"]:
         given.warn("each worker clips its micro-batches; the program clips them after their all-reduce")
     if given["do_eval"]:

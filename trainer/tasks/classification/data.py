@@ -79,7 +79,7 @@ class TableData(FineTuningData):
         return keys | {"labels": None if task.labels is None else list(task.labels)}
 
     def tell(self, given: FinetuningSection, data: OpenedDataset) -> list[str]:
-        """Return the labels by id with their counts, or the range of the scores."""
+        """Return lines for the log: the labels by id with their counts, or the range of the scores."""
         return [describe_dataset_labels(make_configured_task(given), data)]
 
     def prepare_configured_features(

@@ -66,7 +66,7 @@ def make_features(
 def shorten_pair(first: Ids, second: Ids, limit: int) -> tuple[Ids, Ids]:
     """Shorten both texts at their ends until they have at most ``limit`` ids together.
 
-    The longer text loses one id at a time, the second if they are equally long.
+    One id at a time is removed from the longer text, or from the second text if they are equally long.
     """
     first_length, second_length = len(first), len(second)
     while first_length + second_length > limit:
@@ -106,7 +106,9 @@ def fill_in_settings(
 
 
 def _format_heading_choice(task: ClassificationTask) -> str:
-    """Return "yes" or "no" if the user said whether tables have a heading, else ""."""
+    """Return "yes" if the user said that tables have a heading, "no" if the user said that they have none,
+    else "".
+    """
     usual = TASKS[task.name].heading
     if (task.heading is not False) == (usual is not False):
         return ""

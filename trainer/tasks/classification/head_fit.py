@@ -1,4 +1,6 @@
-"""How a classification head fits a task: the order of its labels, and the meaning of its output."""
+"""Fitting a checkpoint's classification head to a task: the order of the head's labels, and the meaning of
+its output.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -77,7 +79,9 @@ def take_head_labels(
 
 
 def _advise_on_head_size(task: ClassificationTask, head: HeadLabels, *, trains: bool, resumes: bool) -> str:
-    """Return the end of an error about a head without a row for each label: what to do about it."""
+    """Return the end of an error about a head whose number of rows is not the number of labels: what the user
+    can do.
+    """
     if resumes:
         return "; a run keeps its labels: begin another one, in another --output-dir"
     if not trains:

@@ -9,7 +9,7 @@ PROBLEMS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 """Values of transformers' problem_type."""
 
 MOST_SHOWN = 20
-"""Number of labels that a line lists. It counts the rest."""
+"""Most labels that a line of text lists. Of further labels, it shows only the number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,6 @@
-"""GLUE's metrics, predictions in files, and the baseline of guessing without reading."""
+"""GLUE's metrics, predictions in files, and a baseline that guesses the most frequent label without reading
+the text.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,14 +51,16 @@ def compute_matthews(predicted: Array, gold: Array) -> dict[str, float]:
 
 
 def compute_correlations(predicted: Array, gold: Array) -> dict[str, float]:
-    """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if one side is constant."""
+    """Return Pearson's and Spearman's correlation and their mean. They are 0.0 if all predictions or all gold
+    scores are equal.
+    """
     pearson = _correlate(predicted, gold)
     spearman = _correlate(_rank_values(predicted), _rank_values(gold))
     return {"pearson": pearson, "spearmanr": spearman, "corr": (pearson + spearman) / 2}
 
 
 def _correlate(a: Array, b: Array) -> float:
-    """Return Pearson's correlation, or 0.0 if one side is constant."""
+    """Return Pearson's correlation, or 0.0 if all values of ``a`` or of ``b`` are equal."""
     a, b = a - a.mean(dtype=np.float64), b - b.mean(dtype=np.float64)
     norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / norm if norm else 0.0
@@ -100,7 +104,7 @@ class GuessBaseline:
         return cls(task=task, counts=np.bincount(found, minlength=len(task.labels or ())).tolist())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the arguments of Guess except ``task``."""
+        """Return the arguments with which this class is made, except ``task``."""
         return {"counts": self.counts, "mean": self.mean}
 
     @property
@@ -126,7 +130,8 @@ class GuessBaseline:
     def compute_loss(self, gold: Array) -> float:
         """Return the baseline's mean loss on these labels or scores.
 
-        It gives each label its share of all labels as probability, and predicts the mean of all scores.
+        For labels, the baseline predicts each label with a probability equal to its share of all labels. For
+        scores, it predicts the mean of all scores.
         """
         if self.mean is not None:
             return float(((gold - self.mean) ** 2).mean())

@@ -31,8 +31,8 @@ class ClassificationTask:
     test: columns of files without labels, if they differ. Such files have a heading.
     quoting: meaning of double quotes. None: depends on the file's extension.
     skips_short: leave out rows with too few columns, which QQP has.
-    files: names of the training, development and test tables. other_files: the same for other distributions
-    of the data.
+    files: names of the training, development and test tables. other_files: the names in other published
+    distributions of the task's data.
     is_known: False for a user's own table, whose rows may not be longer than the heading.
     """
 
@@ -144,7 +144,9 @@ class ClassificationSettings(ExampleSettings):
     heading: str = setting("", "yes or no, the table has a heading; empty: as the task has it")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name. Quoting and heading are omitted unless they were set."""
+        """Return the settings by name. The settings ``quoting`` and ``heading`` are omitted unless the user
+        has set them.
+        """
         found = ExampleSettings.as_json(self)
         for name in ("quoting", "heading"):
             if not found[name]:

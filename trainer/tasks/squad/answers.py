@@ -89,7 +89,7 @@ def select_best_logits(logits: Array, count: int) -> Array:
         places = np.argsort(-side, axis=1, kind="stable")[:, :count]
         places = np.append(places, np.zeros((len(side), 1), places.dtype), axis=1)
         parts += [places, np.take_along_axis(side, places, axis=1)]
-    # JSON has no -inf. No logit of a real model is as small as the value used instead.
+    # JSON has no -inf, so a number is written that is smaller than every logit of a real model.
     return np.maximum(np.stack(parts, axis=1).astype(np.float64), np.finfo(np.float32).min)
 
 
@@ -109,7 +109,7 @@ class _AnswerSearch:
 
         It is the sum of both logits of position 0, in the feature where this sum is smallest.
 
-        None unless version_2_with_negative is set.
+        The result is None unless version_2_with_negative is set.
         """
         if not rows or not self.settings.version_2_with_negative:
             return None

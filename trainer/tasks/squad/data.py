@@ -63,7 +63,7 @@ class SquadData(FineTuningData):
     def score(self, given: Namespace) -> Scores:
         """Return the metrics of a file of predictions.
 
-        Version 2.0's rules apply on request, or if a question has no answer.
+        The rules of SQuAD 2.0 apply if a flag asks for them, or if a question has no answer.
         """
         if given.na_prob_thresh is not None and given.na_prob_file is None:
             raise UsageError("--na-prob-thresh goes with --na-prob-file")
@@ -110,7 +110,7 @@ def make_squad_settings(given: FinetuningSection, length: int, *, training: bool
 
 
 def _describe_guess(questions: Sequence[Question]) -> str:
-    """Return text about the scores, by SQuAD 2.0's rules, of giving no answer to any question."""
+    """Return text about the scores of a baseline that answers no question, by SQuAD 2.0's rules."""
     found = score_no_answers(questions)
     return f"always no answer scores exact {found['exact']:.2f}, f1 {found['f1']:.2f}"
 

@@ -110,8 +110,9 @@ class ContextSpan:
 def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
     """Return the spans of a context, in order.
 
-    A token's context in a span is the smaller of the numbers of tokens to its left and right, plus 0.01 times
-    the span's length. Among equals the first span wins.
+    Spans overlap, so a token may be in several spans. Its context in a span is the number of the span's
+    tokens to its left or to its right, whichever is smaller, plus 0.01 times the span's length. If two spans
+    give a token equal context, the first counts as giving more.
     tokens: number of tokens in the context. longest: most tokens in a span.
     """
     bounds = compute_span_bounds(tokens, longest, stride)
@@ -132,7 +133,7 @@ def make_spans(tokens: int, longest: int, stride: int) -> list[ContextSpan]:
 def compute_span_bounds(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:
     """Return first token and length of each span. Spans begin ``stride`` apart until the end is covered.
 
-    tokens 10, longest 6, stride 3 -> (0, 6), (3, 6), (6, 4)
+    For example, a context of 10 tokens with longest 6 and stride 3 has the spans (0, 6), (3, 6) and (6, 4).
     """
     bounds: list[tuple[int, int]] = []
     first = 0

@@ -87,7 +87,9 @@ def score_no_answers(questions: Sequence[Question]) -> dict[str, float]:
 def _score_predictions(
     questions: Sequence[Question], predictions: Mapping[str, str], answered: Mapping[str, bool]
 ) -> dict[str, dict[str, float]]:
-    """Return exact and f1 of each question with a prediction, before any threshold applies."""
+    """Return exact match and F1 of each question with a prediction, before a threshold turns predictions into
+    "no answer".
+    """
     golds = {one.id: [g for g in one.golds if normalise_answer(g)] or [""] for one in questions}
     measures: dict[str, Callable[[str, str], float]] = {"exact": score_exact_match, "f1": _compute_f1_or_none}
     return {

@@ -20,7 +20,7 @@ from trainer.tasks.squad.reading import Answer, Context
 Places = npt.NDArray[np.int64]
 """(tokens, 2): offset of each token's first character in the text, and of the one after its last.
 
-Blanks excluded.
+The places do not include blanks at a token's ends.
 """
 
 
@@ -42,7 +42,8 @@ def locate_tokens(
 def _extend_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
     """Return each token's place, without blanks at its ends and extended to letters that no token covers.
 
-    For "cafe" + U+0301, a tokeniser with NFC reports the place of the "e" alone for the token "é".
+    For example, in "cafe" followed by U+0301 (a combining accent), a tokeniser that normalises to NFC has a
+    token for "é", but reports the place of the "e" alone. The place is then extended to the accent.
     """
     found: list[tuple[int, int]] = []
     done = 0  # end of the text covered by earlier tokens
@@ -62,8 +63,9 @@ def _extend_places(text: str, places: list[list[int]]) -> list[tuple[int, int]]:
 def _is_letter(character: str) -> bool:
     """Return whether the character is a cased letter, an accent or a digit.
 
-    Ideographs and other letters without case do not count. A model without an unknown token may omit many of
-    them in a row, and in Chinese no blank would end the extension.
+    Ideographs and other letters without case do not count. A tokeniser without an unknown token may omit many
+    ideographs in a row. A token's place would be extended to all of them, because Chinese has no blanks that
+    would end the extension.
     """
     kind = unicodedata.category(character)
     return kind[0] in "LMN" and kind != "Lo"

@@ -46,7 +46,7 @@ def split_context(text: str) -> Context:
 
 
 SHOWN_WARNINGS = 3
-"""Number of answers not found that get a warning each. Further ones are only counted."""
+"""Number of skipped answers that get a warning each. All further skipped answers are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +223,8 @@ def _read_entries(file: DataFile) -> Iterator[Entry]:
     name, text = file.path, file.text("SQuAD's JSON in UTF-8")
     if not text.strip():
         raise InputError(f"{name}: is not JSON: it is empty; expected {_FORMS}")
-    # Try the first line as JSON. An object without "data" is the first of one entry per line. If the whole
-    # file is a single line, it may also be a complete file, in either of the other forms.
+    # Try to parse the first line as JSON. If it is an object without the key "data", the file has one entry
+    # per line. If the whole file is a single line, it may also be a complete file, nested or flat.
     line, _, others = text.strip().partition("\n")
     first = None
     with suppress(ValueError):

@@ -56,8 +56,8 @@ class Squad(FineTuning):
 
     The loss is the mean of two cross entropies, for the first and the last token, over the sequence.
 
-    With answers_over_padding, the softmax in training includes the row's padding, as in the original
-    programs.
+    If answers_over_padding is set, the softmax in training also includes positions of padding, as in the
+    original programs.
     """
 
     name = "squad"
@@ -228,7 +228,7 @@ def _format_answer(given: Namespace, opened: Trained, question: str, name: str, 
 
     With --json the line is an object that includes the answer's probability.
 
-    Empty if the run allows questions without an answer (SQuAD 2.0) and finds none.
+    The line is empty if the model was trained with unanswerable questions (SQuAD 2.0) and finds no answer.
     """
     model = make_answerer(opened.shape).eval()
     opened.fill(model, "qa_outputs.", "has no head for answers; fine-tune it with --task squad")

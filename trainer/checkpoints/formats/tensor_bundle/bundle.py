@@ -137,7 +137,8 @@ def encode_header(shards: int) -> bytes:
 
 
 class Bundle:
-    """The tensors of ``prefix.index`` by name.
+    """An open tensor bundle, which reads tensors by name. ``prefix`` is the path of its files without
+    endings.
 
     CheckpointError names a file that is damaged or of another format.
     """
@@ -178,7 +179,7 @@ class Bundle:
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
 
     def read_count(self, name: str) -> int:
-        """Read a scalar that counts updates. CheckpointError for anything else."""
+        """Read a scalar that counts updates. CheckpointError if it is not a whole number."""
         entry = self.entries[name]
         if entry.shape or entry.dtype not in _INTEGERS:
             raise CheckpointError(f"{self.index}: {name} is no single integer, expected a number of updates")
@@ -209,7 +210,8 @@ class Bundle:
     def _read(self, name: str, entry: BundleEntry) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
         """Return an entry's bytes.
 
-        Their size is compared with the file first, so that a damaged index cannot claim memory.
+        The size is compared with the file's size first, so that a damaged index cannot make the reader
+        allocate far too much memory.
         """
         path = self._find_data_file(entry)
         with storage.open_input(path) as file:

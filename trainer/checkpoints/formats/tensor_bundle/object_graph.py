@@ -23,13 +23,15 @@ GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """Name of the graph in a bundle."""
 
 _VALUE = "VARIABLE_VALUE"
-# A node can take a hundred times its bytes in memory, so a small file could use a lot of it. BERT-Large
-# with moments has 3,000 nodes.
+# A parsed node can take a hundred times as much memory as its bytes in the file, so the number of nodes is
+# limited. Otherwise a small hostile file could fill the memory. BERT-Large with moments has 3,000 nodes.
 _MOST_NODES = 1 << 18
 
 
 class OptimiserSlot(NamedTuple):
-    """An optimiser's variable for a weight: the numbers of the weight's node and of the slot's node."""
+    """An optimiser's variable for a weight, such as its running mean: node numbers of the weight and the
+    variable.
+    """
 
     weight: int
     name: str
@@ -38,7 +40,9 @@ class OptimiserSlot(NamedTuple):
 
 @dataclass(slots=True)
 class GraphNode:
-    """An object: its children's numbers by name, the key of its value, and an optimiser's slots."""
+    """An object in the graph: numbers of its children by name, its variable's key in the bundle, and
+    optimiser slots.
+    """
 
     children: dict[str, int] = field(default_factory=dict)
     key: str | None = None
@@ -96,7 +100,7 @@ def make_value_key(path: str) -> str:
 
 
 def make_slot_key(path: str, optimiser: str, name: str) -> str:
-    """Return the bundle's key for an optimiser's slot of the variable at a path."""
+    """Return the bundle's key for an optimiser's slot (such as a running mean) of the variable at a path."""
     return make_value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
 
 

@@ -23,17 +23,20 @@ _PLAIN, _SNAPPY = 0, 1
 _BLOCK_BYTES = 1 << 18
 _ENTRIES_A_RESTART = 16
 _SNAPPY_RATIO = 22
-"""Snappy's copies give 64 bytes for 3, so that no block can be larger than this many times its compressed
-size.
+"""Most bytes that Snappy can decompress from a compressed byte. Its copies give at most 64 bytes for 3. A
+block that claims to be larger is damaged.
 """
 
 _KEY_RATIO = 64
-"""Most bytes of all keys per byte of the file. An entry has at least 15 bytes besides its name."""
+"""Most bytes of all keys together, per byte of the file. In real files an entry has at least 15 bytes besides
+its key, so that keys cannot exceed this.
+"""
 
 
 @dataclass(slots=True)
 class _KeyLimits:
-    """Limits for the keys that are read next: their total size in bytes, and the key they must follow.
+    """Limits for the keys that are read next: their total size in bytes, and the last key, which they must
+    exceed.
 
     Keys must ascend over the whole table. A key is stored as its difference from the previous key, so that a
     small damaged file could claim terabytes of keys.
@@ -50,8 +53,8 @@ def read_table(data: bytes, name: str) -> Iterator[tuple[bytes, bytes]]:
     try:
         footer = data[-_FOOTER_BYTES:-8]
         places, _ = read_varints(footer, 0, 4)
-        # A varint can be written with more bytes than needed. The footer must have the shortest form, so that
-        # a changed byte in it is noticed.
+        # A varint (a number of variable length) can be written with more bytes than needed. The footer must
+        # have the shortest form, so that a changed byte in it is noticed.
         shortest = b"".join(map(encode_varint, places))
         if footer != shortest.ljust(len(footer), b"\0"):
             raise WireError("its footer is damaged")
@@ -114,7 +117,8 @@ def _read_entries(block: bytes, keys: _KeyLimits) -> Iterator[tuple[bytes, bytes
         if keys.left < 0:
             raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        if keys.last is not None and key <= keys.last:  # also if the index lists a block twice
+        # keys also fail to ascend if the index lists a block twice
+        if keys.last is not None and key <= keys.last:
             raise WireError("its keys are not in order")
         keys.last = key
         place += rest

@@ -73,7 +73,7 @@ def read_message(message: Value, *kinds: type[int | bytes | str]) -> list[Any]:
 
     kinds: type of each field. A missing field is 0 or empty.
     """
-    found = dict(read_fields(message))  # a repeated field's last value counts
+    found = dict(read_fields(message))  # if a field is repeated, its last value counts
     return [
         _convert_value(found.get(number, 0 if kind is int else b""), kind)
         for number, kind in enumerate(kinds, 1)
