@@ -72,7 +72,7 @@ def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tupl
     """Return the CPU seconds of the first and the second pass of each new tokenizer, the least over all
     rounds.
 
-    The programs run alternately, so that other work on the machine affects both. The benchmark ends with an
+    The tokenizers run alternately, so that other work on the machine affects all. The benchmark ends with an
     error if two programs make different numbers of ids.
     """
     seconds = {name: (float("inf"), float("inf")) for name in new}

@@ -1,4 +1,6 @@
-"""``bertdata create-pretraining-data``: a drop-in replacement for MLPerf's script of that name."""
+"""``bertdata create-pretraining-data``: a replacement for MLPerf's script of that name, with the same flags
+and output.
+"""
 
 import argparse
 from collections.abc import Callable
