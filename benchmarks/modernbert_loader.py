@@ -37,8 +37,7 @@ Search = Callable[[Array, int], int]
 
 
 def find_best_fit(room: Array, length: int) -> int:
-    """Return the row into which the sequence fits with the fewest positions left free, or -1 if it fits into
-    none.
+    """Return the index of the row in which the sequence leaves the fewest positions free, or -1 if none fits.
 
     room: number of free positions in each row.
     length: number of tokens of the sequence.

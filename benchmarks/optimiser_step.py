@@ -56,8 +56,9 @@ def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Cal
 
 
 def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
-    """Return a function that makes LAMB's step as an earlier version did, on lists of about four million
-    elements.
+    """Return a function that makes LAMB's step as an earlier version did.
+
+    It works on lists of about four million elements.
     """
     model, preset = make_model(shape), find("optimiser", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())

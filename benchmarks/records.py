@@ -1,5 +1,6 @@
-"""Cost from compressed JSON lines to blocks of token ids on disk: ``create``, compared with Hugging Face's
-``datasets``.
+"""Cost of turning compressed JSON lines into blocks of token ids on disk.
+
+``bertdata create`` is compared with Hugging Face's ``datasets``.
 
 Both programs use two processes and run alternately, with WordPiece and with byte-level BPE. The other program
 uses tokenizers in the fastest way: one ``map``, which tokenizes by ``encode_batch_fast`` and makes blocks of

@@ -63,9 +63,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
 
 
 def find_system_homes() -> list[Path]:
-    """Return the existing directories of toolkits, named by environment variables, on the PATH, or in the
-    usual places.
-    """
+    """Return the existing directories of toolkits: from the environment, the PATH and the usual places."""
     named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
     if (compiler := shutil.which("nvcc")) is not None:
         named.append(str(Path(compiler).resolve().parent.parent))

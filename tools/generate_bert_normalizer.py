@@ -78,9 +78,7 @@ DECOMPOSE = NFD()
 
 
 def is_ordered_differently(character: str) -> bool:
-    """Return True if NFD moves the character past a combining mark in the library but not in the kernel, or
-    vice versa.
-    """
+    """Return True if NFD moves the character past a combining mark in only one of kernel and library."""
     # Most characters are not combining marks. A quick test with a mark of the lowest and a mark of the
     # highest combining class finds them.
     few = f"a{LAST}{character}a{character}{FIRST}"

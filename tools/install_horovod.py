@@ -52,8 +52,9 @@ def install_wheel(pip_options: Sequence[str]) -> None:
 
 
 def read_gpu_operations() -> str:
-    """Return the name of the library for collective operations on GPUs: "NCCL", or "" for a build for
-    processors.
+    """Return the name of the library for collective operations on GPUs.
+
+    It is "NCCL", or "" for a build for processors.
     """
     asked = os.environ.get("HOROVOD_GPU_OPERATIONS", "")
     if asked not in ("", "NCCL"):

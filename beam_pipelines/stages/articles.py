@@ -27,9 +27,7 @@ from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, deal_articles
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
-"""Two sequences with an item for each article of a file: the number of its shard, and its position in that
-shard.
-"""
+"""Two sequences with an item per article of a file: its shard, and its position in that shard."""
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
@@ -142,9 +140,7 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered files.
-
-    The results are of the same types as those of MakeParts.
+    """Write NVIDIA's text shards from numbered files. The results have the same types as those of MakeParts.
 
     One worker assigns the articles to shards, which needs the number of sentences of every article.
     """

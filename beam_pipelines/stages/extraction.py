@@ -269,8 +269,7 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
 
 def _lock_python_engine(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Return a lock to hold during extraction if the engine is Python, else a context manager that does
-    nothing.
+    """Return a lock to hold during extraction if the engine is Python, else a context that does nothing.
 
     The C++ kernels can serve several threads at once.
     """

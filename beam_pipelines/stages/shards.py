@@ -21,8 +21,7 @@ from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
-"""Number of a target dataset, with an entry for its manifest, or with the manifests that its manifest cites.
-"""
+"""Number of a target dataset, with an entry for its manifest or the manifests that it cites."""
 
 ONE_AT_A_TIME = threading.Lock()
 """Lock of a process, held while it makes shards.

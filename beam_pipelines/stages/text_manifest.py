@@ -56,7 +56,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
 
 
 def report_counts(directory: str, manifest: TextManifest) -> None:
-    """Add the counts of the whole run (not of single files) to Beam's counters, and log warnings about them."""
+    """Add the whole run's counts to Beam's counters, and log warnings about them."""
     counts = manifest.counts
     add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
     for warning in count_warnings(directory, counts):

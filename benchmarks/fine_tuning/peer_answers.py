@@ -19,9 +19,7 @@ outside the context.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerSpan:
-    """Data to turn a feature's predicted tokens into an answer: the question's number and the tokens'
-    offsets.
-    """
+    """Data that turns a feature's predicted tokens into an answer: question number and token offsets."""
 
     question: int
     offsets: Offsets

@@ -77,9 +77,7 @@ def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: in
 
 
 def compare_runs(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
-    """Make the runs of all seeds, alternating between this trainer and transformers' Trainer, and print a
-    table.
-    """
+    """Make the runs of all seeds, alternating between the two trainers, and print a table."""
     place.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Result]] = {program: [] for program in PROGRAMS}
     for seed in seeds:

@@ -48,7 +48,10 @@ class Figures:
 
 
 def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
-    """Return the lines of the figures file from byte ``start`` on. The result is empty if there is no file."""
+    """Return the lines of the figures file from byte ``start`` on.
+
+    The result is empty if there is no file.
+    """
     try:
         with open(folder / NAME, "rb") as file:
             file.seek(start)

@@ -59,9 +59,7 @@ def _print_run(run: RecordedRun, losses: Losses) -> bool:
 
 
 def _describe_differences(run: RecordedRun, losses: Losses) -> str:
-    """Return a list of the known differences between this training's settings and those of the ``like``
-    command.
-    """
+    """Return the known differences between this training's settings and those of the ``like`` command."""
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")

@@ -31,8 +31,9 @@ _OF_PLACE = {
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
     **{"task_train_file": None, "task_eval_file": None, "task_predict_file": None, "task_dir": None},
 }
-"""Configuration keys for the machine and the files: one process on a processor, examples in the recorded
-order.
+"""Configuration keys for the machine and the files.
+
+The run uses one process on a processor, and examples in the recorded order.
 """
 
 
@@ -132,8 +133,9 @@ def _make_pytorch_reader(program: str) -> Callable[[RecordedRun], list[str]]:
 
 
 def _make_phase_line(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
-    """Return the command line of a phase of NVIDIA's or Habana's pre-training. more: flags that only one
-    version of the program has.
+    """Return the command line of a phase of NVIDIA's or Habana's pre-training.
+
+    more: flags that only one version of the program has.
     """
     usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
     files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}

@@ -57,9 +57,7 @@ class Losses:
     late: int
 
     def largest(self, updates: int) -> float:
-        """Return the largest difference between the two programs' losses within the first ``updates``
-        updates.
-        """
+        """Return the largest difference between the two programs' losses in the first ``updates`` updates."""
         pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
         return max(abs(ours - theirs) for ours, theirs in pairs)
 

@@ -86,7 +86,10 @@ class BinarisedPart:
         return LoadedDocuments(entry=entry, documents=documents)
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        """Return the manifest entry for a part that was left out, with the reason."""
+        """Return the manifest entry for a part that was left out, with the reason.
+
+        error: why the part cannot be read.
+        """
         size = storage.read_size(self.path)
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
 

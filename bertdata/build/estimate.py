@@ -41,9 +41,9 @@ class Estimate:
     sample_part: str
 
     def lines(self, workers: int | None) -> list[str]:
-        """Return the estimate as lines of text. workers: number of processes.
+        """Return the estimate as lines of text.
 
-        Returns None if it is not known, and the time is then for one core.
+        workers: number of processes. None if it is not known, and the time is then for one core.
         """
         used = min(workers, self.shards) if workers else 1
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"

@@ -1,6 +1,4 @@
-"""``bertdata create-pretraining-data``: a replacement for MLPerf's script of that name, with the same flags
-and output.
-"""
+"""``bertdata create-pretraining-data``: replaces MLPerf's script of that name, with the same flags.."""
 
 import argparse
 from collections.abc import Callable

@@ -47,8 +47,9 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""For each thing that ``fetch`` can download: the arguments after its name, as errors show them, and their
-least and greatest number.
+"""For each thing that ``fetch`` can download: the arguments after its name, and their number.
+
+The arguments are written as error messages show them. Their least and greatest number follow.
 """
 
 

@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _compute_md5(path: str, args: argparse.Namespace) -> str:
-    """Return the md5 of a file's bytes, or with --content or --nvidia-mlperf the md5 of the examples in it."""
+    """Return the md5 of a file. With --content or --nvidia-mlperf it is the md5 of the examples."""
     if args.content:
         return compute_content_md5(path, args.engine, args.objective)
     return compute_row_sum(path) if args.nvidia_mlperf else compute_file_md5(path)

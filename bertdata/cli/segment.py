@@ -81,8 +81,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(request: SegmentRequest, *, dry_run: bool) -> int:
-    """Make or preview the parts. request: the request, in which settings of the --config file are already
-    filled in.
+    """Make or preview the parts.
+
+    request: the request, in which settings of the --config file are already filled in.
     """
     say(*list_language_notes(request.language or ENGLISH))
     if dry_run:

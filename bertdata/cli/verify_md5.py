@@ -124,9 +124,7 @@ def _print_report(report: Report, *, every: bool) -> None:
 
 
 def _format_table_findings(report: Report) -> Iterator[str]:
-    """Yield the lines about a published table: first the files that exist, then their number, then the
-    missing files.
-    """
+    """Yield the lines about a published table: the files that exist, their number, the missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)

@@ -1,4 +1,4 @@
-"""The numbers that a report shows about a dataset: exact numbers from the manifest, and counts over a sample."""
+"""The numbers that a report shows about a dataset: from the manifest, and counted over a sample."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -45,8 +45,8 @@ STAGE = "creating shards"
 class MadeDataset:
     """A finished dataset: its directory and manifest.
 
-    ones: line of text that states the share of examples whose pair label is 1 (for BERT: the second sentence
-        is a random one). Empty if shards of an earlier run were kept, and for objectives without pair labels.
+    ones: line of text that states the share of examples whose pair label is 1, such as BERT's random pairs.
+        Empty if shards of an earlier run were kept, and for objectives without pair labels.
     """
 
     directory: str
@@ -236,7 +236,10 @@ def finish_datasets(plan: TaskPlan, shards_made: MadeShards, provenance: Provena
 
 
 def _describe_label_share(target: Target, index: int, results: Sequence[TaskResult]) -> str:
-    """Return the share of examples with pair label 1 as text. The result is empty if some were not counted."""
+    """Return the share of examples with pair label 1 as text.
+
+    The result is empty if some were not counted.
+    """
     counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
     ones = [count for count in counted if count is not None]
     examples = sum(shard.examples for one in results if not one.skipped for shard in one.entries[index][1])

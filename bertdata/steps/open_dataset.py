@@ -288,7 +288,7 @@ class ExampleDataset:
         ``state_dict()`` and ``load_state_dict()`` of the iterator continue after any batch. Existing masks
         are ignored. SettingsError, UsageError or DatasetError says what is wrong.
 
-        max_seq_len: default: the dataset's.
+        max_seq_len: length of a row in ids. Default: the dataset's.
         seed: seed of order and masks. None: 9176 for the order and 42 for the masks.
         buffer_size: default: 5 batches.
         warmup: (number of sequences in the first batches, number of tokens after which batches are full).

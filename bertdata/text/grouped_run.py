@@ -23,8 +23,7 @@ from bertdata.text.text_plan import NumberedFile, TextPlan
 Text = TypeVar("Text", MlperfText, NvidiaText)
 
 Note = dict[str, Any]
-"""Contents of a finished group's note: manifest entries of ``inputs`` and ``files``, and the recipe's keys.
-"""
+"""Contents of a finished group's note: manifest entries of its inputs and files, and the recipe's keys."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +40,7 @@ class Group:
 
 
 class GroupedRun:
-    """State of a run: its input files, its workers, and the manifest entries of the input files read so far."""
+    """State of a run: its input files, its workers, and manifest entries of the input files read so far."""
 
     def __init__(
         self,

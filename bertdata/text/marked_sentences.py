@@ -7,7 +7,7 @@ letter or a digit is on either side (as in a number). ``"`` and ``'`` do not clo
 since they also open quotes.
 
 Korean: ``. ? !`` and closing marks after them end a sentence before white space. A period after a Latin
-    letter, a digit or another period does not (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
+letter, a digit or another period does not (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
 
 No sentence starts with an end mark. The end of a line always ends a sentence.
 """

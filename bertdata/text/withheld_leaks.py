@@ -16,8 +16,9 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 
 InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
-"""Type of ``ProcessPool.in_order`` and ``map_in_threads``: a function that calls another function for each
-path, and returns pairs of path and result in order.
+"""Type of ``ProcessPool.in_order`` and ``map_in_threads``.
+
+They call a function for each path, and return pairs of path and result in order.
 """
 
 

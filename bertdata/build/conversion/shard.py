@@ -23,7 +23,10 @@ from bertdata.tokens.load import vocabulary_of
 
 
 def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
-    """Return the shard if an earlier run finished it from the same inputs. Return None if it must be written."""
+    """Return the shard if an earlier run finished it from the same inputs.
+
+    Return None if it must be written.
+    """
     found = [job.dataset.find_finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
     if len(entries) < len(found):

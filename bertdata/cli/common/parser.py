@@ -131,7 +131,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 @cache
 def _find_line_width() -> int:
-    """Return the width of help lines: the variable COLUMNS or else the terminal's width, minus 2 characters."""
+    """Return the width of help lines: the variable COLUMNS or else the terminal's width, minus 2."""
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):

@@ -17,7 +17,9 @@ At most so many points are drawn, have tooltips and are in the table. A line of 
 visible markers.
 """
 _MOST_INSIDE = 3
-"""Largest number of lines whose legend fits inside the axes. With more lines, the legend is above the axes.
+"""Largest number of lines whose legend fits inside the axes.
+
+With more lines, the legend is above the axes.
 """
 
 

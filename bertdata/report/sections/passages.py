@@ -45,7 +45,7 @@ def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
-    """Return the examples of a dataset, up to about ``most_words`` tokens, and at least one page of examples."""
+    """Return the examples of a dataset, up to about ``most_words`` tokens, at least one page of examples."""
     reading = _Reading(one.vocabulary)
     made: list[Passage] = []
     for kept in one.sample.kept:

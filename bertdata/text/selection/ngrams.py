@@ -1,6 +1,6 @@
 """Set of all word n-grams of evaluation texts, in which the n-grams of a document are looked up.
 
-Twin of _native/text/ngram_set.h.
+The C++ kernel in _native/text/ngram_set.h does the same.
 """
 
 from collections.abc import Iterable

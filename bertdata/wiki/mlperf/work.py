@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from bertdata.wiki.mlperf.compute import compute
 
 MAX_TEXT = 256 << 20
-"""Largest text of a page in bytes of UTF-8, including outer texts that wait for inner calls to be expanded.
-"""
+"""Largest text of a page in bytes of UTF-8, including outer texts around calls that are being expanded."""
 
 MAX_DEPTH = 30
 """How deep templates may call templates. A call at this depth gives an empty text."""
@@ -73,7 +72,7 @@ class Work:
             raise LimitError(f"took more than {self._max_work} bytes of work")
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Count the work for an arithmetic or regular expression, and evaluate it with ``compute.compute``."""
+        """Count the work for an arithmetic or regular expression, and evaluate it by ``compute.compute``."""
         for argument in arguments:
             self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))
         value = compute(function, arguments)

@@ -1,5 +1,4 @@
-"""Extractor that calls the package wikiextractor 3.1.0: the Python engine, with the same results as the C++
-kernel.
+"""Extractor that calls the package wikiextractor 3.1.0: the engine written in Python.
 
 The package may take hours or all memory for some small pages. Pages are therefore processed with limits in a
 separate process (``page_rules``). The templates are stored in the package's compact format, in three files
@@ -160,7 +159,10 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
-    """Return title and text of a page. Returns None if the page is unreadable, which the second pass reports."""
+    """Return title and text of a page. Returns None if the page is unreadable.
+
+    The second pass reports an unreadable page.
+    """
     try:
         content = page.decode()
     except UnicodeDecodeError:

@@ -104,7 +104,10 @@ def _cut_head(content: str) -> str:
 
 
 def read_page_text(content: str) -> str | None:
-    """Return the text of a page, joined if it has several revisions. Returns None if ``</text>`` is missing."""
+    """Return the text of a page, joined if it has several revisions.
+
+    Returns None if ``</text>`` is missing.
+    """
     texts = []
     end = 0
     while (tag := _TEXT.search(content, end)) is not None:

@@ -218,7 +218,7 @@ class _ProgramFile:
                 check_values({key: value}, self._keys)
 
     def _find_meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
-        """Return the flag's help line: its ``meaning``, else its key's description, or why it has no effect."""
+        """Return the flag's help line: its ``meaning``, its key's description, or why it has no effect."""
         if "without_effect" in entry:
             both = entry.keys() & {"meaning", "key"}
             problem = f"{names}: a flag without effect has no meaning and no key"
