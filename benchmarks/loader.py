@@ -79,7 +79,7 @@ def load_ours(directory: str, rows: bool) -> int:
 def measure_waiting(directory: str) -> float:
     """Return how many seconds a loop waits for its flat batches, in total.
 
-    The loop spends 5 ms on each batch, which is 12,800 examples per second.
+    The loop spends 5 ms on each batch, which corresponds to 12,800 examples per second.
     """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)

@@ -140,9 +140,9 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered files. The results have the same types as those of MakeParts.
+    """Write NVIDIA's text shards from numbered files. The results have the same types as in MakeParts.
 
-    One worker assigns the articles to shards, which needs the number of sentences of every article.
+    One worker assigns the articles to shards, because it must know the number of sentences of every article.
     """
 
     def __init__(self, stage: TextStage) -> None:

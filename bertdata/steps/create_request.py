@@ -1,4 +1,6 @@
-"""The request of ``create``. Each field is also a flag, a key of settings files, a keyword and a Beam option.
+"""The arguments of ``create`` as a dataclass (the request).
+
+Each field is also a flag, a key of settings files, a keyword and a Beam option.
 
 For settings of examples and records, only name and type are repeated here, for editors and type checkers.
 Their defaults, help and bounds are declared in the settings class that uses them.

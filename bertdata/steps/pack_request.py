@@ -1,4 +1,4 @@
-"""The request of ``pack``."""
+"""The arguments of ``pack`` as a dataclass (the request)."""
 
 from __future__ import annotations
 

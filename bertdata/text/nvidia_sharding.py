@@ -134,7 +134,7 @@ class _ShardSet:
             self.nominal = max(self.nominal, size)
 
     def place_round(self, stacks: _Stacks) -> None:
-        """Give an article to each shard that had at most the median number of sentences at the round's start."""
+        """Give an article to each shard with at most as many sentences as the median at the round's start."""
         middle = median(self.counts)
         for shard, count in enumerate(self.counts):
             if count > middle:
