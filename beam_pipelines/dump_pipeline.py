@@ -1,4 +1,7 @@
-"""The pipeline that extracts articles from a Wikipedia dump. A second pipeline then makes shards of them."""
+"""The pipeline that extracts articles from a Wikipedia dump.
+
+A second pipeline then makes shards from the articles.
+"""
 
 import argparse
 from typing import Any
@@ -50,7 +53,7 @@ def preview_dump(flags: argparse.Namespace, settings: ExtractSettings) -> list[s
 def plan_dump(flags: argparse.Namespace, settings: ExtractSettings) -> ExtractionStage:
     """Return the plan of the extraction.
 
-    InputError if the file is not a dump, DatasetError if the articles' directory was made with other
+    Raises InputError if the file is not a dump, DatasetError if the articles' directory was made with other
     settings.
     """
     (dump,) = flags.input

@@ -217,7 +217,7 @@ def plan_from_flags(flags: argparse.Namespace) -> Iterator[CreatePlan]:
 
 
 def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
-    """Return the settings for making parts from records. None if the input is of another kind."""
+    """Return the settings for making parts from records. Returns None if the input is of another kind."""
     if flags.input_kind == "parts":
         return None
     given = flags.text_request.settings
@@ -240,7 +240,8 @@ def make_record_settings(flags: argparse.Namespace) -> PartSettings | None:
 def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> SegmentSettings:
     """Return the settings for making text parts from articles or plain text.
 
-    recipe: the shards' recipe (BERT's original program that is imitated), used if there is no --text-recipe.
+    recipe: name of the shards' recipe (the published settings that are reproduced), used if there is no
+        --text-recipe.
     """
     name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
     return make_segment_settings({"recipe": name, **flags.text_request.settings})

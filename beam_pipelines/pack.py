@@ -42,7 +42,7 @@ worker plans the rows. Until all examples are sorted, they take about three byte
 directory. Flags that are not listed here are passed on to Beam and its runner."""
 
 UNKNOWN = ("packing_plan", "shuffle", "inputs")
-"""Terms of the output directory's plan that are only known after all lengths have been read."""
+"""Settings in the output directory's plan that are not known before the lengths of all examples are read."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -105,7 +105,8 @@ def make_packed(pipeline: Any, source: InputDataset, settings: PackSettings, out
             return run_pipeline(pipeline)
         except BaseException as error:
             if has_local_workers(pipeline):
-                # The data or settings are wrong. Once they are changed, scratch files cannot be reused.
+                # The data or settings are wrong and must be changed before the next run. That run cannot use
+                # these scratch files.
                 if isinstance(error, BertDataError):
                     delete_scratch_files(dataset.commit)
                 dataset.give_up()
@@ -121,7 +122,8 @@ def make_provisional(source: InputDataset, settings: PackSettings, output: str) 
     """
     from bertdata.packing.pack_plan import make_plan
 
-    # A plan of a single row stands in for the real one. Nothing that the lock needs depends on it.
+    # The real plan is not known yet, so a plan with a single row is used. The lock does not depend on the
+    # plan.
     nothing = make_plan(source.opened.layout.max_seq_length, {(1,): 1})
     settings = replace(settings, num_shards=1)
     return PlannedPack(source=source, settings=settings, counts=(), plan=nothing).dataset(output)

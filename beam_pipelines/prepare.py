@@ -208,7 +208,7 @@ def preview_run(
 def check_text(
     directory: str, language: str | None, punkt_tables: str | None, targets: tuple[Target, ...]
 ) -> None:
-    """Raise the errors about the text directory and Punkt's tables before the run, not hours later.
+    """Check the text directory and Punkt's tables before the run, so that a fault does not end it later.
 
     language: None if no text is split into sentences.
     """
@@ -224,7 +224,7 @@ def check_text(
 
 
 def check_books(patterns: list[str]) -> None:
-    """Raise the errors about the files of books before the run, not after the dump is extracted."""
+    """Check the files of books before the run, so that a wrong file is found before the dump is extracted."""
     for path in KINDS[TEXT].find(patterns).files:
         KINDS[TEXT].check_beginning(path)
 
@@ -348,7 +348,8 @@ def make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ...
     """Lock and claim the output directories, run the pipeline, and clean up. Returns the pipeline's metrics.
 
     Only the launching process holds locks, while it waits. Workers hold none, because they may run on many
-    machines, and Beam may run the same task twice at once. That is harmless, since both write the same bytes.
+    machines, and Beam may run the same task twice at once. That is harmless, since both attempts write the
+    same bytes.
     """
     with ExitStack() as locks:
         if source.stage is not None:
@@ -379,17 +380,17 @@ def _make_datasets(pipeline: Any, source: PipelineInput, sets: tuple[PartSet, ..
         elif isinstance(error, KeyboardInterrupt):
             say_error(f"{PROGRAM}: the job goes on where it runs; stop it there")
         raise
-    # The stage that wrote the text's manifest could not remove unfinished/: another attempt of some task
-    # might still have needed it.
+    # The stage that wrote the text's manifest had to leave unfinished/, because another attempt at some task
+    # might still have been using it.
     if source.stage is not None:
         source.stage.text.commit.release()
     return metrics
 
 
 def clean_up(source: PipelineInput, targets: tuple[Target, ...]) -> None:
-    """Delete the files that stopped workers have left half-written.
+    """Delete half-written files of stopped workers, and release directories without finished files.
 
-    Release directories without finished files.
+    Runs with other settings may use a released directory.
     """
     if source.stage is not None:
         source.stage.clean_up()

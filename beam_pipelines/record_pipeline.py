@@ -64,7 +64,7 @@ def preview_record_parts(flags: argparse.Namespace, settings: PartSettings) -> l
 def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> RecordStage:
     """Return the plan of the text parts, and print warnings about the records' text.
 
-    DatasetError if the parts' directory was made with other settings.
+    Raises DatasetError if the parts' directory was made with other settings.
     """
     stage = plan_record_stage(
         flags.input,

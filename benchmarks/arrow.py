@@ -1,4 +1,7 @@
-"""CPU time of writing and reading Arrow datasets, compared with ``datasets``, and fairseq's binary format."""
+"""CPU time of writing and reading Arrow datasets, compared with Hugging Face's ``datasets``.
+
+The time for fairseq's binary format is measured too.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -74,7 +77,10 @@ def read_ours(folder: Path) -> int:
 
 
 def read_theirs(folder: Path, form: str | None) -> int:
-    """Read the dataset with ``datasets`` and return its number of ids. form: format for ``with_format``."""
+    """Read the dataset with Hugging Face's ``datasets`` and return its number of ids.
+
+    form: format for ``with_format``.
+    """
     data: Any = datasets.load_from_disk(str(folder))
     if form is None:
         return sum(len(row["input_ids"]) for row in data)
@@ -85,7 +91,7 @@ def read_theirs(folder: Path, form: str | None) -> int:
 
 
 def time_fairseq(blocks: MlmBatch, folder: Path) -> None:
-    """Print the MB per CPU second of writing and reading fairseq's ``.bin`` and ``.idx`` files."""
+    """Print the speed of writing and reading fairseq's ``.bin`` and ``.idx`` files, in MB per CPU second."""
     path, megabytes = folder / "train.bin", 2 * len(blocks.ids) / 1e6
 
     def write() -> None:

@@ -1,9 +1,9 @@
 """Wall time of the Beam pipeline with one local worker, compared with ``bertdata create``.
 
 Run it as ``python -m benchmarks.beam_overhead``. The input is eight parts of 5 MB. Both programs run
-alternately, and the least time of each counts, because other work on the machine only adds to it. Beam's
-import takes the same time in every run, so its share depends on the recipe: TFRecord (mlperf) is the fastest
-format, HDF5 (nvidia) a slow one.
+alternately, and the least time of each counts, because other work on the machine only adds to the time.
+Beam's import takes the same time in every run, so its share depends on the recipe: TFRecord (mlperf) is the
+fastest format, HDF5 (nvidia) a slow one.
 """
 
 import shutil

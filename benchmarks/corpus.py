@@ -25,8 +25,9 @@ def find_kit() -> Path | None:
 
 
 def read_text() -> bytes:
-    """Return about 2 MB of Wikipedia text from the kit, one sentence per line. Without the kit: the sample
-    corpus.
+    """Return about 2 MB of Wikipedia text from the kit, one sentence per line.
+
+    Without the kit, return the sample corpus.
     """
     if place := find_kit():
         return b"".join((place / "results" / f"part-0000{i}-of-00500").read_bytes() for i in (0, 1))
@@ -34,8 +35,9 @@ def read_text() -> bytes:
 
 
 def find_vocabulary() -> Path:
-    """Return the path of BERT's published vocabulary in the kit. Without the kit: the golden files'
-    vocabulary.
+    """Return the path of BERT's published vocabulary in the kit.
+
+    Without the kit, return the vocabulary of the golden files.
     """
     if place := find_kit():
         return place / "vocab" / "bert-base-uncased.txt"

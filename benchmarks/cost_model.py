@@ -20,25 +20,25 @@ from bertdata.tokens.load import load_tokenizer
 
 PART_MB = 10
 CORES = 16
-DISK_MB_S = 1000  # steady writes to a local SSD
-MACHINE_DOLLARS_HOUR = 0.78  # a 16-core machine on demand
+DISK_MB_S = 1000  # MB per second of steady writes to a local SSD
+MACHINE_DOLLARS_HOUR = 0.78  # price per hour of a 16-core machine on demand
 VCPUS = 128
 # Dataflow batch, list prices of us-central1: a vCPU with 3.75 GB an hour, a GB through the shuffle service
 VCPU_DOLLARS_HOUR, SHUFFLE_DOLLARS_GB = 0.056 + 3.75 * 0.003557, 0.011
 STORE_DOLLARS_GB_MONTH = 0.02
-DATAFLOW_START_HOURS = 0.1  # until a machine has started and built the package
+DATAFLOW_START_HOURS = 0.1  # hours until a machine has started and built the package
 SHARDS_PER_TEXT = (
     391 / 13.7
 )  # MLPerf's published shards of English Wikipedia; a text of short articles makes fewer
-VCPU_OF_CORE = 0.6  # work of a vCPU (a hardware thread) as a share of a core's
+VCPU_OF_CORE = 0.6  # speed of a vCPU (a hardware thread) as a share of a core's speed
 
 
 @dataclass(frozen=True)
 class Rates:
     """Measured speeds: MB of a stage's input, or of ``create``'s shards, per CPU second.
 
-    extract, extract_mlperf: by extractor. The tables use the first, which is slower. shuffled_per_text: bytes
-    shuffled per byte of text.
+    extract, extract_mlperf: speeds of the two extractors. The tables use ``extract``, the slower of the two.
+        shuffled_per_text: bytes shuffled per byte of text.
     """
 
     extract: float
@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def print_corpus(rates: Rates, wanted: CorpusSize) -> None:
-    """Print the tables of a corpus: each stage on one machine, and the whole on Dataflow."""
+    """Print the tables of a corpus: the costs of each stage on one machine, and of all stages on Dataflow."""
     print(f"\n{wanted.name}")
     print(f"{'stage':<32}{'CPU h':>9}{'GB out':>9}{'shuffled':>10}{'h, 16 cores':>13}{'h, disk':>9}")
     cpu_hours = shuffled = machine_hours = 0.0

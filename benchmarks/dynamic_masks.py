@@ -62,7 +62,7 @@ def load_ours(directory: str, masking: str, rows: bool) -> int:
 
 
 def mask_all(masker: Masker, ids: Array, lengths: Array, draws: Draws) -> int:
-    """Mask a copy of the examples. Return the number of masks."""
+    """Draw masks in a copy of the examples. Return the number of masked positions."""
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     return int(masker.mask(ids.copy(), starts, lengths, draws).counts.sum())
 

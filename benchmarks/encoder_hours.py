@@ -1,9 +1,9 @@
 """Estimate of the hours of continued pre-training, by model, corpus and device.
 
-The estimate divides the number of operations by the devices' speeds. Operations are counted as by the
-trainer, forward and backward, for one pass over the text in rows without padding. A GPU is assumed to reach
-SHARE of its dense bf16 peak, as ModernBERT base did on an H200 (docs/devices.md). BERT-Large reached 0.42.
-The speed of the processor was measured.
+The estimate divides the number of operations by the devices' speeds. Operations are counted as in the
+trainer's logs, forward and backward, for one pass over the text in rows without padding. A GPU is assumed to
+reach SHARE of its dense bf16 peak, as ModernBERT base did on an H200 (docs/devices.md). BERT-Large reached
+0.42. The speed of the processor was measured.
 """
 
 import numpy as np

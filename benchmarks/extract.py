@@ -96,7 +96,7 @@ def print_commands(dump: Path) -> None:
 
 
 def print_repeated(dump: Path, copies: int, directory: Path) -> None:
-    """Print the figures for two workers, and the memory, on a dump of repeated pages."""
+    """Print the speed-up with two workers and the peak memory, on a dump of repeated pages."""
     packed = directory / "dump.xml.bz2"
     megabytes = write_repeated(dump, packed, copies) / 1e6
     print(f"{dump.name}, pages repeated {copies} times: {megabytes:.0f} MB of XML; {os.cpu_count()} cores")

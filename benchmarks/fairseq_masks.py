@@ -99,7 +99,7 @@ def mask_block(block: Array, stream: object, weights: Array, begins: Array | Non
 
 
 def mask_ours(ids: Array, masker: FairseqMasker) -> int:
-    """Mask all blocks with this project's masker. Return the number of masks."""
+    """Mask all blocks with this project's masker. Return the number of masked ids."""
     lengths = np.full(BLOCKS, LENGTH, np.int32)
     starts = np.arange(BLOCKS, dtype=np.int64) * LENGTH
     keys, numbers = masker.streams(SEED, EPOCH, "", 0, np.arange(BLOCKS, dtype=np.uint64))

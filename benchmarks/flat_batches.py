@@ -29,7 +29,10 @@ _DRAWN = 24
 
 
 def find_batches(layout: ShardLayout, batch_size: int, fill: float) -> dict[str, list[Batch]]:
-    """Return the same examples as padded rows and as flat batches, all flat batches with one token budget."""
+    """Return the same examples as padded rows and as flat batches of a fixed size.
+
+    The size of flat batches, which is called the token budget, includes padding.
+    """
     data = generate_data(layout, vocabulary_size=30522, seed=1, fill=fill)
     forms = {"flat": make_form(Rows(data), batch_size=batch_size), "rows": RowForm()}
     drawn: dict[str, list[Batch]] = {}
@@ -58,7 +61,10 @@ def time_steps(batches: dict[str, list[Batch]], batch_size: int, compiled: bool)
 
 
 def compute_mean_tokens(batches: Sequence[Batch]) -> float:
-    """Return the mean number of tokens per flat batch, without the padding up to the token budget."""
+    """Return the mean number of tokens per flat batch, without padding.
+
+    (Padding fills a batch up to the token budget, a fixed number of positions.)
+    """
     return sum(batch.tokens for batch in batches if isinstance(batch, FlatBatch)) / len(batches)
 
 

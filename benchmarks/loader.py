@@ -77,8 +77,9 @@ def load_ours(directory: str, rows: bool) -> int:
 
 
 def measure_waiting(directory: str) -> float:
-    """Return the seconds that steps of 5 ms (12,800 examples per second) wait for their flat batches, in
-    total.
+    """Return how many seconds a loop waits for its flat batches, in total.
+
+    The loop spends 5 ms on each batch, which corresponds to 12,800 examples per second.
     """
     data = open_dataset(directory)
     loader = Loader(Rows(data), form=make_form(Rows(data), batch_size=BATCH), batch_size=BATCH)

@@ -53,7 +53,7 @@ def main() -> None:
             settings = MlmSettings(blocks=breaks, dupe_factor=passes, max_seq_length=length)
             makers[breaks] = lambda settings=settings: make_blocks(text, vocabulary, settings)
         costs: dict[str, list[float]] = {name: [] for name in makers}
-        for _ in range(REPEATS):  # alternately, so that other work on the machine affects all
+        for _ in range(REPEATS):  # measure in turns, so that other work on the machine affects all
             for name, make in makers.items():
                 costs[name].append(measure_cost(make))
         best = {name: min(found) for name, found in costs.items()}

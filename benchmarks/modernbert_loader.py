@@ -1,12 +1,12 @@
-"""Speed of ModernBERT's loader in one thread: this project's, and the original program's own steps.
+"""Speed of ModernBERT's loader in one thread: this project's version, and the steps of the original program.
 
 The original's steps are rewritten here. Sequences are taken one by one in the order of NumPy's permutation,
 cut, kept in a deque, and put into rows one by one. Masks are then drawn by NumPy expressions. The search for
 a row is compiled by numba if it is installed, as in the original. If mosaicml-streaming is installed, its
 reader supplies the sequences from MDS shards, as in the original. A second figure takes them from memory,
 without the cost of reading. This project's loader gets decoded sequences. The figure in brackets also opens
-and decodes the shards, MDS included. Each makes one epoch. The batches must be equal, which is checked. The
-figure is tokens per CPU second.
+and decodes the shards, MDS included. Each loader makes one epoch. The batches must be equal, which is
+checked. The figure is tokens per CPU second.
 
     python -m benchmarks.modernbert_loader
 """
@@ -37,7 +37,11 @@ Search = Callable[[Array, int], int]
 
 
 def find_best_fit(room: Array, length: int) -> int:
-    """Return the row with the least free positions that still fits the length, or -1 if no row fits it."""
+    """Return the index of the row in which the sequence leaves the fewest positions free, or -1 if none fits.
+
+    room: number of free positions in each row.
+    length: number of tokens of the sequence.
+    """
     found, least = -1, 1 << 62
     for row in range(len(room)):
         if length <= room[row] < least:
@@ -65,7 +69,7 @@ class SequencesOfMds:
 
 
 class OriginalSteps:
-    """The packing and masking of an epoch by the original's steps."""
+    """The packing and masking of an epoch in the same steps as the original program."""
 
     def __init__(self, examples: Any, shape: tuple[int, int, int], ids: tuple[int, int]) -> None:
         self.examples, (self.length, self.batch, micro) = examples, shape

@@ -4,9 +4,9 @@ A step is forward, backward, clipping and an AdamW update, in fp32. This trainer
 dropout after the attention, which transformers' model does not have. The examples are blocks of documents
 with 30 % of the tokens masked. transformers' model computes the vocabulary's logits at every position, or
 with sparse_prediction at masked positions only. To run without padding it needs flash attention, which
-processors lack, so here each sequence goes through it alone instead. All run alternately on the same batches,
-and the least CPU time of each counts, because other work only adds to it. The last table compares the
-operations that PyTorch counts with those needed for the tokens alone.
+processors lack, so here each sequence goes through the model alone. All variants run alternately on the same
+batches. The least CPU time of each variant counts, because other work on the machine only adds to the time.
+The last table compares the operations that PyTorch counts with those needed for the tokens alone.
 """
 
 import sys
@@ -108,8 +108,9 @@ def compute_padded_loss(model: transformers.ModernBertForMaskedLM, batch: RowBat
 
 
 def compute_loss_one_by_one(model: transformers.ModernBertForMaskedLM, batch: RowBatch) -> Tensor:
-    """Return the loss of the sequences, computed one by one without padding. Each counts by its number of
-    masks.
+    """Return the loss of the sequences, computed one by one without padding.
+
+    A sequence's weight is its number of masked tokens.
     """
     losses, labels = [], make_labels(batch)
     for row, length in enumerate(batch.attention_mask.sum(1).tolist()):

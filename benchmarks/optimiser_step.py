@@ -1,9 +1,9 @@
 """CPU time of the end of an update (clipping and LAMB) on one core, in three forms.
 
 The forms are PyTorch's fused kernels, plain operations compiled by torch.compile, and operations on lists of
-tensors, as this trainer had before ("before"). Each form changes its own model. They run alternately, and the
-least CPU time counts. Compiling takes minutes, so it is measured only with --compiled. --large: 110 million
-weights instead of 11 million.
+tensors, which an earlier version of this trainer used ("before"). Each form changes its own model. They run
+alternately, and the least CPU time counts. Compiling takes minutes, so it is measured only with --compiled.
+--large: 110 million weights instead of 11 million.
 """
 
 import math
@@ -56,7 +56,10 @@ def make_our_step(kind: type[Cpu], shape: dict[str, int], precision: str) -> Cal
 
 
 def make_former_step(shape: dict[str, int]) -> Callable[[], None]:
-    """Return a function that makes LAMB's step with operations on lists of about four million elements."""
+    """Return a function that makes LAMB's step as an earlier version did.
+
+    It works on lists of about four million elements.
+    """
     model, preset = make_model(shape), find("optimiser", OPTIMISER)
     groups = group_parameters(preset, model.named_parameters())
     moments = {weight: (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in model.parameters()}
@@ -112,7 +115,7 @@ def main() -> None:
         for name, step in forms.items():
             start = time.process_time()
             step()
-            if number:  # the first step compiles and creates the moments, so it does not count
+            if number:  # the first step does not count, because it compiles and creates the moments
                 least[name] = min(least[name], time.process_time() - start)
     print(f"clipping and LAMB, {'110' if shape is LARGE else '11'} million weights, one thread:")
     for name, cpu in least.items():

@@ -202,7 +202,7 @@ def time_resume() -> None:
     data = generate_data(LAYOUT, vocabulary_size=30522, seed=1, fill=0.5, files=LARGE_FILES, examples=256)
     rows = RowsPackedAtLoad(data)
     form = make_form(rows, batch_size=LATE_ROWS)
-    consumed = LATE_UPDATE * LATE_ROWS * 2  # number of examples, roughly
+    consumed = LATE_UPDATE * LATE_ROWS * 2  # rough number of examples that the loader skips when it resumes
     epoch, examples = divmod(consumed, data.examples)
     position = (epoch, examples // rows.window * rows.window, 77)
     for start_at in ((0, 0, 0), position):

@@ -145,5 +145,5 @@ def _is_generated(error: BaseException | None) -> bool:
 
 
 def native_dropout(rows: Tensor, rate: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return the result of dropout as on a GPU, where the mask has one byte per value."""
+    """Return the result of dropout. As on a GPU, the mask has one byte per value."""
     return torch.native_dropout(rows, rate, True)[0] if training and rate else rows

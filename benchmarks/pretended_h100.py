@@ -6,10 +6,11 @@ because autograd would ask a GPU for its streams. The graphs are then moved to t
 generates kernels.
 
 The passes of a micro-batch of BERT-Large in bf16 with dropout are generated for one layer and for two. The
-figures for 24 layers follow, because all layers are alike. "Before" is the trainer as it was: the loss keeps
-the softmax in fp32, and weights are converted in each micro-batch. Bytes are the least that each kernel reads
-and writes. The expected time assumes that matrix products reach the share PRODUCTS of the GPU's limit,
-attention the share ATTENTION, and all other kernels the share BANDWIDTH of the memory's.
+figures for 24 layers follow, because all layers are alike. "Before" describes an earlier version of the
+trainer: its loss keeps the softmax in fp32, and weights are converted in each micro-batch. Bytes are the
+least that each kernel reads and writes. The expected time assumes that matrix products reach the share
+PRODUCTS of the GPU's arithmetic limit, and attention the share ATTENTION. All other kernels reach the share
+BANDWIDTH of the memory's bandwidth.
 """
 
 import os

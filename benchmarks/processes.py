@@ -14,7 +14,7 @@ def list_descendants(pid: int) -> Iterator[int]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file below /proc. Empty if the process has ended."""
+    """Return the content of a file below /proc. The result is empty if the process has ended."""
     try:
         return path.read_bytes()
     except OSError:  # the process has ended

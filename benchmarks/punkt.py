@@ -46,7 +46,7 @@ def read_kit() -> tuple[bytes, PunktTables]:
 def measure_language_rates() -> dict[str, float]:
     """Return MB of the kit's XQuAD contexts per CPU second, by language: with Punkt, by end marks, by lines.
 
-    The three run alternately.
+    The three ways of splitting run alternately.
     """
     segments, texts = {}, {}
     for code in ("en", "de", "zh", "th"):
@@ -69,7 +69,10 @@ def measure_nltk_rate() -> float:
 
 
 def compare_programs(text: bytes, tables: PunktTables) -> dict[str, float]:
-    """Return MB per CPU second of each program, the best of several rounds. Each turns bytes into bytes."""
+    """Return MB per CPU second of each program, the best of several rounds.
+
+    Each program reads UTF-8 bytes and returns UTF-8 bytes.
+    """
     programs = {
         "nltk": _make_nltk(tables),
         "python engine (3.10.0)": SentenceSplitter(tables, "3.10.0", engine="python").segment_lines,

@@ -1,9 +1,11 @@
-"""Cost from compressed JSON lines to blocks of token ids on disk: ``create``, compared with ``datasets``.
+"""Cost of turning compressed JSON lines into blocks of token ids on disk.
 
-Both use two processes and run alternately, with WordPiece and with byte-level BPE. The other program uses
-tokenizers in the fastest way: one ``map``, which tokenizes by ``encode_batch_fast`` and makes blocks of ids
-as NumPy arrays. ``create`` also writes its parts, md5s and manifests. Memory is the largest sum of resident
-memory over all processes of the command. Shared pages count in each process.
+``bertdata create`` is compared with Hugging Face's ``datasets``.
+
+Both programs use two processes and run alternately, with WordPiece and with byte-level BPE. The other program
+uses tokenizers in the fastest way: one ``map``, which tokenizes by ``encode_batch_fast`` and makes blocks of
+ids as NumPy arrays. ``create`` also writes its parts, md5s and manifests. Memory is the largest sum of
+resident memory over all processes of the command. Memory pages that processes share count in each process.
 """
 
 import argparse
@@ -114,13 +116,13 @@ class Source:
     label: str
 
     def ours(self, flags: list[str], output: Path, command: str = "create") -> TreeCost:
-        """Return the cost of our command."""
+        """Return the cost of our command, ``bertdata create``."""
         words = [sys.executable, "-m", "bertdata", command, str(self.directory), "--output", str(output)]
         own = ["--input-kind", "jsonl", "--text-field", "text", "--sentences", "none"]
         return measure_run(*words, *own, "--workers", str(WORKERS), *flags)
 
     def peer(self, tokenizer: Path, output: Path) -> TreeCost:
-        """Return the cost of the other program."""
+        """Return the cost of the other program, which uses Hugging Face's ``datasets``."""
         return measure_run(
             sys.executable, "-c", _PEER, str(self.directory), str(tokenizer), str(output), str(IDS)
         )

@@ -19,7 +19,10 @@ WIDE = ModelConfig(
 )
 """Model of the cases about memory. Its weights are large compared with the memory of the libraries."""
 ONLY_SHARDED = 950 * 10**6
-"""Memory into which WIDE in two stages with two copies fits only if the stages are sharded."""
+"""Memory of a device in bytes.
+
+The model WIDE, in two stages with two copies of each, fits only if the copies shard their weights.
+"""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from trainer.update.worker import Runtime
 
 ROUNDS = 3
 UPDATES = 2
-"""Number of updates per round. Their mean counts."""
+"""Number of updates per round. The mean time of these updates counts."""
 
 BAR = 0.2
 """Largest accepted error of a forecast of seconds, as a share."""
@@ -130,7 +130,8 @@ def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak of the resident memory
     with LiveBytes() as live:
         update = make_updater(plan, request, runtime)
-        for _ in range(2):  # the second update has moments, so its peak counts
+        # the optimiser's moments exist only from the second update on, so that update's peak counts
+        for _ in range(2):
             update()
     stage = plan.stages[runtime.workers.rank // plan.copies]
     return {

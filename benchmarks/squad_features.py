@@ -122,7 +122,7 @@ def main() -> None:
         "transformers": make_transformers_counter(path, vocabulary),
     }
     seconds = dict.fromkeys(passes, float("inf"))
-    for _ in range(ROUNDS):  # alternately, so that other work on the machine affects both
+    for _ in range(ROUNDS):  # measure in turns, so that other work on the machine affects both
         for name, run in passes.items():
             seconds[name] = min(seconds[name], measure.measure_best_cpu(run, repeats=1))
     print("features of 1,190 questions of SQuAD at 384/128 for training, CPU seconds:")

@@ -69,10 +69,11 @@ def time_tokenizers_library(text: bytes) -> float:
 
 
 def time_cold_and_warm(new: dict[str, Callable[[], Tokenize]]) -> dict[str, tuple[float, float]]:
-    """Return the CPU seconds of the first and the second pass of each new tokenizer, the least over all
-    rounds.
+    """Return the CPU seconds of the first and the second pass of each new tokenizer.
 
-    The programs run alternately, so that other work on the machine affects both. The benchmark ends with an
+    Each figure is the least over all rounds.
+
+    The tokenizers run alternately, so that other work on the machine affects all. The benchmark ends with an
     error if two programs make different numbers of ids.
     """
     seconds = {name: (float("inf"), float("inf")) for name in new}

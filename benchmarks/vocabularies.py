@@ -1,12 +1,12 @@
 """Memory and time of ``train-vocab``, and the number of tokens that its vocabularies make of other text.
 
 usage: python -m benchmarks.vocabularies [--before FOLDER] [--megabytes N ...] [--kinds KIND ...] [--forms
-FORM ...]
+    FORM ...]
 
-FORM: documents, or one (a single document: the same text without blank lines). FOLDER: a checkout of another
-commit, whose figures come first in each row. The text is that of make_growing_text in benchmarks/corpus.py.
-The other text is the articles that the kit holds out and the sentences of MRPC, or without the kit the sample
-articles.
+FORM: ``documents``, or ``one`` for a single document, which is the same text without blank lines. FOLDER: a
+    checkout of another commit, whose figures come first in each row. The text is that of make_growing_text in
+    benchmarks/corpus.py. The other text consists of the articles that the kit holds out and the sentences of
+    MRPC. Without the kit it is the sample articles.
 """
 
 import argparse

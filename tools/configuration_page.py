@@ -192,7 +192,8 @@ def _describe_values(item: Mapping[str, Any]) -> str:
             "maximum": "≤",
             "exclusiveMaximum": "<",
         }.items()
-        if keyword in item and item[keyword] not in (MAX_INTEGER, MAX_FLOAT)  # bounds that every key has
+        # leave out the largest number that any key accepts
+        if keyword in item and item[keyword] not in (MAX_INTEGER, MAX_FLOAT)
     ]
     kinds = " or ".join(_KINDS[kind] for kind in list_types(item) if kind != "null")
     return f"{kinds} {', '.join(bounds)}".strip()

@@ -23,7 +23,7 @@ def find_build_variables(place: Path, pip: Callable[..., None]) -> dict[str, str
     """Return the environment variables for building with CUDA and NCCL.
 
     place: directory for packages and links that the build needs. pip: ``pip("install", ...)`` runs pip.
-    MissingExtraError if torch has no CUDA, or if there is no toolkit or NCCL for it.
+        Raises MissingExtraError if torch has no CUDA, or if there is no toolkit or NCCL for it.
     """
     import torch
 
@@ -63,7 +63,7 @@ def find_toolkit(cuda: str, place: Path, pip: Callable[..., None]) -> dict[str, 
 
 
 def find_system_homes() -> list[Path]:
-    """Return the existing directories of toolkits, from the environment, the PATH and the usual places."""
+    """Return the existing directories of toolkits: from the environment, the PATH and the usual places."""
     named = [os.environ.get(name) for name in ("HOROVOD_CUDA_HOME", "CUDA_HOME", "CUDA_PATH")]
     if (compiler := shutil.which("nvcc")) is not None:
         named.append(str(Path(compiler).resolve().parent.parent))
@@ -72,7 +72,10 @@ def find_system_homes() -> list[Path]:
 
 
 def read_compiler_version(home: Path) -> str | None:
-    """Return the version of a toolkit's compiler, such as "13.0". None if compiler or headers are missing."""
+    """Return the version of a toolkit's compiler, such as "13.0".
+
+    Returns None if compiler or headers are missing.
+    """
     compiler = home / "bin" / "nvcc"
     if not compiler.exists() or not (home / "include" / "cuda_runtime.h").exists():
         return None
@@ -84,7 +87,7 @@ def read_compiler_version(home: Path) -> str | None:
 def find_nccl(place: Path) -> dict[str, str]:
     """Return the variables that name NCCL in torch's packages.
 
-    Empty if HOROVOD_NCCL_HOME is set or the system has NCCL, because the build then finds it.
+    The result is empty if HOROVOD_NCCL_HOME is set or the system has NCCL, because the build then finds it.
     """
     if "HOROVOD_NCCL_HOME" in os.environ or SYSTEM_NCCL.exists():
         return {}

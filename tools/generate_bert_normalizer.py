@@ -4,8 +4,9 @@
 
 It writes ``bertdata/unicode/bert_normalizer.json``, for the installed version of the library, in a minute or
 two. The library's BertNormalizer and BertPreTokenizer have Unicode tables of several versions, while the
-kernel uses Unicode 11.0. The script compares what both make of each code point between two letters, for every
-setting of casing and accents. It also compares where both sort it among combining characters.
+kernel uses Unicode 11.0. The script compares how the library and the kernel treat each code point between two
+letters, for every setting of casing and accents. It also compares where they sort the code point among
+combining characters.
 """
 
 import sys
@@ -46,7 +47,7 @@ def main() -> None:
 def split_by_kernel(text: str, lower_case: bool, strips_accents: bool) -> list[str]:
     """Return the words into which the kernel splits a text, with the settings of a tokenizer.json.
 
-    It lower-cases each character separately.
+    With these settings the kernel lower-cases each character separately.
     """
     words = []
     for token in clean_text(text, drops_unassigned=False).split():
@@ -77,8 +78,9 @@ DECOMPOSE = NFD()
 
 
 def is_ordered_differently(character: str) -> bool:
-    """Return True if NFD moves the character past a combining mark in only one of the two."""
-    # Most characters are no marks. A quick test with the lowest and the highest class sorts them out.
+    """Return True if NFD moves the character past a combining mark in only one of kernel and library."""
+    # Most characters are not combining marks. A quick test with a mark of the lowest and a mark of the
+    # highest combining class finds them.
     few = f"a{LAST}{character}a{character}{FIRST}"
     if DECOMPOSE.normalize_str(few) == few == characters.decompose(few):
         return False

@@ -3,9 +3,9 @@
     python tools/generate_library_unicode.py
 
 It writes ``bertdata/unicode/library.json``, from which the kernel of byte-level BPE gets its tables too. The
-library's parts have different versions of Unicode. Oniguruma matches patterns (16.0), Rust's ``char`` knows
-digits (17.0), Rust's ``regex`` looks at the neighbours of an added token (16.0), and the normaliser has 9.0.
-What the normaliser shares with Unicode 11.0 is in ``bertdata/unicode/unicode11.json``.
+parts of tokenizers have different versions of Unicode. Oniguruma matches patterns (16.0), Rust's ``char``
+knows digits (17.0), Rust's ``regex`` looks at the neighbours of an added token (16.0), and the normaliser has
+9.0. Classes in which the normaliser agrees with Unicode 11.0 are in ``bertdata/unicode/unicode11.json``.
 """
 
 import os
@@ -28,7 +28,7 @@ CHUNK = 4096
 
 
 def main() -> None:
-    """Write the table. Exit with an error if another version of the library is installed."""
+    """Write the table. Exit with an error if another version of tokenizers is installed."""
     if tokenizers.__version__ != VERSION:
         sys.exit(f"generate_library_unicode: needs tokenizers {VERSION}, this is {tokenizers.__version__}")
     with open(os.path.join(ROOT, "bertdata", "unicode", "library.json"), "w") as file:
@@ -78,7 +78,7 @@ def find_digits() -> set[int]:
 def find_word_characters() -> set[int]:
     """Return the code points that count as part of a word next to an added token with ``single_word``.
 
-    The library does not recognise such a token next to them.
+    tokenizers does not recognise such an added token next to one of these characters.
     """
     tokenizer = Tokenizer(models.BPE({"y": 0}, []))
     tokenizer.add_tokens([AddedToken("x", single_word=True)])
@@ -98,7 +98,7 @@ def find_newer_marks() -> set[int]:
     for point in POINTS:
         character = chr(point)
         if point not in load_unicode11().combining:
-            # U+0345 has the highest combining class: any mark the library knew would move before it.
+            # U+0345 has the highest combining class: a mark that the library knows would be sorted before it.
             assert order(f"\u0345{character}") == characters.decompose(f"\u0345{character}"), hex(point)
 
     def moves(character: str) -> bool:

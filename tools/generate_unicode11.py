@@ -36,7 +36,8 @@ def is_letter_or_mark(character: str) -> bool:
     )
 
 
-# Properties that do not follow from the category. letter_like: matches \w but not \d, "_" included.
+# Properties that do not follow from the category. letter_like: characters that match \w but not \d, including
+# "_".
 PREDICATES: dict[str, Callable[[str], object]] = {
     "uppercase": str.isupper,
     "lowercase": str.islower,
@@ -78,7 +79,7 @@ def main() -> None:
 
 
 def collect_tables() -> UnicodeTables:
-    """Collect all properties that the engines use, from this interpreter."""
+    """Collect all properties that the Python and C++ engines use, from this interpreter."""
     points = range(sys.maxunicode + 1)
     found = {name: find_ranges(cp for cp in points if find_general_class(cp) == name) for name in CLASSES}
     found["cased"] = find_ranges(cp for cp in points if find_case_property(cp) == "cased")
@@ -121,8 +122,8 @@ def find_case_property(cp: int) -> str | None:
     """
     if 0xD800 <= cp < 0xE000:
         return None
-    # Lower-casing a capital sigma tells: after a cased letter it becomes a final sigma, and characters that
-    # are ignorable do not come between the two.
+    # Find the class by lower-casing a capital sigma after the character. After a cased letter, sigma becomes
+    # a final sigma, even if ignorable characters are between the letter and sigma.
     after_letter = ("A" + chr(cp) + "\u03a3").lower().endswith("\u03c2")
     alone = (chr(cp) + "\u03a3").lower().endswith("\u03c2")
     if after_letter:

@@ -29,7 +29,8 @@ from bertdata.io.process_pool import count_available_cores
 VERSION = "0.28.1"
 STANDARDS = (17, 20, 23)
 """C++ standards to try, in this order."""
-BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")  # its bundled gloo predates cmake 4
+# cmake 4 refuses the old version of gloo in Horovod's source
+BUILD_TOOLS = ("cmake<4", "setuptools<81", "wheel", "packaging")
 LOG_LINES = 15
 """Number of lines of a failed build's log to print."""
 BUILD_SETTINGS = {
@@ -148,7 +149,7 @@ def unpack_source(place: Path) -> Path:
 
 
 def patch_source(source: Path, standard: int) -> None:
-    """Apply CHANGES. AssetError unless each text occurs exactly once."""
+    """Replace the texts of CHANGES in the source. Raises AssetError unless each text occurs exactly once."""
     for name, old, new in CHANGES:
         text = (source / name).read_text(encoding="utf-8")
         if (found := text.count(old)) != 1:
@@ -158,7 +159,7 @@ def patch_source(source: Path, standard: int) -> None:
 
 
 def run_pip(command: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command of pip without output. AssetError with its last line if it fails."""
+    """Run a command of pip without output. Raises AssetError with its last line if it fails."""
     whole = [sys.executable, "-m", "pip", command, "--quiet", *arguments]
     run_command(whole, f"pip {command} failed", environment=environment)
 
@@ -169,7 +170,7 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> None:
-    """Run a command. AssetError if it fails.
+    """Run a command. Raises AssetError if it fails.
 
     The error has ``failure`` and the last line of output, or the end of the log.
     """

@@ -40,7 +40,8 @@ def install_wheel(pip_options: Sequence[str]) -> None:
     wheel = find_kept_wheel() or build_wheel(find_wheel_directory(), read_gpu_operations())
     if find_installed_wheel() == wheel.as_uri():
         return
-    if find_installed_wheel() is not None:  # pip would keep the same version built for another torch
+    # otherwise pip would keep an installed wheel of the same version that was built for another torch
+    if find_installed_wheel() is not None:
         run_pip("uninstall", "--yes", "horovod")
     run_pip("install", *pip_options, str(wheel))
     built = "gloo_built() and h.nccl_built()" if read_gpu_operations() else "gloo_built()"
@@ -51,7 +52,10 @@ def install_wheel(pip_options: Sequence[str]) -> None:
 
 
 def read_gpu_operations() -> str:
-    """Return the library for collectives on GPUs: "NCCL", or "" for a build for processors."""
+    """Return the name of the library for collective operations on GPUs.
+
+    It is "NCCL", or "" for a build for processors.
+    """
     asked = os.environ.get("HOROVOD_GPU_OPERATIONS", "")
     if asked not in ("", "NCCL"):
         raise SettingsError(f"HOROVOD_GPU_OPERATIONS={asked}: expected NCCL, or nothing for processors")
@@ -84,7 +88,10 @@ def find_kept_wheel() -> Path | None:
 
 
 def find_installed_wheel() -> str | None:
-    """Return the URL of the installed Horovod's wheel. Empty if unknown, None if Horovod is not installed."""
+    """Return the URL of the installed Horovod's wheel.
+
+    The result is empty if unknown, None if Horovod is not installed.
+    """
     try:
         record = importlib.metadata.distribution("horovod").read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:

@@ -268,7 +268,7 @@ def _make_schema(title: str, comment: str, keys: Mapping[str, Any]) -> str:
 def _format_schema(schema: Any, indent: str) -> str:
     """Return the schema as JSON, with a line per property.
 
-    Properties with their own properties take several.
+    A property that itself has properties takes several lines.
     """
     if schema is True or "properties" not in schema:
         return json.dumps(schema)

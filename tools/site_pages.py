@@ -84,7 +84,7 @@ def _relink(link: re.Match[str], source: str, name: str, files: Files) -> str:
     there = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
     place = PAGES.get(there, there.removeprefix("docs/"))
     if files.get_file_from_path(place) is None:
-        place = posixpath.join(place, "README.md")  # a folder
+        place = posixpath.join(place, "README.md")  # the link names a folder, which stands for its README.md
     if files.get_file_from_path(place) is None:
         return str(words) if (ROOT / there).exists() else link[0]
     return f"{mark}[{words}]({posixpath.relpath(place, posixpath.dirname(name) or '.')}{hash_sign}{anchor})"

@@ -69,7 +69,7 @@ COUNTERS_OF_KIND = {
 
 
 def add_to_counters(amounts: dict[str, int]) -> None:
-    """Add the amounts to Beam's counters of the running stage."""
+    """Add the amounts, which are given by counter name, to Beam's counters of the running stage."""
     from apache_beam.metrics import Metrics  # imported here, since the tables above are used without Beam
 
     for name, amount in amounts.items():
@@ -138,7 +138,8 @@ def read_metrics(result: Any) -> RunMetrics:
     totals: dict[str, int] = {}
     for counter in found["counters"]:
         name = counter.key.metric.name
-        # ``result`` is the committed value, else the attempted one. Runners that omit zeros return None.
+        # ``result`` is the committed value of a counter, or the attempted value if the runner has no
+        # committed values. It is None if the runner leaves out zeros.
         totals[name] = totals.get(name, 0) + (counter.result or 0)
     distributions: dict[str, Distribution] = {}
     for one in found["distributions"]:

@@ -19,7 +19,7 @@ def show_warnings(stream: TextIO | None = None) -> Iterator[None]:
     Of several warnings that differ only in file name or numbers, the first is printed at once. A last line
     counts the others. Each process counts separately.
 
-    stream: None: standard error, looked up for every line.
+    stream: where to print. None: ``sys.stderr``, as it is when a line is printed.
     """
     handler = _FoldedHandler(stream)
     handler.setFormatter(logging.Formatter(f"{PROGRAM}: warning: %(message)s"))
@@ -47,7 +47,8 @@ def silence_printed_tracebacks() -> None:
     """
     from apache_beam.runners.worker import sdk_worker
 
-    sdk_worker.print = _print_nothing  # a global of that module hides the built-in print
+    # a global name of that module, which its code then uses instead of the built-in print
+    sdk_worker.print = _print_nothing
 
 
 def _print_nothing(*words: object, **options: object) -> None:

@@ -10,7 +10,7 @@ def import_beam() -> None:
     """Import Beam with the garbage collector switched off, which takes a third less time.
 
     The collector would scan the growing heap again and again without finding garbage. Freezing the imported
-    objects avoids another scan when the process exits. MissingExtraError if Beam is not installed.
+    objects avoids another scan when the process exits. Raises MissingExtraError if Beam is not installed.
     """
     gc.disable()
     try:

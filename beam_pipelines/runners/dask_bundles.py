@@ -2,8 +2,8 @@
 
 Each task runs a DoFn (a Beam function) on a bundle of elements.
 
-The translation in Beam 2.77 has four flaws. It mixes the tagged outputs of a DoFn, drops what the last
-transform does not need, computes a side input again in every task, and loses the metrics. Here each task
+The translation in Beam 2.77 has four flaws. It mixes the tagged outputs of a DoFn, drops outputs that the
+last transform does not need, computes a side input again in every task, and loses the metrics. Here each task
 returns its outputs by tag, its metrics and its warnings. Grouping and flattening are still translated by
 Beam.
 """
@@ -208,7 +208,8 @@ class Translation(PipelineVisitor):  # type: ignore[misc]
             keywords=keywords,
             views=tuple((type(side), side._view_options()) for side in node.side_inputs),
         )
-        # Every partition needs all elements of a side input, so each side input is first made one value.
+        # Every partition needs all elements of each side input. So the elements of a side input are first
+        # joined into a single value.
         sides = [_join_partitions(self._bags[side.pvalue]) for side in node.side_inputs]
         results = elements.map_partitions(bundles, *sides, token=node.full_label)
         for output in node.outputs.values():

@@ -68,7 +68,7 @@ class DaskRunner(dask_runner.DaskRunner):  # type: ignore[misc]
         self._client = None if self.runs_here else self._connect_to_scheduler(given)
 
     def _connect_to_scheduler(self, given: dict[str, Any]) -> distributed.Client:
-        """Connect to the running cluster. SettingsError if it does not answer."""
+        """Connect to the running cluster. Raises SettingsError if it does not answer."""
         try:
             return distributed.Client(**given)
         except (OSError, ValueError) as error:

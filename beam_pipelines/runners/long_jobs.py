@@ -1,8 +1,7 @@
 """Watching of portable jobs that run longer than Beam's time limit for requests.
 
 Beam asks a job server for a job's states and messages with the same time limit as for all other requests
-(``--job_server_timeout``, 300 s). A longer job would be considered failed, and its local workers would be
-stopped.
+(``--job_server_timeout``, 300 s). Beam would take a longer job for a failed one, and stop its local workers.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +33,9 @@ def watch_to_the_end(result: Any) -> None:
 def resume_stream(stream: Iterator[Any], again: Callable[[], Iterator[Any]]) -> Iterator[Any]:
     """Yield the stream's items. When the request's time limit passes, continue with a new stream.
 
-    Other errors are raised. again: opens a new stream.
+    Other errors are raised.
+
+    again: function that opens a new stream.
     """
     import grpc
 

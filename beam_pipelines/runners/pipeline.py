@@ -34,7 +34,8 @@ RUNNERS = ("DirectRunner", "DaskRunner", "DataflowRunner", "FlinkRunner", "Spark
 def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
     """Return an empty pipeline with the runner that Beam's arguments ask for.
 
-    SettingsError for an argument unknown to this package and Beam, and for anything the runner cannot do.
+    Raises SettingsError for an argument unknown to this package and Beam, and for anything the runner cannot
+    do.
     """
     if any(word.partition("=")[0] == "--dry_run" for word in arguments):
         raise SettingsError("--dry_run: here Beam would ignore it and write the files; there is no dry run")
@@ -49,7 +50,7 @@ def make_pipeline(arguments: list[str], flags: argparse.Namespace) -> Any:
         make_runner = _make_local_runner
     elif name in DASK_RUNNERS:
         make_runner = _import_dask_runner()
-        options = _parse_options(arguments)  # again, because importing Dask has added its flags
+        options = _parse_options(arguments)  # parse again, because importing Dask has added flags
     if name not in PORTABLE_RUNNERS and (unknown := _find_unknown_arguments(arguments, options)):
         known = [f"--{flag}" for flag in options.get_all_options()]
         told = [f"{word}: neither a flag of ours nor of Beam{suggest_known(word, known)}" for word in unknown]
@@ -76,7 +77,7 @@ def check_runner(arguments: list[str], flags: argparse.Namespace) -> None:
 def _check_options(arguments: list[str], flags: argparse.Namespace) -> tuple[Any, str]:
     """Return Beam's options and the runner's name in lower case.
 
-    SettingsError for what the runner cannot do.
+    Raises SettingsError for what the runner cannot do.
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
@@ -146,7 +147,7 @@ def _has_remote_workers(pipeline: Any) -> bool:
 def _find_full_name(runner: str) -> str:
     """Return the runner's name in lower case. As in Beam, "direct" is short for "directrunner".
 
-    A name with dots is the path of a class, which Beam imports. SettingsError for an unknown name.
+    A name with dots is the path of a class, which Beam imports. Raises SettingsError for an unknown name.
     """
     from apache_beam.options.pipeline_options import StandardOptions
 
@@ -245,7 +246,7 @@ def _check_cluster(flags: argparse.Namespace) -> None:
 
 
 def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
-    """Return (flag, path) for each path that workers use.
+    """Return each path that workers use, with the flag that names it.
 
     The vocabulary's path is not included, since the job contains the file.
     """
@@ -256,7 +257,7 @@ def _list_worker_paths(flags: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _import_dask_runner() -> Callable[[Any], Any]:
-    """Return the Dask runner's class. MissingExtraError if Dask is not installed."""
+    """Return the Dask runner's class. Raises MissingExtraError if Dask is not installed."""
     try:
         from beam_pipelines.runners.dask_runner import DaskRunner
     except ImportError as error:

@@ -14,7 +14,8 @@ from beam_pipelines.runners.beam_import import import_beam
 LAUNCHER = "BERTDATA_LAUNCHER"
 """Environment variable with the launcher's process id.
 
-The worker cannot use ``getppid`` for it: if the launcher died early, that already returns another process.
+The worker cannot call ``getppid`` instead. If the launcher has died early, ``getppid`` returns the id of
+another process.
 """
 
 _CHECKS_PER_SECOND = 20
@@ -24,12 +25,13 @@ def main() -> None:
     """Run Beam's worker until the launcher stops it or is gone."""
     signal.signal(signal.SIGINT, _exit_silently)
     threading.Thread(target=_exit_with, args=[int(os.environ[LAUNCHER])], daemon=True).start()
-    # Before Beam is imported, because Beam configures logging if it is not configured yet.
+    # This comes before Beam's import, because Beam configures logging if it is not configured yet.
     with show_warnings(sys.stderr):
         import_beam()
         from apache_beam.runners.worker import sdk_worker_main
 
-        # Beam prints the traceback of every error and also sends it to the runner. Once is enough.
+        # Beam prints the traceback of every error and also sends it to the runner, which prints it. So
+        # nothing is printed here.
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
             sdk_worker_main.main(sys.argv)
 

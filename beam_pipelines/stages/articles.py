@@ -27,11 +27,11 @@ from bertdata.text.nvidia_writing import FileToArticles
 from bertdata.text.text_plan import NumberedFile, deal_articles
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
-"""For each article of a file: the number of its shard, and its position within the shard."""
+"""Two sequences with an item per article of a file: its shard, and its position in that shard."""
 
 
 def make_parts(stage: TextStage) -> beam.PTransform:
-    """Return the Beam stages that make text parts in the way of the text recipe (MLPerf's or NVIDIA's)."""
+    """Return the Beam stages that make text parts by the rules of the text recipe (MLPerf's or NVIDIA's)."""
     return MakeTextShards(stage) if stage.plan.settings.recipe == "nvidia" else MakeParts(stage)
 
 
@@ -52,7 +52,8 @@ class MakeParts(beam.PTransform):  # type: ignore[misc]
     def expand(
         self, files: beam.PCollection[NumberedFile]
     ) -> tuple[beam.PCollection[str], beam.PCollection[Provenance]]:
-        # Reshuffle keeps the runner from fusing listing and splitting into one stage on one worker.
+        # Without Reshuffle, the runner may fuse listing and splitting into one stage, which one worker would
+        # then do alone.
         texts = (
             files
             | "spread files over workers" >> beam.Reshuffle()
@@ -81,8 +82,8 @@ class SplitFile(beam.DoFn):  # type: ignore[misc]
         (3, "AA/wiki_03", "articles") -> (0, (3, text)), and tagged "withheld": (0, (3, [article, ...])),
         "entries": (0, (3, TextInput(...)))
 
-    An output's first number is the part's. Evaluation articles and manifest entries all have key 0, so that
-    one worker gets them all.
+    The first number of an output is the part's number. Evaluation articles and manifest entries all have key
+    0, so that one worker gets them all.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -139,9 +140,9 @@ class WriteEvaluation(beam.DoFn):  # type: ignore[misc]
 
 
 class MakeTextShards(beam.PTransform):  # type: ignore[misc]
-    """Write NVIDIA's text shards from numbered files. Same results as MakeParts.
+    """Write NVIDIA's text shards from numbered files. The results have the same types as in MakeParts.
 
-    One worker assigns the articles to shards, which needs the number of sentences of every article.
+    One worker assigns the articles to shards, because it must know the number of sentences of every article.
     """
 
     def __init__(self, stage: TextStage) -> None:
@@ -216,7 +217,8 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
         sentences = array("I")
         for _, found in by_file:
             sentences.extend(found)
-        # Articles are numbered through all files. Both arrays are copies only to get the right length.
+        # Articles are numbered through all files. The arrays are made as copies of ``sentences`` to have the
+        # right length. All values are then replaced.
         shard_of, position_of = array("I", sentences), array("I", sentences)
         for shard, articles in enumerate(deal_articles(sentences, self._settings)):
             for position, article in enumerate(articles):

@@ -26,7 +26,7 @@ _GROUP_BYTES = 1
 
 
 class MarkDuplicates(beam.PTransform):  # type: ignore[misc]
-    """Add to each piece the list of duplicates among its records.
+    """Add to each piece (a section of a file) the list of the duplicates among its records.
 
     ::
 

@@ -1,8 +1,8 @@
 """Stages from a dump to extracted articles: collect template definitions, extract articles, write files.
 
-All workers share the work. An element is the number of a range of the dump, or of an output file. The text of
-a range waits in a file in the articles' directory or bucket, so that only small values pass through the
-runner.
+All workers share the work. An element is the number of a byte range of the dump, or of an output file. The
+articles of a range are stored in a file in the articles' directory or bucket, so that only small values pass
+through the runner.
 
 Two steps need the results of all ranges, and run on one worker. All templates are written to one file, which
 the workers map into memory. The sizes of all articles decide which file each article goes to.
@@ -73,7 +73,8 @@ class ExtractArticles(beam.PTransform):  # type: ignore[misc]
             definitions = ranges | "first pass" >> CollectDefinitions(stage)
         else:
             definitions = begin | "known definitions" >> beam.Create([stage.known], reshuffle=False)
-        # A side input: every range waits for the templates of all ranges.
+        # The templates are a side input, so extraction of any range starts when the templates of all ranges
+        # are collected.
         once = beam.pvalue.AsSingleton(definitions)
         files = (
             ranges
@@ -159,7 +160,8 @@ class JoinDefinitions(beam.DoFn):  # type: ignore[misc]
 class ExtractRange(beam.DoFn):  # type: ignore[misc]
     """Extract the articles of a range into a new file.
 
-    The file's name is random, so a repeated task writes another file and disturbs no reader of the first.
+    The file's name is random, so if the task runs twice, the second attempt writes another file, and a reader
+    of the first file is not disturbed.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -196,7 +198,7 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
         dump = self._stage.ranges.path
         again = partial(ExtractRange(self._stage).extract, definitions)
         found = list(check_sequence(dump, gathered[1], again))
-        # Both passes must have read the same bytes. Otherwise the dump changed in between.
+        # Both passes must have read the same bytes. If the digests differ, the dump changed in between.
         if definitions.digests is not None:
             check_digests(dump, definitions.digests, [one.facts.digest for one in found])
         yield from enumerate(deal_out_articles(found))
@@ -210,7 +212,8 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
 class WriteArticles(beam.DoFn):  # type: ignore[misc]
     """Write an output file of articles and return its manifest entry.
 
-    A repeated task is harmless: the file is written under a temporary name and renamed, with the same bytes.
+    The task may run twice, because both attempts write the same bytes to a temporary name and rename the
+    file.
     """
 
     def __init__(self, stage: ExtractionStage) -> None:
@@ -229,7 +232,7 @@ class WriteArticles(beam.DoFn):  # type: ignore[misc]
 
 
 class HashDump(beam.DoFn):  # type: ignore[misc]
-    """Hash the dump file. One worker does so while the others extract."""
+    """Hash the dump file. One worker does this while the others extract articles."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._identity = stage.identity
@@ -240,7 +243,7 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
 
 
 class FinishArticles(beam.DoFn):  # type: ignore[misc]
-    """Write MD5SUMS and manifest. A repeated task is harmless: it writes the same bytes."""
+    """Write MD5SUMS and manifest. The task may run twice, because both attempts write the same bytes."""
 
     def __init__(self, stage: ExtractionStage) -> None:
         self._articles = stage.articles
@@ -266,7 +269,7 @@ class FinishArticles(beam.DoFn):  # type: ignore[misc]
 
 
 def _lock_python_engine(settings: ExtractorSettings) -> AbstractContextManager[Any]:
-    """Return a lock for extraction if the engine is Python, else a context that does nothing.
+    """Return a lock to hold during extraction if the engine is Python, else a context that does nothing.
 
     The C++ kernels can serve several threads at once.
     """

@@ -96,7 +96,7 @@ def plan_extraction(
 ) -> ExtractionStage:
     """Return the plan of the extraction. Reads the dump's beginning.
 
-    InputError if the file is not a dump, DatasetError if the directory was made with other settings.
+    Raises InputError if the file is not a dump, DatasetError if the directory was made with other settings.
     """
     refuse_input_as_output(directory, [dump])
     identity = identify_file(dump)

@@ -1,7 +1,7 @@
 """Stages from shards to packed shards: count lengths, plan rows on one worker, sort examples, gather rows.
 
-A row holds several examples. Examples never pass through the runner. They wait in sorted files in the output
-directory, each with a few million tokens, and the stages exchange only the files' names.
+A row holds several examples. Examples never pass through the runner. They are stored in sorted files in the
+output directory, each with a few million tokens. The stages pass on only the names of these files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -127,7 +127,7 @@ class SortExamples(beam.DoFn):  # type: ignore[misc]
 class GatherShard(beam.DoFn):  # type: ignore[misc]
     """Write a packed shard from the sorted files. Returns (0, ShardEntry).
 
-    A repeated task is harmless: it writes the same bytes.
+    The task may run twice, because both attempts write the same bytes.
     """
 
     def __init__(self, stages: PackStages) -> None:
@@ -146,7 +146,7 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
 class WritePackManifest(beam.DoFn):  # type: ignore[misc]
     """Write the packed dataset's manifest. Returns its directory.
 
-    A repeated task is harmless: it writes the same bytes.
+    The task may run twice, because both attempts write the same bytes.
     """
 
     def __init__(self, stages: PackStages) -> None:

@@ -28,7 +28,7 @@ class RecordStage:
 
     @property
     def spill_files(self) -> SpillFiles:
-        """Spill files for pieces and text between stages."""
+        """Spill files, which store pieces and texts on disk between two stages."""
         return SpillFiles.below(self.text.commit.unfinished)
 
     def find_finished(self) -> TextManifest | None:
@@ -51,7 +51,7 @@ def plan_record_stage(
 ) -> RecordStage:
     """Return the plan for making text parts from these sources.
 
-    DatasetError if the directory was made with other settings.
+    Raises DatasetError if the directory was made with other settings.
     """
     plan = plan_record_parts(sources, directory, kind, settings, punkt_tables)
     text = TextDirectory(directory, plan)

@@ -2,8 +2,8 @@
 
 All workers read pieces of the files and split their documents into sentences. The sizes of all documents go
 to one worker, which decides where parts begin, in the order of files and pieces. So the parts are the same as
-those of ``bertdata segment``. The text itself waits in spill files, if the workers share a disk. Duplicates
-are found first, from hashes of all texts (``duplicates.py``).
+those of ``bertdata segment``. If the workers share a disk, the text itself is stored in spill files
+meanwhile. Duplicates are found first, from hashes of all texts (``duplicates.py``).
 """
 
 import pickle
@@ -107,7 +107,7 @@ class MakeRecordParts(beam.PTransform):  # type: ignore[misc]
             | "gather sizes" >> beam.GroupByKey()
             | "cut parts" >> beam.ParDo(CutParts(stage)).with_outputs("counts", main="ranges")
         )
-        # A side input: cutting texts waits until one worker has seen the sizes of all pieces.
+        # The ranges are a side input, so texts are only cut when one worker has seen the sizes of all pieces.
         ranges = beam.pvalue.AsDict(cuts.ranges)
         parts = (
             texts.texts
@@ -163,7 +163,7 @@ class ListPieces(beam.DoFn):  # type: ignore[misc]
         yield from pieces
 
     def _pack(self, work: NumberedPiece) -> StageBytes:
-        """Return the pickled piece, spilled if it is large."""
+        """Return the pickled piece, or its place in a spill file if it is large."""
         data = pickle.dumps(work)
         return data if len(data) < _SPILLED_BYTES else self._stage.spill_files.write([data])[0]
 
@@ -220,7 +220,8 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
                 raise make_bad_record_error(self._plan.files[file], before, found.first_bad)
             numbers[file] += found.numbers
             counts[file].add(found.counts)
-            # A piece's text is its training text, then its held-out text, which begins at byte ``size``.
+            # A piece's text is its training text followed by its held-out text. The held-out text begins at
+            # byte ``size``.
             ranges = list(_list_ranges(found.training, training, make_record_part_name, 0))
             size = found.training.ends[-1] if found.training.ends else 0
             yield (
@@ -293,7 +294,7 @@ class WriteRecordPart(beam.DoFn):  # type: ignore[misc]
 class FinishRecords(beam.DoFn):  # type: ignore[misc]
     """Write the text directory's manifest (``TextDirectory.finish``).
 
-    A repeated task writes the same bytes.
+    The task may run twice, because both attempts write the same bytes.
     """
 
     def __init__(self, stage: RecordStage) -> None:

@@ -1,8 +1,9 @@
 """The last stages of the pipelines: from parts to shards, and from shards to a finished dataset.
 
 The result is as if every task ran exactly once, although Beam may run a task twice: after a failure, or in
-parallel as a backup for a slow worker. Each attempt writes aside and renames, and both write the same bytes.
-Only the outputs of one attempt reach the next stage, so the manifest lists every shard once.
+parallel as a backup for a slow worker. Each attempt writes under a temporary name and then renames the file,
+and both attempts write the same bytes. Only the outputs of one attempt reach the next stage, so the manifest
+lists every shard once.
 """
 
 import logging
@@ -20,7 +21,7 @@ from bertdata.dataset.provenance import NO_PROVENANCE, Provenance
 
 Entry = InputEntry | ShardEntry | SkippedEntry | Provenance
 NumberedEntry = tuple[int, Entry]
-"""Number of a target, and either an entry for its manifest or the manifests that it cites."""
+"""Number of a target dataset, with an entry for its manifest or the manifests that it cites."""
 
 ONE_AT_A_TIME = threading.Lock()
 """Lock of a process, held while it makes shards.
@@ -57,7 +58,7 @@ class MakeShards(beam.PTransform):  # type: ignore[misc]
 class MakeShard(beam.DoFn):  # type: ignore[misc]
     """Make a part's shards with ``run_task``.
 
-    A repeated task writes the same bytes, or keeps finished shards.
+    The task may run twice. The second attempt writes the same bytes, or keeps the finished shards.
     """
 
     def __init__(self, plan: TaskPlan) -> None:
@@ -74,7 +75,8 @@ class MakeShard(beam.DoFn):  # type: ignore[misc]
             seconds = time.monotonic() - start
         for warning in result.warnings:
             _LOGGER.warning("%s", warning)
-        # Beam commits the counters of a single successful attempt, so no part is counted twice.
+        # If a task runs twice, Beam keeps the counters of only one successful attempt. So no part is counted
+        # twice.
         if result.skipped is not None:
             add_to_counters(count_part(result.skipped))
             yield from ((number, result.skipped) for number in range(len(self._plan.targets)))
@@ -139,7 +141,7 @@ def measure_shards(shards: Sequence[ShardEntry]) -> dict[str, list[int]]:
 class WriteManifests(beam.PTransform):  # type: ignore[misc]
     """Write the datasets' manifests. Returns their directories.
 
-    Each manifest contains the entries of parts and shards, and cites the manifests of the text.
+    Each manifest contains the entries of parts and shards, and names the manifests of the text parts.
     """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:
@@ -169,7 +171,7 @@ def number_for_targets(provenance: Provenance, targets: int) -> Iterator[Numbere
 class WriteManifest(beam.DoFn):  # type: ignore[misc]
     """Write a dataset's manifest (``Dataset.finish``).
 
-    A repeated task is harmless: it writes the same bytes.
+    The task may run twice, because both attempts write the same bytes.
     """
 
     def __init__(self, targets: tuple[Target, ...], vocabulary: str) -> None:

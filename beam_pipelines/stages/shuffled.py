@@ -83,8 +83,8 @@ class MakeShuffledShards(beam.PTransform):  # type: ignore[misc]
             | "spread over workers" >> beam.Reshuffle()
             | "tokenize parts" >> beam.ParDo(SortPart(self._settings)).with_outputs("counts", main="sorted")
         )
-        # The cuts need the token counts of all parts. They are added up where the parts are sorted, so that
-        # little data reaches the one worker that finds the cuts.
+        # The cuts need the token counts of all parts. Each worker adds up the counts of the parts that it
+        # sorts, so that little data reaches the single worker that finds the cuts.
         corpus = documents.counts | "add up token counts" >> beam.CombinePerKey(AddTokenCounts())
         plan = corpus | "find cuts" >> beam.Map(plan_shuffle, self._settings.num_shards)
         once = beam.pvalue.AsSingleton(plan)

@@ -24,9 +24,9 @@ Entry = tuple[int, TextInput] | FileEntry
 def make_input_entry(
     stage: TextStage, number: int, text: MlperfText | NvidiaText
 ) -> beam.pvalue.TaggedOutput:
-    """Return an input file's entry for the text manifest, tagged "entries".
+    """Return an input file's entry for the text manifest, as an output tagged "entries".
 
-    ChangedInputError if the file has changed since the run was planned.
+    Raises ChangedInputError if the file has changed since the run was planned.
     """
     plan = stage.plan
     plan.identities[number]._replace(md5=text.md5).check()
@@ -56,7 +56,7 @@ class WriteTextManifest(beam.PTransform):  # type: ignore[misc]
 
 
 def report_counts(directory: str, manifest: TextManifest) -> None:
-    """Add the counts that concern the whole run to the counters, and log warnings about them."""
+    """Add the whole run's counts to Beam's counters, and log warnings about them."""
     counts = manifest.counts
     add_to_counters({f"text_{name}": getattr(counts, name) or 0 for name in RUN_COUNTERS})
     for warning in count_warnings(directory, counts):
@@ -66,7 +66,7 @@ def report_counts(directory: str, manifest: TextManifest) -> None:
 class FinishText(beam.DoFn):  # type: ignore[misc]
     """Write the text directory's manifest (``TextDirectory.finish``).
 
-    A repeated task writes the same bytes.
+    The task may run twice, because both attempts write the same bytes.
     """
 
     def __init__(self, stage: TextStage) -> None:

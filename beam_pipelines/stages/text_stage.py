@@ -36,7 +36,7 @@ class TextStage:
 
     @property
     def spill_files(self) -> SpillFiles:
-        """Spill files for text between stages."""
+        """Spill files, which store texts on disk between two stages."""
         return SpillFiles.below(self.text.commit.unfinished)
 
     def write(self, name: str, blocks: Iterable[bytes]) -> FileEntry:
@@ -51,7 +51,10 @@ class TextStage:
         return file.entry(name)
 
     def clean_up(self) -> None:
-        """Delete spill files and half-written files. Release the directory if nothing was finished in it."""
+        """Delete spill files and half-written files.
+
+        If no file was finished, release the directory, so that runs with other settings may use it.
+        """
         self.text.commit.give_up()
 
 
@@ -65,7 +68,8 @@ def plan_text_stage(
 ) -> TextStage:
     """Return the plan for making text parts from these files.
 
-    InputError if a file is not of its kind, DatasetError if the directory was made with other settings.
+    Raises InputError if a file is not of its kind, DatasetError if the directory was made with other
+    settings.
 
     kinds: kind of each file (see ``bertdata.text.input_kinds``), articles or plain text.
     """

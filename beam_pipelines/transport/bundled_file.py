@@ -20,7 +20,8 @@ class BundledFile(str):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the file's name and contents, for ``_unpack``."""
         path = str(self)
-        if storage.is_directory(path):  # a model's directory, converted to a single tokenizer.json
+        # for a model's directory, send its tokeniser as a single tokenizer.json
+        if storage.is_directory(path):
             return _unpack, (TOKENIZER_NAME, read_tokenizer_bytes(path))
         return _unpack, (storage.get_base_name(path), storage.read_bytes(path))
 

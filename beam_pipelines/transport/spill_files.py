@@ -38,14 +38,18 @@ class SpillFiles:
 
     @classmethod
     def below(cls, directory: str) -> "SpillFiles":
-        """Return spill files in this directory. In an object store nothing is spilled: requests cost more."""
+        """Return spill files in this directory.
+
+        In an object store nothing is spilled, because requests cost more than passing values through the
+        runner.
+        """
         return cls(None if storage.is_remote(directory) else directory)
 
     def write(self, values: Sequence[bytes]) -> list[StageBytes]:
         """Write the values to one new file and return the range of each value.
 
-        If nothing is spilled, return the values themselves. The file's name is random, so a repeated task
-        writes another file and disturbs no reader of the first.
+        If nothing is spilled, return the values themselves. The file's name is random, so if a task runs
+        twice, the second attempt writes another file, and a reader of the first file is not disturbed.
         """
         if self.directory is None:
             return list(values)

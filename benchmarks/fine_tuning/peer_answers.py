@@ -19,9 +19,7 @@ outside the context.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerSpan:
-    """What the answer of a feature is made from: the question's number, and the offsets of the feature's
-    tokens.
-    """
+    """Data that turns a feature's predicted tokens into an answer: question number and token offsets."""
 
     question: int
     offsets: Offsets
@@ -73,7 +71,7 @@ def find_answer_texts(path: Path, spans: Sequence[PeerSpan], starts: Array, ends
 def find_best_answer(offsets: Offsets, starts: Array, ends: Array) -> tuple[float, tuple[int, int]] | None:
     """Return the score and the character range of the best valid answer among the N_BEST starts and ends.
 
-    None if no combination of a start and an end is valid.
+    Returns None if no combination of a start and an end is valid.
     """
     best: tuple[float, tuple[int, int]] | None = None
     last_places = np.argsort(-ends, kind="stable")[:N_BEST].tolist()

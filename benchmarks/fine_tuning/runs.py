@@ -1,5 +1,6 @@
-"""Whole fine-tuning runs of both programs, with the same scoring. Finished runs are kept, so a benchmark can
-continue.
+"""Whole fine-tuning runs of this trainer and of transformers' Trainer, with the same scoring.
+
+Finished runs are kept, so a benchmark can continue.
 """
 
 import json
@@ -76,7 +77,7 @@ def find_or_make_run(program: str, task: BenchmarkTask, data: TaskData, seed: in
 
 
 def compare_runs(task: BenchmarkTask, data: TaskData, seeds: Sequence[int], place: Path) -> None:
-    """Make the runs of all seeds, alternating between the programs, and print a table."""
+    """Make the runs of all seeds, alternating between the two trainers, and print a table."""
     place.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[Result]] = {program: [] for program in PROGRAMS}
     for seed in seeds:

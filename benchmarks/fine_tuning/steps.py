@@ -136,7 +136,7 @@ def load_batches(dataset: OpenedDataset, task: BenchmarkTask, *, rows: bool) -> 
 
 
 def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
-    """Print the median times of both programs.
+    """Print the median times of a step of this trainer and of transformers' Trainer.
 
     transformers' Trainer is measured with both ways of padding.
     """
@@ -163,7 +163,10 @@ def compare_steps(task: BenchmarkTask, data: TaskData) -> None:
 
 
 def print_medians(task: BenchmarkTask, turns: InTurns, padding: str) -> None:
-    """Print the median times of a comparison. padding: how transformers' batches are padded."""
+    """Print the median times of a comparison.
+
+    padding: description of how transformers' batches are padded.
+    """
     (wall, cpu), (peer_wall, peer_cpu) = turns.ours.medians(), turns.peer.medians()
     print(f"{task.name}, a step of {task.batch_size} examples at {task.length}, medians of {STEPS}: "
           f"ours {wall:.3f} s, {cpu:.3f} CPU s; transformers, padded {padding}: {peer_wall:.3f} s, "

@@ -1,11 +1,11 @@
-"""The two tasks of the fine-tuning benchmark, with the settings for both programs."""
+"""The two tasks of the fine-tuning benchmark, with the settings for this trainer and for transformers."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 N_BEST, MAX_ANSWER_TOKENS = 20, 30
-"""SQuAD's usual settings of predictions; those of our command too."""
+"""SQuAD's usual settings of predictions; this project's command uses the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,9 +13,9 @@ class BenchmarkTask:
     """A task: its name in this project's command, the metric to compare, and the settings.
 
     All tasks use AdamW with PyTorch's constants and no weight decay, linear warm-up and decay, and gradients
-    clipped at norm 1.0. metric: the metric's name, and the factor that turns it into points. bar: accepted
-    number of points below transformers. warmup: share of all steps. stride: for SQuAD, number of tokens from
-    one span to the next.
+    clipped at norm 1.0. metric: the metric's name, and the factor that turns it into points. bar: number of
+    points by which this trainer may be worse than transformers. warmup: share of all steps with a rising
+    learning rate. stride: for SQuAD, number of tokens from one span to the next.
     """
 
     name: str

@@ -17,7 +17,7 @@ BACKWARD: dict[str, Product] = {"to inputs": lambda x, w, g: g @ w, "to weights"
 
 
 def bandwidth(figures: Figures, sizes: Sizes) -> None:
-    """Measure the GB per second that a copy within the device's memory reads and writes."""
+    """Measure the bandwidth of a copy within the device's memory, in GB read and written per second."""
     source = torch.ones(sizes.copy_bytes, dtype=torch.uint8, device=sizes.device)
     target = torch.empty_like(source)
     seconds = time_repeated_calls(lambda: target.copy_(source), sizes.device, sizes.seconds)

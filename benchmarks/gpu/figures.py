@@ -41,14 +41,17 @@ class Figures:
         text = json.dumps({**about, **line, "context": self.context}) + "\n"
         with open(
             self.folder / NAME, "a", encoding="utf-8"
-        ) as file:  # append, because several steps may write at the same time
+        ) as file:  # opened for appending, because several steps may write at the same time
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
 
 def read_figures(folder: Path, start: int = 0) -> list[dict[str, Any]]:
-    """Return the lines of the figures file from byte ``start`` on. Empty if there is no file."""
+    """Return the lines of the figures file from byte ``start`` on.
+
+    The result is empty if there is no file.
+    """
     try:
         with open(folder / NAME, "rb") as file:
             file.seek(start)

@@ -8,7 +8,8 @@ COPIES, ELEMENTWISE, OTHER = "copies", "elementwise and Triton", "other"
 KINDS = (PRODUCTS, ATTENTION, OPTIMISER, COPIES, ELEMENTWISE, OTHER)
 
 _PATTERNS = (
-    # The name of a Triton kernel lists all operations that are fused in it, so only its prefix decides.
+    # The name of a Triton kernel lists all operations that are fused in the kernel. So only the beginning of
+    # the name decides.
     (r"^triton_tem", PRODUCTS),
     (r"^triton_for", OPTIMISER),  # kernels over lists of tensors
     (r"^triton_", ELEMENTWISE),

@@ -16,7 +16,7 @@ from benchmarks.gpu.figures import Figures
 from benchmarks.gpu.sizes import Sizes
 
 STEPS, EVERY = 40, 10
-"""Number of updates of a run, and of updates from one checkpoint to the next."""
+"""Number of updates of a run, and number of updates from one checkpoint to the next."""
 
 SMALL_MODEL = (
     "--hidden-size=128",

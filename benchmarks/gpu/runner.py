@@ -27,8 +27,9 @@ TAIL_LINES = 6
 class BenchmarkStep:
     """A process of a stage.
 
-    seconds: time limit. needs: the step is left out if the stage has fewer seconds left. together: nothing is
-    timed, so the step may run at the same time as its neighbours.
+    seconds: time limit. needs: number of seconds that must be left of the stage's time, or the step is left
+        out. together: True if the step measures no time, so that it may run at the same time as the steps
+        next to it.
     """
 
     name: str
@@ -127,7 +128,7 @@ def run_process(step: BenchmarkStep, log: Path, limit: float) -> tuple[str, int]
 def end_with_children() -> None:
     """Make SIGTERM, which ``timeout`` sends, also end the running steps.
 
-    A step that stays would distort later measurements.
+    A step that keeps running would distort later measurements.
     """
 
     def end(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Sizes of the measured work: those of the H100 presets on a GPU, or tiny ones for a rehearsal."""
+"""Sizes of the measured work: the sizes of the H100 presets on a GPU, or tiny sizes for a rehearsal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +12,8 @@ from trainer.config.settings import Config
 class Phase:
     """A configuration that comes with the trainer, with generated data.
 
-    fill: share of positions that hold a token. keys: replace keys of the configuration. without: keys of the
-    configuration that generated data do not support.
+    fill: share of positions that hold a token. keys: values that replace keys of the configuration. without:
+        keys to remove, which generated data do not support.
     """
 
     config: str
@@ -46,7 +46,7 @@ class Sizes:
     peak: float | None = None
 
     def config(self, phase: str, **more: Any) -> Config:
-        """Return the phase's configuration for this device. more: replace any other keys."""
+        """Return the phase's configuration for this device. more: further keys to replace."""
         found = self.phases[phase]
         keys: dict[str, Any] = {"device": self.device, "generated_data": True, **found.keys, **more}
         given = make_config(["--config", found.config]).as_json()
@@ -83,7 +83,7 @@ FULL = Sizes(
     layers=24,
     peak=989.0,
 )
-"""BERT-Large on an H100. The peak is that of the SXM modules, and of the H200 too."""
+"""BERT-Large on an H100. The peak is the limit of the SXM modules. The H200 has the same."""
 
 _TINY = {
     "hidden_size": 64,
@@ -96,7 +96,8 @@ _TINY = {
     "global_batch_size": 64,
     "max_seq_length": 32,
     "max_predictions_per_seq": 5,
-    "token_budget": 10_000,  # the same in both phases, so only one shape is compiled
+    # number of positions of a flat batch, equal in both phases, so that only one shape is compiled
+    "token_budget": 10_000,
 }
 _TINY_MODERNBERT = {
     "hidden_size": 64,

@@ -33,7 +33,10 @@ WARM_UP = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimedWork:
-    """Counts over the timed updates, without padding. fed: tokens including padding."""
+    """Counts over the timed updates.
+
+    They leave out padding, except ``fed``, the number of tokens with padding.
+    """
 
     sequences: int
     tokens: int
@@ -61,8 +64,8 @@ def updates(
 ) -> None:
     """Measure a phase's updates: their speed, their share of the device's limits, and their memory.
 
-    divide: micro-batches are this many times smaller, and there are as many times more of them. profile: also
-    measure the kernels.
+    divide: factor by which micro-batches are made smaller. Their number grows by the same factor. profile:
+        also measure the kernels.
     """
     config = sizes.config(phase, **keys or {})
     size = (config.update.batch_size or 1) // divide

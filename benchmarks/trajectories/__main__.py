@@ -50,7 +50,7 @@ def main() -> None:
 def _print_run(run: RecordedRun, losses: Losses) -> bool:
     """Print the run's row of the table. Return True if a loss differs by the bound or more."""
     early = losses.largest(min(BOUND_UPDATES, run.updates))
-    falls = not early < BOUND  # written so that NaN fails too
+    falls = not early < BOUND  # not written as >=, so that NaN counts as a difference too
     verdict = f"{BOUND:g}{', fell' if falls else ''}"
     end = losses.largest(run.updates)
     cells = (run.name, run.updates, f"{early:.1e}", f"{end:.1e}", verdict, _describe_differences(run, losses))
@@ -59,9 +59,7 @@ def _print_run(run: RecordedRun, losses: Losses) -> bool:
 
 
 def _describe_differences(run: RecordedRun, losses: Losses) -> str:
-    """Return how the settings of this training differ, as known, from those of the trainer's ``like``
-    command.
-    """
+    """Return the known differences between this training's settings and those of the ``like`` command."""
     found = []
     if losses.late:
         found.append(f"{losses.late} rates of the update after: the program gives no order for its counter")

@@ -13,7 +13,10 @@ import numpy as np
 from bertdata.errors import InputError
 
 _SAME = re.compile(r"^as ([\w.-]+)")
-"""Start of a text that adds to the same text of another run, ``as NAME ...``."""
+"""Pattern of ``as NAME ...`` at the start of a text.
+
+It means that the text continues the same text of the run NAME.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +63,12 @@ class RecordedRun:
 
     @property
     def clips_whole(self) -> bool:
-        """True if the original program was changed to clip by the norm over all gradients."""
+        """Returns True if the original program was changed to clip by the norm over all gradients."""
         return "norm of summed rows" in self.original
 
     @property
     def is_packed(self) -> bool:
-        """True if a micro-batch is one packed row of ModernBERT's loader."""
+        """Returns True if each micro-batch is a packed row of ModernBERT's loader."""
         return self.kind == "modernbert" and "rows of" in self.settings
 
     @property
@@ -77,8 +80,9 @@ class RecordedRun:
         return next((kind for kind in ("modernbert", "roberta") if kind in words), "bert")
 
     def number(self, pattern: str, default: float | None = None) -> float:
-        """Return the number that follows a pattern in the settings. InputError if there is none and no
-        default.
+        """Return the number that follows a pattern in the settings.
+
+        Raises InputError if there is none and no default.
         """
         found = re.search(rf"\b{pattern}[ =]*([-+.\de]*\d)", self.settings)
         if found:
@@ -104,7 +108,10 @@ def read_run(path: Path, root: Path) -> RecordedRun:
 
 
 def _resolve_text(path: Path, key: str) -> str:
-    """Return a text of a run's file. If it starts with ``as NAME``, the text of that run is appended."""
+    """Return a text of a run's file.
+
+    If the text starts with ``as NAME``, the same text of the run NAME is added to it.
+    """
     values = json.loads(path.read_text())
     text = str(values[key])
     named = _SAME.match(str(values["original"])) or _SAME.match(str(values["settings"]))

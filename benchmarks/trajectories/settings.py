@@ -31,7 +31,10 @@ _OF_PLACE = {
     **{"model_config": None, "steps_this_run": None, "vocab": None, "json_summary": None},
     **{"task_train_file": None, "task_eval_file": None, "task_predict_file": None, "task_dir": None},
 }
-"""Keys for the machine and for files: one process on a processor, with examples in the recorded order."""
+"""Configuration keys for the machine and the files.
+
+The run uses one process on a processor, and examples in the recorded order.
+"""
 
 
 def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
@@ -55,14 +58,17 @@ def make_config(run: RecordedRun, start: Path, place: Path) -> Config:
     counted = re.search(r"(\d+) examples", run.settings)
     if keys.get("num_train_epochs") is None:
         return Config.of(**keys)
-    if counted is None:  # the run's settings only give the number of updates
+    if counted is None:  # the run's settings do not give epochs, only the number of updates
         return Config.of(**keys | {"num_train_epochs": None, "steps": run.updates})
     config = Config.of(**keys)
     return config.changed(**count_epoch_updates(config, int(counted[1]), config.update.examples(1)))
 
 
 def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
-    """Return the keys that ``like`` makes of the run's command line. None if it does not know the program."""
+    """Return the keys that ``like`` makes of the run's command line.
+
+    Returns None if it does not know the program.
+    """
     for pattern, words in _DOORS.items():
         if re.search(pattern, run.original):
             line = split_like_line(DOOR, words(run))
@@ -127,7 +133,10 @@ def _make_pytorch_reader(program: str) -> Callable[[RecordedRun], list[str]]:
 
 
 def _make_phase_line(run: RecordedRun, more: Mapping[str, str | None]) -> list[str]:
-    """Return the command line of a phase of NVIDIA's or Habana's pre-training. more: flags of one version."""
+    """Return the command line of a phase of NVIDIA's or Habana's pre-training.
+
+    more: flags that only one version of the program has.
+    """
     usual: dict[str, str | None] = {"max_seq_length": _LENGTH, "max_predictions_per_seq": _MASKS}
     files = {"config_file": "bert.json", "input_dir": "data", "output_dir": "out", "do_train": None}
     return _make_command_line("", {**usual, **_list_flags(run), **files, **more})[1:]
@@ -219,7 +228,7 @@ counts.
 def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
     """Return the keys of a configuration that comes with the trainer, with the run's own numbers.
 
-    InputError for a program without such a configuration.
+    Raises InputError for a program without such a configuration.
     """
     if run.kind == "bert":
         raise InputError(
@@ -247,5 +256,5 @@ def _find_shipped_keys(run: RecordedRun) -> dict[str, Any]:
 
 
 def _choose_first_phase(value: Any) -> Any:
-    """Return a key's value. Of a value for two phases, return that for the first."""
+    """Return a key's value. If it has a value for each of two phases, return the value for the first."""
     return value[0] if isinstance(value, list) else value

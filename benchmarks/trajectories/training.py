@@ -57,7 +57,7 @@ class Losses:
     late: int
 
     def largest(self, updates: int) -> float:
-        """Return the largest difference within this many first updates."""
+        """Return the largest difference between the two programs' losses in the first ``updates`` updates."""
         pairs = zip(self.ours[:updates], self.theirs[:updates], strict=True)
         return max(abs(ours - theirs) for ours, theirs in pairs)
 
@@ -72,7 +72,8 @@ def train_again(run: RecordedRun, root: Path, updates: int | None = None) -> Los
         start = write_start(run, root, Path(place, "start"))
         layout = make_layout(run)
         config = make_config(run, start, Path(place, "run"))
-        if run.is_packed:  # ModernBERT has rotary positions, so packed rows may be longer
+        # ModernBERT has rotary positions, so a packed row may be longer than its longest sequence
+        if run.is_packed:
             config = config.changed(max_position_embeddings=layout.max_seq_length)
         data = OpenedDataset(name=run.name, layout=layout, shards=(), vocabulary_size=4000)
         runtime = open_runtime(config)

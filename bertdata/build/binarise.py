@@ -1,7 +1,7 @@
 """Conversion of text to fairseq's binary dataset: ``train.bin``, ``train.idx``, ``dict.txt`` and a manifest.
 
 Each line of the text becomes its token ids followed by ``</s>``. A blank line is ``</s>`` alone. The lines of
-all files follow each other. The directory is written through ``io.directory_protocol``. Importing this module
+all files are concatenated. The directory is written through ``io.directory_protocol``. Importing this module
 requires NumPy.
 """
 
@@ -45,7 +45,10 @@ It gets the number of finished files, the number of all files, and a line about 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedText:
-    """A finished fairseq directory. tokens: number of ids, including the ``</s>`` of each line."""
+    """A finished fairseq directory.
+
+    tokens: number of ids, including the ``</s>`` of each line.
+    """
 
     directory: str
     lines: int
@@ -54,7 +57,10 @@ class BinarisedText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinesTask:
-    """A task for a worker process: encode the lines of one text file. The result is an EncodedLines."""
+    """A task for a worker process: encode the lines of one text file.
+
+    ``encode_lines`` does the task and returns an EncodedLines.
+    """
 
     path: str
     tokenizer: TokenizerFile
@@ -78,7 +84,7 @@ class EncodedLines:
 
 
 def encode_lines(task: LinesTask) -> EncodedLines:
-    """Encode the lines of a file. InputError if the file is not UTF-8 text."""
+    """Read a text file and encode its lines. Raises InputError if the file is not UTF-8 text."""
     data = read_identified(task.path)
     refuse_other_kinds(data, task.path)
     try:
@@ -113,8 +119,9 @@ def binarise_text(
     The bytes do not depend on the number of workers. If the directory is already finished for the same files
     and tokeniser, nothing is written.
 
-    DatasetError if the directory holds anything else or another run is writing there. SettingsError if
-    fairseq's dictionary cannot represent the tokeniser. InputError if a file cannot be read.
+    Raises DatasetError if the directory holds anything else or another run is writing there. Raises
+    SettingsError if fairseq's dictionary cannot represent the tokeniser. Raises InputError if a file cannot
+    be read.
     """
     vocabulary = vocabulary_of(tokenizer)
     make_dictionary(vocabulary, [0] * len(compute_fairseq_ids(vocabulary)))
@@ -195,5 +202,8 @@ def _write_text(
 
 
 def _read_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Return the settings that a manifest records, which the commit protocol compares with a new run's."""
+    """Return a manifest's terms: the settings that decide the directory's bytes.
+
+    The commit protocol compares them with the terms of a new run.
+    """
     return parse_binarised_manifest(data, where).terms()

@@ -26,7 +26,7 @@ _LINES = 1 << 16
 
 
 class BinarisedPart:
-    """A part of token ids. A line that consists only of the end token ends a document.
+    """A part whose lines are already token ids. A line that consists only of the end token ends a document.
 
     fairseq numbers the tokens differently from the tokeniser. ``tokens.fairseq_dictionary`` defines its
     order.
@@ -64,9 +64,8 @@ class BinarisedPart:
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
         """Return the part's lines as documents.
 
-        InputError if the part is damaged or has ids that the tokeniser lacks. ChangedInputError if the
-        ``.idx`` or
-        ``.bin`` file has changed since it was first read.
+        Raises InputError if the part is damaged or has ids that the tokeniser lacks. Raises ChangedInputError
+        if the ``.idx`` or ``.bin`` file has changed since it was first read.
         """
         vocabulary = vocabulary_of(self._tokenizer)
         identities = self._identify()
@@ -87,7 +86,10 @@ class BinarisedPart:
         return LoadedDocuments(entry=entry, documents=documents)
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        """Return the manifest entry that says why this part was left out."""
+        """Return the manifest entry for a part that was left out, with the reason.
+
+        error: why the part cannot be read.
+        """
         size = storage.read_size(self.path)
         return SkippedEntry(name=self.name, bytes=size, md5=self.input_md5(), reason=error.reason(self.path))
 
@@ -115,9 +117,9 @@ class BinarisedPart:
         except ShardError as error:
             raise InputError(str(error)) from None
         words = np.concatenate(pieces)
-        # A line of size 1 is only </s>, a document's end. sizes [4, 3, 1, 5, 1] means sentences of 3, 2 and 4
-        # ids and document ends after sentences 2 and 3. np.unique drops the empty documents between two
-        # such lines, and > 0 those at the beginning.
+        # A line of size 1 is only </s>, a document's end. For example, sizes [4, 3, 1, 5, 1] mean sentences
+        # of 3, 2 and 4 ids. Documents end after the second and the third sentence. np.unique drops the empty
+        # documents between two such lines, and > 0 those at the beginning.
         is_text = sizes > 1
         sentence_ends = np.cumsum(sizes[is_text] - 1).astype(np.uint32)
         document_ends = np.unique(np.append(np.cumsum(is_text)[~is_text], len(sentence_ends)))
@@ -130,7 +132,7 @@ class BinarisedPart:
         )
 
     def _check(self, lines: Any, sizes: Any, first: int, vocabulary: Vocabulary) -> None:
-        """Raise InputError for an id outside the vocabulary, or a line that does not end with the end token.
+        """Raise InputError for an id outside the vocabulary, or if a line does not end with the end token.
 
         first: number of the first of these lines in the file.
         """
@@ -148,7 +150,9 @@ class BinarisedPart:
 
 
 def _find_word_starts(ids: Any, vocabulary: Vocabulary) -> bytes | None:
-    """Return a byte per id that is 1 where a word starts. None if the ids themselves show word starts.
+    """Return a byte per id that is 1 where a word starts.
+
+    Returns None if the ids themselves show word starts.
 
     Tokens of byte-level BPE and Unigram models begin with a blank (as ``Ġ`` or ``▁``) at the start of a word.
     If no token of the vocabulary does, every token counts as a word.

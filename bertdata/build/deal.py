@@ -1,8 +1,9 @@
 """Creation of a whole dataset in one random stream, as the original programs do (``--as-original``).
 
 The documents of all parts pass through a single random generator, and the examples go to the output files in
-turn: example 0 to file 0, example 1 to file 1, and so on. Several processes read and tokenise the parts. One
-process creates and writes the examples, because the stream of random numbers cannot be divided.
+turn: example 0 to file 0, example 1 to file 1, and so on. Several processes read and tokenise the parts. A
+single process creates and writes the examples, because each example continues the random numbers of the
+example before.
 """
 
 from array import array
@@ -39,7 +40,7 @@ class LoadTask:
 def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
     """Return the part's documents, with picklable arrays.
 
-    If the part cannot be read and the run skips bad parts, return the entry that says so.
+    For a part that cannot be read, in a run that skips such parts, return a manifest entry with the reason.
     """
     reader = task.plan.reader(task.part)
     try:
@@ -72,7 +73,7 @@ def _copy_array(buffer: Buffer) -> "array[int]":
 
 @dataclass(kw_only=True, slots=True)
 class DealtRun:
-    """What a run has read so far: the inputs, those left out, and warnings about them."""
+    """What a run has read so far: manifest entries of its inputs and of those left out, and warnings."""
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
@@ -97,7 +98,7 @@ def deal_run(
 ) -> tuple[DealtRun, tuple[ShardEntry, ...]]:
     """Create all examples and deal them to the output files. Returns the inputs and the entries of the files.
 
-    InputError if a part cannot be read, or if all parts were left out.
+    Raises InputError if a part cannot be read, or if all parts were left out.
 
     parts: sorted paths.
     load_all: runs ``load_input`` on all tasks, possibly in other processes.
@@ -140,9 +141,12 @@ def deal_run(
 
 
 def deal_examples(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
-    """Write the examples to the writers in turn. first: number of the first example within the run."""
-    # Example ``start`` and every len(writers)-th example after it go to the same writer. Taking them as one
-    # strided batch avoids a batch per example.
+    """Write the examples to the output files in turn.
+
+    first: number of the first example within the run, which decides which file comes first.
+    """
+    # Example ``start`` and every len(writers)-th example after it go to the same writer. They are written as
+    # a single batch with a stride, since a batch per example would be slow.
     for start in range(min(len(examples), len(writers))):
         batch = examples.batch(start, len(examples), len(writers))
         writers[(first + start) % len(writers)].write(batch)

@@ -1,4 +1,7 @@
-"""The documents from which a shard is created: those of one part, or those gathered from the whole corpus."""
+"""The documents from which a shard is created.
+
+They are the documents of one part, or of one shard of a global shuffle.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ from bertdata.tokens.load import tokenizer_of, vocabulary_of
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LoadedDocuments:
-    """Tokenised documents, the manifest entry of the file they come from, and warnings for the user."""
+    """Tokenised documents, the manifest entry (name, size, md5) of their file, and warnings for the user."""
 
     entry: InputEntry
     documents: Documents
@@ -31,7 +34,7 @@ class LoadedDocuments:
 
 
 class DocumentReader(Protocol):
-    """Interface of what a shard is created from. The file is only read when ``load`` is called."""
+    """Interface for reading the documents of a shard. No file is read before ``load`` is called."""
 
     @property
     def name(self) -> str:
@@ -39,15 +42,21 @@ class DocumentReader(Protocol):
         ...
 
     def input_md5(self) -> str:
-        """Return the md5 that tells whether an earlier run's shard was created from the same input."""
+        """Return the input's md5.
+
+        A shard of an earlier run is kept if it was created from an input with this md5.
+        """
         ...
 
     def load(self, settings: ExampleSettings) -> LoadedDocuments:
-        """Return the documents. InputError if the input cannot be read."""
+        """Return the documents. Raises InputError if the input cannot be read."""
         ...
 
     def skipped(self, error: InputError) -> SkippedEntry:
-        """Return the manifest entry that says why this input was left out. error: raised by ``load``."""
+        """Return the manifest entry for an input that was left out, with the reason.
+
+        error: raised by ``load``.
+        """
         ...
 
 
@@ -106,8 +115,8 @@ class CorpusReader:
     """The documents of one shard of a global shuffle.
 
     corpus: one manifest entry for all inputs together.
-    blocks: called for the bytes of the shard's documents, in any order, if they are needed. See
-        ``gather_documents``.
+    blocks: function that yields the bytes of the shard's sorted documents, block by block in any order. It is
+        only called if the shard must be created.
     """
 
     name = ""

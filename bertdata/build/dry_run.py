@@ -1,4 +1,4 @@
-"""The output of ``--dry-run``: what a run would do, found without writing anything."""
+"""What ``--dry-run`` prints: the shards that a run would write or keep. Nothing is written."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ def _preview_task(
         input_md5 = partial(_hash_input, task, md5_of)
         dataset = target.dataset
         reasons = [dataset.find_reason_to_remake(name, input_md5, dataset.read_entry(name)) for name in names]
-    # Bins of a part are written together: if one must be, all are.
+    # All length bins of a part are written together. If one of them must be written, so must the others.
     if any(reasons):
         others = "the run's other files" if target.settings.files_of_run else "its part's other bins"
         reasons = [why or f"{others} are made anew" for why in reasons]
@@ -129,7 +129,7 @@ def _preview_task(
 def _find_bad_parts(run: TaskPlan, parts: Sequence[str]) -> dict[str, str]:
     """Return the parts that the run would leave out, judged by their beginning, with the reasons.
 
-    InputError if the run must not leave out parts.
+    Raises InputError if the run must not leave out parts.
     """
     dialect = run.tokenizer.dialect
     drops_bad_utf8 = dialect is not None and find_dialect(dialect).drops_bad_utf8

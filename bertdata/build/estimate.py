@@ -1,4 +1,7 @@
-"""Estimate of a run's output size and time. A sample of the text is converted and thrown away."""
+"""Estimate of a run's output size and time.
+
+A sample of the text is converted to measure the speed, and the result is thrown away.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +29,8 @@ ENOUGH_SECONDS = 0.5
 class Estimate:
     """Estimated output size and time for the shards that must be written.
 
-    output_bytes: by dataset directory.
-    seconds: time of a single process.
+    output_bytes: estimated bytes of each dataset, by its directory.
+    seconds: estimated time of a single process.
     """
 
     output_bytes: dict[str, int]
@@ -38,7 +41,10 @@ class Estimate:
     sample_part: str
 
     def lines(self, workers: int | None) -> list[str]:
-        """Return the estimate as lines of text. workers: None if not known, then the time is for one core."""
+        """Return the estimate as lines of text.
+
+        workers: number of processes. None if it is not known, and the time is then for one core.
+        """
         used = min(workers, self.shards) if workers else 1
         processes = f"{used} worker{'s' if used > 1 else ''}" if workers else "one core"
         return [
@@ -53,7 +59,10 @@ class Estimate:
 def format_estimate(
     plan: TaskPlan, parts: Sequence[str], previews: Sequence[Preview], workers: int | None
 ) -> list[str]:
-    """Return the estimate as lines of text. Empty if no shard must be written."""
+    """Return the estimate as lines of text. The result is empty if no shard must be written.
+
+    workers: number of processes. None if it is not known, and the time is then for one core.
+    """
     if all(one.kept == len(one.shards) for one in previews):
         return []
     found = estimate_run(plan, parts, previews)
@@ -71,7 +80,8 @@ def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Previe
         sample = _grow_sample(plan, targets, part)
     except DataError as error:
         return f"no estimate: {error}"
-    # Scale the sample up to all text. Text is loaded once for all datasets, but examples are made for each.
+    # Scale the sample's sizes and times up to all text. The text is tokenised once for all datasets, but
+    # examples are created for each dataset.
     scales = {place: size / sample.text_bytes for place, size in wanted.items()}
     return Estimate(
         output_bytes={place: round(sample.output_bytes[place] * scale) for place, scale in scales.items()},
@@ -86,7 +96,7 @@ def estimate_run(plan: TaskPlan, parts: Sequence[str], previews: Sequence[Previe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Sample:
-    """Measurements of one sample.
+    """Measurements of converting one sample of text.
 
     loading: seconds to read and tokenise the text.
     output_bytes, making: bytes and seconds per dataset directory.

@@ -16,7 +16,10 @@ from bertdata.text.training_text import list_text_files, refuse_held_out, refuse
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenParts:
-    """The parts of a run, sorted. notes: lines about a directory's test files, which are left out."""
+    """The text parts of a run, sorted by path.
+
+    notes: lines for the user about a directory's test files, which are left out.
+    """
 
     parts: list[str]
     notes: tuple[str, ...] = ()
@@ -25,9 +28,8 @@ class GivenParts:
 def find_parts(patterns: Sequence[str]) -> GivenParts:
     """Return the text parts that the patterns name, for creating shards.
 
-    SettingsError if two shards would get the same name, or if a file name is not UTF-8. Patterns that match
-    no
-    file, or a directory without parts, are errors of ``find_training_text``.
+    Raises SettingsError if two shards would get the same name, or if a file name is not UTF-8. Patterns that
+    match no file, or a directory without parts, are errors of ``find_training_text``.
     """
     found = find_training_text(patterns)
     for part, name in name_parts(found.parts).items():

@@ -36,7 +36,7 @@ def find_given_tokenizer(
 ) -> TokenizerFile:
     """Return the tokeniser named by --vocab or --tokenizer, pinned to the current contents of its file.
 
-    SettingsError unless exactly one of the two is given, without settings of the other.
+    Raises SettingsError unless exactly one of the two is given, without settings of the other.
 
     settings: settings of a dataset.
     changes: the settings that the user has given.
@@ -61,7 +61,7 @@ def find_given_tokenizer(
 
 
 def _find_vocabulary(path: str, settings: ExampleSettings) -> VocabularyFile:
-    """Return the WordPiece vocabulary that ``--vocab`` names. SettingsError if it is a directory."""
+    """Return the WordPiece vocabulary that ``--vocab`` names. Raises SettingsError if it is a directory."""
     if storage.is_directory(path):
         raise SettingsError(
             f"--vocab {path}: is a directory, expected a WordPiece vocabulary, one token a line; a model's "

@@ -1,4 +1,4 @@
-"""Counting of sentence pairs with label 1 while examples are written."""
+"""A wrapper of examples that counts the sentence pairs with label 1 while examples are written."""
 
 from typing import Any
 
@@ -8,9 +8,11 @@ from bertdata.records import MadeExamples
 
 
 class PairWatch:
-    """Examples whose pair labels are counted when batches are taken. ones: number of labels 1 so far.
+    """Wrapper of examples that counts the labels of their sentence pairs when batches are taken.
 
     Each example must be taken exactly once.
+
+    ones: number of labels 1 so far.
     """
 
     def __init__(self, examples: MadeExamples) -> None:

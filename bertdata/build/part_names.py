@@ -17,7 +17,7 @@ def name_parts(parts: Sequence[str]) -> dict[str, str]:
     """Return each part's name, by path: its file name, preceded by folders if several files have that name.
 
     Folders are counted from the deepest folder that contains all files of that name. So the names stay the
-    same when the whole tree is moved. SettingsError if two parts would give shards of the same name.
+    same when that folder is moved. Raises SettingsError if two parts would give shards of the same name.
     """
     by_file: dict[str, list[str]] = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""The plan of a run: checked settings, and one dataset per phase of the recipe."""
+"""The plan of a run of ``create``: its checked settings, and one dataset per phase of the recipe."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -59,8 +59,9 @@ def choose_settings(
         not of_phases or len(recipe.phases) > 1,
         f"recipe {recipe.name} has one phase, so no settings of phase1 or phase2",
     )
-    # recipe.varied: settings in which the phases differ, the sequence length and the number of predictions.
-    # Giving all of them means one dataset of that shape. Giving only some is ambiguous.
+    # recipe.varied names the settings in which the phases differ, for example the sequence length and the
+    # number of predictions. A user who sets all of them wants one dataset of that shape. Setting only some of
+    # them is ambiguous.
     shape = recipe.varied & set(changes)
     if len(selected) > 1 and shape:
         if shape != recipe.varied:
@@ -70,7 +71,8 @@ def choose_settings(
             )
         selected = {"": recipe.phases[0]}
         of_phases = None
-    # Later settings win: the recipe's for the phase, the user's, the user's for the phase.
+    # Three sources of settings, each overriding the one before: the recipe's settings for the phase, the
+    # user's settings, and the user's settings for this phase.
     numbers = range(1, 3) if phase is None else [phase]
     own_changes = [(of_phases or {}).get(number, {}) for number in numbers]
     return recipe, {
@@ -153,7 +155,7 @@ def plan_targets(
 def _fit_settings(settings: ExampleSettings, vocabulary: Vocabulary) -> ExampleSettings:
     """Return the settings, extended by word starts if the examples need them and the container can hold them.
 
-    SettingsError if the container cannot hold the examples.
+    Raises SettingsError if the container cannot hold the examples.
     """
     container, kind = find_container(settings.format), find_objective(settings.objective).batch_type
     container.check_examples(kind, settings.objective, has_masks=getattr(settings, "masks", False))

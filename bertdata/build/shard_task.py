@@ -1,7 +1,7 @@
-"""The unit of work of ``create``: the shards made from one lot of documents, one shard per target dataset.
+"""The unit of work of ``create``: making one shard of each target dataset from the same documents.
 
-A lot is one part, or one shard's documents of a global shuffle. The command line, the dry run and all Beam
-runners use these tasks. They differ only in who runs them.
+These are the documents of one part, or of one shard of a global shuffle. The command line, the dry run and
+all Beam runners use these tasks. They only run the tasks in different processes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -95,7 +95,8 @@ class TaskPlan:
         """Return the task that creates shard ``number`` of a globally shuffled dataset.
 
         corpus: one manifest entry for all inputs together.
-        blocks: called for the bytes of the shard's sorted documents, in any order, when they are needed.
+        blocks: function that yields the bytes of the shard's sorted documents, block by block in any order.
+            It is only called if the shard must be created.
         """
         reader = CorpusReader(corpus, self.tokenizer, blocks)
         stem = f"shard-{number:05}-of-{shards:05}"
@@ -155,10 +156,10 @@ TargetEntries = tuple[InputEntry, tuple[ShardEntry, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResult:
-    """The manifest entries of a finished task, by target.
+    """Manifest entries of a finished task's input and shards, for each target dataset.
 
     warnings: lines for the user.
-    kept: number of shards that an earlier run had finished.
+    kept: number of shards that an earlier run finished.
     ones: by target, the number of sentence pairs with label 1. None if they were not counted, as in a kept
         shard.
     skipped: set if the input was left out. Then there are no entries.
@@ -194,7 +195,10 @@ def _count_examples(shards: Sequence[ShardEntry]) -> str:
 
 
 def keep_task(task: ShardTask) -> TaskResult | None:
-    """Return the task's result if an earlier run finished all its shards. None if a shard must be created."""
+    """Return the task's result if an earlier run finished all its shards.
+
+    Returns None if a shard must be created.
+    """
     targets, done = task.plan.targets, _find_finished(task)
     if len(done) < len(targets):
         return None
@@ -254,7 +258,8 @@ def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
 class _InputProgress:
     """Converts the progress of one shard to bytes of the task's input.
 
-    begin, fraction: the shard's share of the task's work is from ``begin`` to ``begin + fraction``.
+    begin, fraction: the shard is the share of the task's work from ``begin`` to ``begin + fraction`` (0 to
+        1).
     """
 
     tell: Tell
@@ -329,7 +334,7 @@ def _write_shard(
 def _write_bins(
     task: ShardTask, target: Target, examples: MadeExamples, tell: Callable[[int], None]
 ) -> tuple[ShardEntry, ...]:
-    """Write the examples of each length bin as a shard, even if there are none."""
+    """Write the examples of each length bin as a shard. A bin without examples becomes an empty shard."""
     settings, engine, names = task.settings(target), task.plan.engine, task.shards(target)
     layout = task.layout(target)
 

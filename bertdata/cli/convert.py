@@ -223,7 +223,7 @@ def _convert_shard(args: argparse.Namespace, format: str) -> int:
 def find_target_format(name: str) -> str:
     """Return the file format that the ending of the target's name selects.
 
-    UsageError for an unknown ending.
+    Raises UsageError for an unknown ending.
     """
     try:
         return find_format(name)

@@ -40,7 +40,7 @@ command again: it makes only what is missing, and the result is the same."""
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """Return the parser of ``bertdata create``.
 
-    arguments: the command line, whose --objective may add flags (see ``example_flags.add_settings``).
+    arguments: the command line, whose --objective may add flags of a user-defined objective.
     """
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""``bertdata create-pretraining-data``: a drop-in replacement for MLPerf's script of that name."""
+"""``bertdata create-pretraining-data``: replaces MLPerf's script of that name, with the same flags.."""
 
 import argparse
 from collections.abc import Callable

@@ -123,7 +123,7 @@ def run_find_date(parser: Parser, args: argparse.Namespace) -> int:
         parser.error("--output does not go with --find-date, which writes nothing")
     from bertdata.steps.find_date import (
         find_date,
-    )  # imports the text stage, which extraction alone does not need
+    )  # imported here because it imports the text stage, which extraction does not need
 
     with ShownProgress(tenths=True) as progress:
         found = find_date(

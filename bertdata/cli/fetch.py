@@ -47,7 +47,10 @@ NAMES = {
     "squad": ("[VERSION]", 0, 1),
     "mrpc": ("no name", 0, 0),
 }
-"""For each thing to fetch: the words after it, as errors show them, and their least and greatest number."""
+"""For each thing that ``fetch`` can download: the arguments after its name, and their number.
+
+The arguments are written as error messages show them. Their least and greatest number follow.
+"""
 
 
 def make_parser() -> Parser:
@@ -136,7 +139,7 @@ def _is_address(text: str) -> bool:
 def _find_vocabulary(names: list[str]) -> list[Asset]:
     """Return the vocabulary named on the command line, bert-base-uncased by default.
 
-    UsageError for an unknown name.
+    Raises UsageError for an unknown name.
     """
     name = names[0] if names else "bert-base-uncased"
     if name not in VOCABULARIES:

@@ -1,7 +1,7 @@
 """``bertdata like PROGRAM ARGUMENTS ... [-- FLAGS]``: run another program's command line.
 
-Each program is described by a file ``programs/VENDOR/PROGRAM.toml`` next to this module. A new program needs
-no code.
+Each program is described by a file ``programs/VENDOR/PROGRAM.toml`` next to this module. To add a program,
+add such a file. No code is needed.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the program's command line, or print what it means."""
+    """Run the program's command line, or, with --print-config, print the settings that it stands for."""
     words, _ = take_print_config(arguments)
     if not words or words[0].startswith("-"):
         make_parser().parse_args(words[:1])
@@ -120,7 +120,7 @@ def _join_file_words(line: DoorLine) -> dict[str, Any]:
 
 
 def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
-    """Return the settings of the examples. SettingsError for values that cannot be used."""
+    """Return the settings of the examples. Raises SettingsError for values that cannot be used."""
     values = {name: value for name, value in keys.items() if name not in _FILES}
     if "pad_position_value" in values:
         values["pad_position"] = values.pop("pad_position_value")
@@ -163,7 +163,10 @@ def _read_our_flags(line: DoorLine) -> argparse.Namespace:
 
 
 def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
-    """Return the input, output and vocabulary files. UsageError for a required setting without a value."""
+    """Return the input, output and vocabulary files.
+
+    Raises UsageError for a required setting without a value.
+    """
     flags = {flag.key: flag for flag in line.given.table if flag.key}
     for name in KEYS:
         if keys.get(name) in (None, "") and name not in _OPTIONAL:

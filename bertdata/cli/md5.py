@@ -58,14 +58,14 @@ def run(arguments: list[str]) -> int:
         line = format_md5sum_line(md5, path)
         if sys.stdout.isatty():
             say_text(line)
-        else:  # md5sum -c needs the unchanged name
+        else:  # print the name unchanged, because md5sum -c needs it
             sys.stdout.write(line)
             sys.stdout.flush()
     return status
 
 
 def _compute_md5(path: str, args: argparse.Namespace) -> str:
-    """Return the md5 of a file: of its bytes, or as --content or --nvidia-mlperf say."""
+    """Return the md5 of a file. With --content or --nvidia-mlperf it is the md5 of the examples."""
     if args.content:
         return compute_content_md5(path, args.engine, args.objective)
     return compute_row_sum(path) if args.nvidia_mlperf else compute_file_md5(path)

@@ -81,7 +81,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(request: SegmentRequest, *, dry_run: bool) -> int:
-    """Make or preview the parts. request: with the settings of the --config file already merged in."""
+    """Make or preview the parts.
+
+    request: the request, in which settings of the --config file are already filled in.
+    """
     say(*list_language_notes(request.language or ENGLISH))
     if dry_run:
         say(*preview_text(request), NOTHING_WRITTEN)
@@ -134,7 +137,10 @@ def describe_run_counts(counts: SegmentCounts) -> str:
 
 
 def _describe_unescaped_files(counts: SegmentCounts) -> str:
-    """Return the words that count the files whose ``&amp;`` escapes were undone. Empty if there are none."""
+    """Return the words that count the files whose ``&amp;`` escapes were undone.
+
+    The result is empty if there are none.
+    """
     return f" (escapes such as &amp; taken back in {counts.unescaped})" if counts.unescaped else ""
 
 

@@ -96,7 +96,9 @@ def _list_examples(reader: ShardReader) -> Iterator[list[_Titled]]:
 
 
 def _list_packed_rows(reader: PackReader) -> Iterator[list[_Titled]]:
-    """Yield for each packed row the list of its sequences, each with a title and a layout of its length.
+    """Yield for each packed row the list of its sequences.
+
+    Each has a title, and a layout of the sequence's length.
 
     The layout of a row's last sequence includes all padding of the row, so the padding is printed once.
     """

@@ -125,7 +125,7 @@ def run(arguments: list[str]) -> int:
     form = TOKENIZER_JSON if as_json else VOCABULARY
     check_output(
         args.output, text.files, form, overwrite=args.overwrite
-    )  # also finds an input that the output is a link to
+    )  # the check follows links, so it also finds an output that is a link to an input
     beside = make_manifest_path(args.output)
     check_output(beside, text.files, VOCABULARY_MANIFEST, overwrite=args.overwrite)
     # Both outputs are opened before the training, which takes long: a wrong path fails at once.
@@ -142,7 +142,7 @@ def run(arguments: list[str]) -> int:
 def _find_text(args: argparse.Namespace) -> VocabularyText:
     """Find the text to train on, which is records or text files.
 
-    An error if there is none, or if the settings do not suit it.
+    Raises an error if there is no text, or if the settings do not suit the kind of text.
     """
     own = {name: value for name in SHARED_FLAGS if (value := getattr(args, name)) is not None}
     given = read_record_settings(args) | own
@@ -192,7 +192,7 @@ def _train_json(
 def _list_warnings(
     args: argparse.Namespace, special: SpecialTokens, words: WordCounts, as_json: bool
 ) -> list[str]:
-    """Return the warnings about the new vocabulary."""
+    """Return the warnings about the new vocabulary, for example that it is smaller than requested."""
     found = find_text_warnings(words, args.kind, args.output)
     return (
         found if as_json else [*found, *warn_of_unused_special_tokens(special, args.lower_case, args.output)]

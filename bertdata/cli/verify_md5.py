@@ -110,7 +110,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _print_report(report: Report, *, every: bool) -> None:
-    """Print the report. every: print all files of a table, not only the faults."""
+    """Print the report.
+
+    every: also print the files of a table that have no fault.
+    """
     for line in report.chain:
         say(line)
     for line in _format_table_findings(report) if every else map(str, report.faults):
@@ -121,7 +124,7 @@ def _print_report(report: Report, *, every: bool) -> None:
 
 
 def _format_table_findings(report: Report) -> Iterator[str]:
-    """Yield the lines about a published table: files that are here, their count, then missing files."""
+    """Yield the lines about a published table: the files that exist, their number, the missing files."""
     here = [finding for finding in report.findings if finding.status != MISSING]
     absent = [finding for finding in report.findings if finding.status == MISSING]
     found = sum(finding.status != EXTRA and finding.file != report.path for finding in here)
@@ -134,7 +137,8 @@ def _format_table_findings(report: Report) -> Iterator[str]:
 def _format_findings(findings: list[Finding]) -> Iterator[str]:
     """Yield a line per finding.
 
-    Of more than MANY with the same status, yield the FIRST and a line that counts the rest.
+    If more than MANY findings have the same status, yield the FIRST of them and a line that counts the
+    others.
     """
     numbers = Counter(finding.status for finding in findings)
     said: Counter[str] = Counter()

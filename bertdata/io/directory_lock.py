@@ -34,16 +34,16 @@ _held: set[tuple[int, str]] = set()
 """(process id, lock path) of the locks held by this process.
 
 POSIX would let the same process lock the file again, and closing either descriptor would release both locks.
-So a second attempt is refused here.
+So this set is used to refuse a second lock by the same process.
 """
 
 
 @contextmanager
 def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[None]:
-    """Hold the lock of an output directory during the block. DatasetError if another run holds it.
+    """Hold the lock of an output directory during the block. Raises DatasetError if another run holds it.
 
     At the end the lock file is removed. If this call created ``unfinished/``, the directory or its parents,
-    those of them that are empty are removed too.
+    and they are empty, they are removed too.
 
     folder: the directory's ``unfinished/``, created if missing.
     shared_with: names (see ``name_this_process``) of other processes of the same run. If one of them holds
@@ -66,8 +66,8 @@ def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[N
         yield
     finally:
         # Remove the file while the lock is still held. After the release another run could already have
-        # locked this file, and removing it then would let a third run lock a new file of the same name.
-        # The comparison makes sure that the path still leads to the file that this process has locked.
+        # locked this file, and removing it then would let a third run lock a new file of the same name. So
+        # remove it only if the path still leads to the file that this process has locked.
         with suppress(OSError):
             if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                 os.unlink(path)
@@ -89,12 +89,14 @@ def remove_stale_lock(folder: str) -> None:
 
 
 def _acquire_lock(folder: str, path: str, shared_with: Collection[str]) -> int | None:
-    """Lock the file and return its open descriptor. None if a process in ``shared_with`` holds the lock.
+    """Lock the file and return its open descriptor.
 
-    DatasetError if any other process holds it.
+    Returns None if a process in ``shared_with`` holds the lock.
+
+    Raises DatasetError if any other process holds it.
     """
     # A run that is just ending removes the lock file and then the folder. That may happen between any two
-    # lines below, so everything is tried again until the locked file is the one at the path.
+    # lines below, so try again until the file that is locked is the file at the path.
     for _ in range(_ATTEMPTS):
         try:
             with suppress(FileExistsError):
@@ -110,8 +112,9 @@ def _acquire_lock(folder: str, path: str, shared_with: Collection[str]) -> int |
                     raise _make_in_use_error(folder, owner)
                 os.close(descriptor)
                 return None
-            # open A, other run removes A, lock A: a third run would create file B at the path and lock it
-            # too. Only a lock on the file that is still at the path excludes others.
+            # Suppose that this run opens file A, another run removes A, and this run then locks A. A third
+            # run would create a file B at the path and lock it too. So the lock only counts if the locked
+            # file is still at the path.
             if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
                 _write_owner(path, descriptor)
                 return descriptor

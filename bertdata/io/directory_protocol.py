@@ -23,7 +23,8 @@ A run that finds an unfinished directory with the same plan keeps the noted piec
 the rest. A directory with a different plan is refused.
 
 Every action may be repeated, because Beam and Dask may run a task twice. Both attempts write the same bytes.
-A slow attempt may even end after the directory is finished. Its note is then removed again by its caller.
+A slow attempt may even end after the directory is finished. The code that runs the task then removes the note
+that this attempt wrote.
 """
 
 import os
@@ -46,9 +47,9 @@ UNFINISHED = "unfinished"
 PLAN_NAME = "plan.json"
 
 Terms = Mapping[str, Any]
-"""The settings of a plan: JSON values by name, with names as error messages show them.
+"""The settings that decide an output directory's bytes: JSON values, by names that error messages show.
 
-Equal terms give equal output bytes.
+A run may continue a directory only if its terms are equal to the directory's terms.
 """
 
 FOR_ONE_RUN = ".run.tmp"
@@ -109,7 +110,7 @@ class Commit:
     def run(self) -> Iterator[None]:
         """Lock and claim the directory during the block.
 
-        If the block fails, the directory is released for other plans unless a piece was finished.
+        If the block fails, the directory is released for other plans unless a piece was finished. Raises
         DatasetError if the directory belongs to a different plan, or if another run is writing there.
         """
         with self.locked():
@@ -124,9 +125,10 @@ class Commit:
     def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
         """Lock the directory during the block without claiming it.
 
-        DatasetError if it belongs to a different plan or another run is writing there.
+        Raises DatasetError if it belongs to a different plan or another run is writing there.
 
-        unknown: names of terms that the caller does not know yet. Any value of them is accepted.
+        unknown: names of terms (settings in the plan) that the caller does not know yet. The directory's plan
+            may have any value for these terms.
         """
         # Check before the lock file is created, so that a wrong directory stays untouched. claim checks
         # again under the lock, because another run may have started in between.
@@ -141,7 +143,7 @@ class Commit:
     def claim(self) -> None:
         """Write the plan into the directory, or resume an unfinished run of the same plan.
 
-        DatasetError if the directory belongs to a different plan.
+        Raises DatasetError if the directory belongs to a different plan.
         """
         self.refuse_others()
         storage.make_directory(self.unfinished)
@@ -153,7 +155,8 @@ class Commit:
 
         Changes nothing.
 
-        unknown: names of terms that the caller does not know yet. Any value of them is accepted.
+        unknown: names of terms (settings in the plan) that the caller does not know yet. The directory's plan
+            may have any value for these terms.
         """
         if storage.exists(self.directory) and not storage.is_directory(self.directory):
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
@@ -161,8 +164,9 @@ class Commit:
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
         found = self.found_terms()
         if found is None and (strange := self._find_strange_file()) is not None:
-            # Files without a plan. Another run may have written its plan between the two calls above, and
-            # the file may be its first piece. So look once more before calling the file a stranger.
+            # The directory has a file but no plan. Another run may have written its plan between the two
+            # calls above, and the file may be the first piece of that run. So look for a plan once more
+            # before refusing the directory.
             found = self.found_terms()
             if found is None:
                 raise DatasetError(
@@ -185,15 +189,16 @@ class Commit:
             )
 
     def _has_grown(self, name: str, found: Terms) -> bool:
-        """Return True if this run's list for the term contains every item of the unfinished run's list."""
+        """Return True if a term's value is a list that contains every item of the unfinished run's list."""
         theirs = found.get(name, [])
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
         return held and self.manifest() is None
 
     def found_terms(self) -> dict[str, Any] | None:
-        """Return the terms in the directory: those of its manifest, else those of an unfinished run's plan.
+        """Return the terms of the directory (the settings that decide its bytes), or None if it has none.
 
-        None if it has neither. Values of earlier versions are translated to current ones.
+        They come from its manifest, or without a manifest from the plan of an unfinished run. Values that
+        earlier versions wrote are translated to current ones.
         """
         found = self._read_terms()
         for name, names in self._renamed.items():
@@ -234,7 +239,8 @@ class Commit:
 
         The file appears when the block ends without an error.
         """
-        storage.make_directory(self.unfinished)  # gone if another attempt has finished the directory
+        # unfinished/ is gone if another attempt at this task has already finished the directory
+        storage.make_directory(self.unfinished)
         with storage.open_output(path, temporary=self.unfinished) as file:
             yield file
 
@@ -248,7 +254,7 @@ class Commit:
         self._write(self._note_path(name), seal_json(value))
 
     def read_note(self, name: str) -> dict[str, Any] | None:
-        """Return a piece's note. None if there is no note or the note is damaged."""
+        """Return a piece's note. Returns None if there is no note or the note is damaged."""
         path = self._note_path(name)
         try:
             return unseal_json(storage.read_bytes(path), path)
@@ -297,7 +303,7 @@ class Commit:
                 self.release()
 
     def give_up(self) -> None:
-        """Release the directory for other plans, unless this run has finished a piece in it.
+        """Let runs with other settings use the directory, unless this run has finished an output file in it.
 
         If the directory was finished before this run, and nothing was written since, it stays finished.
         """
@@ -352,7 +358,7 @@ class Commit:
 
 
 def list_differences(ours: Terms, theirs: Terms) -> list[str]:
-    """Return one phrase for each term in which two plans differ."""
+    """Return one phrase for each term (setting) in which two plans differ."""
     found = []
     if ours.get("kind") != theirs.get("kind"):
         # A different kind of output has different terms. Only the shared ones are worth comparing.
@@ -392,9 +398,9 @@ def _escape_character(char: str) -> str:
 
 
 def _find_foreign_names(names: list[str]) -> list[str]:
-    """Return the names of files that this tool did not write.
+    """Return the names of the files in a directory that this program did not write.
 
-    Files in ``unfinished/`` and in nested directories of this tool are left out.
+    Files in ``unfinished/`` are not returned, nor files in sub-directories that this program wrote.
     """
     inner = tuple(f"{name}/" for name in [UNFINISHED, *find_nested_directories(names)])
     return [name for name in names if not name.startswith(inner)]

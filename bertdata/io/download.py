@@ -21,7 +21,7 @@ _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}
 _CHUNK_BYTES = 1 << 20
 _SECONDS = 30
 _PATIENCE = 5
-"""Number of failures in a row, each with fewer than _NEW_BYTES new bytes, after which a download gives up."""
+"""A download gives up after this many failures in a row that each bring fewer than _NEW_BYTES new bytes."""
 _NEW_BYTES = 1 << 16
 """A connection must add at least this many bytes to the file to reset the count of failures."""
 
@@ -53,7 +53,7 @@ def download_file(wanted: Download, progress: OnBytes, sleep: Callable[[float], 
     download continues where it stopped, or from the beginning if the server cannot continue. A broken
     connection is tried again with growing pauses, as long as new bytes keep arriving.
 
-    AssetError if the file cannot be downloaded or has a different digest.
+    Raises AssetError if the file cannot be downloaded or has a different digest.
 
     progress: called with the number of bytes received.
     sleep: replaced in tests.
@@ -126,7 +126,8 @@ def _open_part(path: Path) -> Iterator[BinaryIO]:
 def _receive_missing_bytes(wanted: Download, file: BinaryIO, digest: Any, progress: OnBytes) -> None:
     """Request the missing bytes and append them to the partial file.
 
-    ConnectionError if the connection ends early, _Restart if the server sends bytes from another position.
+    Raises ConnectionError if the connection ends early, _Restart if the server sends bytes from another
+    position.
     """
     from urllib.request import Request, urlopen
 
@@ -208,5 +209,5 @@ def _describe_error(error: Exception) -> str:
 
 
 def _describe_kept(file: BinaryIO) -> str:
-    """Return the end of an error message: how many bytes are kept for the next attempt."""
+    """Return the last words of an error message, which say how many bytes are kept for the next attempt."""
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

@@ -17,8 +17,8 @@ _MOST = 1 << 63
 def parse_entry(kind: type[Entry], value: object) -> Entry:
     """Return an instance of ``kind`` with the fields of a JSON object.
 
-    Fields may be strings, booleans, integers from 0, None, and lists and dicts of these. ManifestError if a
-    field is missing, unknown or of the wrong type.
+    Fields may be strings, booleans, integers from 0, None, and lists and dicts of these. Raises ManifestError
+    if a field is missing, unknown or of the wrong type.
     """
     types = get_type_hints(kind)
     if not isinstance(value, dict) or set(value) != set(types):
@@ -32,7 +32,7 @@ def parse_entry(kind: type[Entry], value: object) -> Entry:
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
     """Return the instances of ``kind`` in a JSON list.
 
-    ManifestError if the value is not a list, or a field is missing, unknown or of the wrong type.
+    Raises ManifestError if the value is not a list, or a field is missing, unknown or of the wrong type.
     """
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
@@ -40,7 +40,7 @@ def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
 
 
 def parse_numbers(value: object) -> list[int]:
-    """Return a JSON list of integers from 0. ManifestError for any other value."""
+    """Return a JSON list of integers from 0. Raises ManifestError for any other value."""
     if not isinstance(value, list) or not all(_has_type(item, int) for item in value):
         raise ManifestError(f"expected a list of numbers, found {value!r}")
     return value

@@ -38,7 +38,7 @@ def check_file(
     """Compare a file with its expected size and md5. Returns the first difference, or None if there is none.
 
     size_only: skip the md5, so that the file is not read.
-    also: called with each block of the file as it is read.
+    also: function that is called with each block of the file as it is read.
     """
     try:
         found = storage.read_size(path)
@@ -52,12 +52,15 @@ def check_file(
 
 
 def matches_entry(directory: str, entry: FileEntry) -> bool:
-    """Return True if the file in the directory has the size and md5 of its entry."""
+    """Return True if the directory has a file with the name, size and md5 of this manifest entry."""
     return check_file(storage.join(directory, entry.name), entry.bytes, entry.md5) is None
 
 
 def compute_file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> str:
-    """Return the hexadecimal md5 of a file. also: called with each block of the file as it is read."""
+    """Return the hexadecimal md5 of a file.
+
+    also: function that is called with each block of the file as it is read.
+    """
     digest = hashlib.md5(usedforsecurity=False)
     with storage.open_input(path) as file:
         while block := file.read(_BLOCK_BYTES):
@@ -92,7 +95,7 @@ def compute_md5(data: bytes) -> str:
 
 
 class HashingSink:
-    """A writer that counts and hashes the bytes that it passes on to ``write``."""
+    """A writer that passes all bytes on to the function ``write``, and counts and hashes them."""
 
     def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
@@ -114,12 +117,15 @@ class HashingSink:
 
 
 def dump_entries(entries: Iterable[FileEntry]) -> list[dict[str, Any]]:
-    """Return the file entries as JSON objects for a manifest."""
+    """Return file entries (name, size and md5) as JSON objects for a manifest."""
     return [entry._asdict() for entry in entries]
 
 
 def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEntry, ...]:
-    """Return the file entries in a manifest's JSON. ManifestError if a name leads outside the directory."""
+    """Return the file entries (name, size and md5) in a manifest's JSON.
+
+    Raises ManifestError if a name leads outside the directory.
+    """
     entries = tuple(FileEntry(**value) for value in values)
     check_safe_names((entry.name for entry in entries), where)
     return entries

@@ -53,7 +53,8 @@ class FileIdentity(NamedTuple):
             now = _read_state(self.path)
             if now == self.state:
                 return
-            # Equal size and mtime, different ctime: chmod, a hard link, or a file moved into its place.
+            # Size and mtime are equal but ctime differs. Either only permissions or links changed, or another
+            # file was moved to this path. The md5 tells which.
             if now[:2] == self.state[:2] and self.md5 and _hash_in_state(self.path, now) == self.md5:
                 return
         except MissingInputError:
@@ -63,21 +64,27 @@ class FileIdentity(NamedTuple):
         raise make_changed_error(self.path, "it was written anew")
 
     def hashed(self) -> "FileIdentity":
-        """Return the identity with the md5 filled in. ChangedInputError if the file has changed meanwhile."""
+        """Return the identity with the md5 filled in.
+
+        Raises ChangedInputError if the file has changed meanwhile.
+        """
         found = self._replace(md5=compute_file_md5(self.path))
         found.check()
         return found
 
 
 def identify_file(path: str) -> FileIdentity:
-    """Return the identity of a file, to be called before reading. MissingInputError if it does not exist."""
+    """Return the identity of a file, to be called before reading.
+
+    Raises MissingInputError if it does not exist.
+    """
     return FileIdentity(path, _read_state(path))
 
 
 def add_md5(identity: FileIdentity) -> FileIdentity:
     """Return the identity with the md5 filled in.
 
-    The same as ``identity.hashed()``, as a function of the module, which process pools can pickle.
+    It does the same as ``identity.hashed()``. It exists because process pools can pickle a module's function.
     """
     return identity.hashed()
 
@@ -92,7 +99,8 @@ def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
 def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
     """Raise ChangedInputError at the end of the block if any of the files has changed.
 
-    If the block fails with a DataError, a changed file is reported instead, because it may be the cause.
+    If the block fails with a DataError, ChangedInputError is raised instead if a file has changed, because
+    the change may be the cause.
     """
     files = list(identities)
     try:
@@ -104,7 +112,7 @@ def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
 
 
 def read_identified(path: str) -> bytes:
-    """Return the contents of a file. ChangedInputError if it changed while it was read."""
+    """Return the contents of a file. Raises ChangedInputError if it changed while it was read."""
     identity = identify_file(path)
     data = storage.read_bytes(path)
     identity._replace(md5=compute_md5(data)).check()

@@ -134,8 +134,9 @@ def _can_decode(sample: bytes, encoding: str) -> bool:
 
 def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
     """Return the FileKind of JSON lines or of a single JSON value, or None for anything else."""
-    # JSON lines: more than one object, in at least 90 % of the lines. Prose may contain a few such lines.
-    # The last line of a longer file may be cut, so it does not count.
+    # The text counts as JSON lines if at least two lines and 90 % of all lines are JSON objects. Prose may
+    # contain a few such lines. If there is more of the file than ``head``, the last line may be cut, so it
+    # does not count.
     lines = head.split(b"\n")
     full = [line.strip() for line in (lines if whole else lines[:-1])]
     full = [line for line in full if line]
@@ -176,7 +177,10 @@ def _begins_json_value(head: bytes, whole: bool) -> bool:
 
 
 def _split_json(head: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield JSON tokens up to the first bytes that are not JSON. Group 1: strings. Group 2: punctuation."""
+    """Yield a regular-expression match for each JSON token, up to the first bytes that are not JSON.
+
+    Group 1 of a match is a string, group 2 a punctuation mark.
+    """
     end = 0
     while token := _JSON_TOKEN.match(head, end):
         yield token
@@ -248,9 +252,10 @@ def suggest_utf8_remedy(data: bytes, name: str) -> str:
 def looks_like_latin1(data: bytes) -> bool:
     """Return True if the data looks like Latin-1.
 
-    In Latin-1 text most non-ASCII bytes are single letters next to ASCII letters.
-    Examines the first thousand runs of non-ASCII bytes. There must be at least ten such letters for every run
-    that is valid UTF-8 or longer than two bytes.
+    In Latin-1 text most non-ASCII bytes are single letters next to ASCII letters. The function examines the
+    first thousand runs of non-ASCII bytes. It counts the single letters, and the runs that do not look like
+    Latin-1: they are valid UTF-8 or longer than two bytes. There must be at least ten times as many letters
+    as such runs.
     """
     letters = others = 0
     for run in islice(_HIGH_RUN.finditer(data, len(BOM) if data.startswith(BOM) else 0), 1000):

@@ -21,7 +21,7 @@ Python's limit is 4,300 digits, or the value of an environment variable.
 
 
 def read_bounded(path: str, most_bytes: int) -> bytes:
-    """Return the contents of a file. ValueError if it has more than ``most_bytes``."""
+    """Return the contents of a file. Raises ValueError if it has more than ``most_bytes``."""
     with storage.open_input(path) as file:
         data: bytes = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -32,7 +32,7 @@ def read_bounded(path: str, most_bytes: int) -> bytes:
 def decode_utf8(data: bytes | str, *, keeps_mark: bool = False) -> str:
     """Return the decoded text without a byte-order mark. ValueError names the first byte that is not UTF-8.
 
-    keeps_mark: keep the byte-order mark as a character, as programs do that ignore it.
+    keeps_mark: keep the byte-order mark as a character, like programs that do not know this mark.
     """
     try:
         if isinstance(data, str):

@@ -18,7 +18,8 @@ def keep_less_freed_memory(large: int = _LARGE) -> None:
     By default glibc raises its threshold for large blocks to the largest block freed so far, up to 32 MiB,
     and keeps all smaller freed blocks. Setting the thresholds turns that growth off.
 
-    large: from this size in bytes a block is mapped separately, and unmapped when it is freed.
+    large: size in bytes from which a block of memory is mapped separately. Such a block returns to the system
+        as soon as it is freed.
     """
     for parameter, value in ((_MMAP_THRESHOLD, large), (_TRIM_THRESHOLD, 2 * large)):
         _call_libc("mallopt", parameter, value)

@@ -14,7 +14,7 @@ OTHERS = "other names than the input's"
 _OURS = (MANIFEST_NAME, MD5SUMS_NAME)
 
 Chosen = tuple[list[str], dict[str, list[str]]]
-"""The names in a directory to read, and the names left out, by reason."""
+"""Two results: the names of a directory's files to read, and the names of files to leave out, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,11 +37,11 @@ def find_input_files(
 ) -> InputFiles:
     """Return the files that paths, patterns and directories name.
 
-    MissingInputError for a pattern or directory without files. SettingsError for a file that is named twice,
-    even with different spellings.
+    Raises MissingInputError for a pattern or directory without files. Raises SettingsError for a file that is
+    named twice, even with different spellings.
 
-    choose: splits the file names of a directory into wanted ones and others. It gets the directory's path and
-        the names.
+    choose: function that divides the file names of a directory into wanted and other names. Its arguments are
+        the directory's path and the names.
     missing: error message for a directory without wanted files.
     twice: what would happen to the contents of a file named twice ("would be read"), for the error message.
     """
@@ -63,7 +63,7 @@ def find_input_files(
 
 
 def _describe_contents(names: Sequence[str]) -> str:
-    """Return the end of the error message for a directory without suitable files: what it holds."""
+    """Return words for the end of an error message that say what a directory without suitable files holds."""
     if not names:
         return "; it is empty"
     others = "" if len(names) == 1 else f" and {len(names) - 1} others"

@@ -44,7 +44,7 @@ def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
     Values nested more than MOST_NESTED deep and lone surrogates are also errors. So are numbers that are not
     finite floats: NaN, infinities, 1e999, integers of more than MOST_DIGITS digits.
 
-    any_number: accept such numbers. NaN and Infinity become floats, the others a NumberText.
+    any_number: accept such numbers. NaN and Infinity then become floats, and other such numbers a NumberText.
     """
     text = decode_utf8(data)
     try:
@@ -74,14 +74,14 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def _parse_integer(text: str) -> int:
-    """Return the integer. ValueError if it has too many digits."""
+    """Return the integer. Raises ValueError if it has too many digits."""
     if len(text) > MOST_DIGITS:
         raise ValueError(f"an integer of {len(text.lstrip('-')):,} digits, expected at most {MOST_DIGITS}")
     return int(text)
 
 
 def _parse_float(text: str) -> float:
-    """Return the float. ValueError if it overflows."""
+    """Return the float. Raises ValueError if it overflows."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is larger than any number that can be stored")

@@ -25,7 +25,8 @@ _FEW = 3
 class Listing:
     """The files below a directory. Names are relative to it and sorted.
 
-    folders: names of the directories that hold the files. The listed directory itself is an empty name.
+    folders: names of the directories that hold the files. An empty name stands for the listed directory
+        itself.
     left_out: names that are not in the listing, by reason (HIDDEN, CIRCLES ...).
     """
 
@@ -37,7 +38,7 @@ class Listing:
 def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
     """List the files below a directory, each file once, including those behind links to directories.
 
-    A file that is reachable both directly and through a link gets its direct name. StorageError if the
+    A file that is reachable both directly and through a link gets its direct name. Raises StorageError if the
     directory itself cannot be listed.
 
     hidden: also list hidden files and folders, such as Spark's ``_temporary`` or Delta's ``_delta_log``.

@@ -16,7 +16,7 @@ def list_missing_directories(path: str) -> list[str]:
 
 
 def remove_empty_directories(directories: Iterable[str]) -> None:
-    """Remove nested directories, innermost first. Stop at the first one that is not empty."""
+    """Remove nested directories, innermost first, up to the first directory that is not empty."""
     with suppress(OSError):
         for directory in directories:
             os.rmdir(directory)
@@ -24,9 +24,9 @@ def remove_empty_directories(directories: Iterable[str]) -> None:
 
 @contextmanager
 def make_directory_for_block(path: str) -> Iterator[None]:
-    """Create a local directory and its parents before the block.
+    """Create a local directory and its missing parents for the duration of a block.
 
-    After the block, those created here that are empty are removed.
+    After the block, the directories that this call created are removed if they are empty.
     """
     missing = list_missing_directories(path)
     os.makedirs(path, exist_ok=True)

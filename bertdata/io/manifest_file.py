@@ -36,7 +36,7 @@ def dump_json(value: dict[str, Any]) -> bytes:
 
 
 def parse_json(data: bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object in ``data``. ManifestError if it is anything else.
+    """Return the JSON object in ``data``. Raises ManifestError if it is anything else.
 
     where: path of the file that the data comes from, for the message.
     """
@@ -55,10 +55,11 @@ def check_version(
     known: tuple[int, ...] = (FORMAT_VERSION,),
     remedies: Mapping[int, str] | None = None,
 ) -> None:
-    """Raise ManifestError unless the format version is one that this program reads.
+    """Raise ManifestError unless this program can read the format version.
 
     found: the version in the file, any JSON value.
-    remedies: by version, advice for the error message. Default: use the program version that wrote the file.
+    remedies: advice for the error message, by version. The default advice is to use the program version that
+        wrote the file.
     """
     if found in known:
         return
@@ -120,7 +121,7 @@ def seal_json(value: dict[str, Any]) -> bytes:
 def unseal_json(data: bytes, where: str) -> dict[str, Any]:
     """Return the value that ``seal_json`` was called with.
 
-    ManifestError if the file is damaged or has another format version.
+    Raises ManifestError if the file is damaged or has another format version.
     """
     value = parse_json(data, where)
     check_version(value.get("format_version"), where)

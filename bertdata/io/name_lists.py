@@ -31,7 +31,8 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
     marks: the separator characters.
     is_there: tells whether a path exists, for callers that look in more places than the file system.
     """
-    words = re.split(f"([{re.escape(marks)}])", names)  # "a+b+c" -> ["a", "+", "b", "+", "c"]
+    # "a+b+c" -> ["a", "+", "b", "+", "c"]: names and separators alternate
+    words = re.split(f"([{re.escape(marks)}])", names)
     if len(words) == 1 or _is_single_path(names, marks, is_there):
         return [names]
     found = []

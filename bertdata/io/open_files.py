@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from bertdata.errors import SettingsError
 
 _OTHERS = 256
-"""Open files besides the requested ones: libraries and the pipes of workers."""
+"""Number of open files to allow besides the requested ones, for libraries and the pipes of workers."""
 
 
 @contextmanager
 def allow_open_files(count: int) -> Iterator[None]:
     """Allow this process to open ``count`` more files during the block, by raising its soft limit.
 
-    SettingsError if the hard limit is lower.
+    Raises SettingsError if the hard limit is lower.
     """
     try:
         import resource

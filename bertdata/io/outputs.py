@@ -91,7 +91,8 @@ def check_output(
 ) -> None:
     """Raise SettingsError if the output file is an input, or would replace a file of another format.
 
-    remedy: end of the message about the other format. Empty: a hint at ``--overwrite``.
+    remedy: last words of the error message about another format, which advise the user. Empty: the message
+        mentions ``--overwrite``.
     """
     refuse_input_as_output(output, inputs)
     refuse_foreign_file(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
@@ -101,8 +102,8 @@ def refuse_input_as_output(output: str, inputs: Iterable[str | None], *, goes_on
     """Raise SettingsError if the output is an input, contains an input or lies inside an input.
 
     inputs: files, directories and patterns. Names of published assets are skipped, and so is None.
-    goes_on: the output is a directory in which an earlier run has begun. It only writes files with names of
-        its own there, so it may contain an input or lie inside one.
+    goes_on: the output is a directory that an earlier run has begun. The command only writes files with
+        special names there, so this directory may contain an input or lie inside an input.
     """
     target = resolve_path(output)
     # An input on another file system cannot be the output. Skip it, since listing a bucket takes time.

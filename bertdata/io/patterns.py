@@ -27,8 +27,8 @@ _MAGIC = re.compile(r"[*?[]")
 def expand_patterns(patterns: Sequence[str]) -> list[str]:
     """Return the paths that match the patterns, sorted, each path once.
 
-    An existing path is taken literally, even if it contains ``*``. MissingInputError if a pattern matches
-    nothing.
+    An existing path is taken literally, even if it contains ``*``. Raises MissingInputError if a pattern
+    matches nothing.
     """
     paths: set[str] = set()
     for pattern in patterns:
@@ -64,7 +64,7 @@ def _match_local(components: list[str]) -> set[str]:
         return set(glob("/".join(components)))
     place = components.index(_ANY_FOLDERS)
     before, after = components[:place], components[place + 1 :]
-    while after[:1] == [_ANY_FOLDERS]:  # a/**/**/b means the same as a/**/b
+    while after[:1] == [_ANY_FOLDERS]:  # a/**/**/b means the same as a/**/b, so repeated ** are dropped
         after = after[1:]
     # in/**/x/*.txt -> before ["in"], after ["x", "*.txt"]. With folders in/a and in/a/b, try in/x/*.txt,
     # in/a/x/*.txt and in/a/b/x/*.txt. ``after`` may contain another ``**``, hence the recursion.

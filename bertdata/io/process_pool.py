@@ -1,7 +1,7 @@
 """A pool of worker processes that returns results as they finish, or in order with bounded memory.
 
-``multiprocessing.Pool`` is not used, because it waits forever when a worker is killed. The rules of this
-pool:
+``multiprocessing.Pool`` is not used, because it waits forever for the result of a worker that was killed. The
+rules of this pool:
 
 - **Start**: workers are forked if this process has a single thread, else spawned. Each has a separate pipe.
 - **Signals**: workers ignore SIGINT, which the parent handles. SIGTERM ends a worker after the ``finally``
@@ -41,7 +41,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WINDOW = 3
-"""Items per worker that a pass in order holds at a time: one being worked on, the others waiting."""
+"""Number of items per worker that ``in_order`` takes from its source in advance.
+
+A worker is busy with one of them, and the others are queued.
+"""
 
 
 def count_available_cores() -> int:
@@ -68,7 +71,7 @@ def run_all(
 ) -> Generator[Result, None, None]:
     """Yield ``function(item)`` for every item, in the order in which they finish.
 
-    workers: number of processes, started for this call. See ProcessPool.as_done.
+    workers: number of processes, started for this call. The work is done by ``ProcessPool.as_done``.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -94,7 +97,7 @@ def run_in_order(
 ) -> Generator[Result, None, None]:
     """Yield ``function(item)`` for every item, in the items' order.
 
-    workers: number of processes, started for this call. See ProcessPool.in_order.
+    workers: number of processes, started for this call. The work is done by ``ProcessPool.in_order``.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -105,8 +108,8 @@ def run_in_order(
 class ProcessPool:
     """A pool of worker processes, started when the first item is submitted.
 
-    With one worker, all work is done in the calling process. A pool can serve several passes (calls of
-    ``in_order`` or ``as_done``). The items of one pass may come from another pass of the same pool.
+    With one worker, all work is done in the calling process. A pool can be used for several calls of
+    ``in_order`` or ``as_done``. The items of a call may be the results of another call on the same pool.
 
     apart: use a separate process even for one worker, if this process may start processes at all.
     memory_bytes: number of bytes by which a worker may grow. Only works on systems with /proc.
@@ -118,7 +121,8 @@ class ProcessPool:
         self._memory_bytes = memory_bytes
         self._workers: list[WorkerProcess] = []
         self._threads: list[threading.Thread] = []
-        self._waiting: SimpleQueue[PoolTask | None]  # created when the workers are started
+        # tasks for idle workers; the queue is created when the workers are started
+        self._waiting: SimpleQueue[PoolTask | None]
         self._changed = threading.Condition()
         self._death: WorkerDied | None = None
 
@@ -206,13 +210,13 @@ class ProcessPool:
     def _start(self) -> None:
         """Start all worker processes, then one thread per worker that talks to it.
 
-        In this order, because forking is only safe while there is a single thread.
+        The processes come first, because forking is only safe while this process has a single thread.
         """
         import multiprocessing  # imported here because it is slow, and not needed for one worker
         from queue import SimpleQueue
 
         self._waiting = SimpleQueue()
-        return_freed_memory()  # else each forked worker would inherit memory that earlier results took
+        return_freed_memory()  # otherwise each forked worker would inherit freed memory of earlier results
 
         context: Any = multiprocessing.get_context(choose_start_method())
         try:

@@ -59,7 +59,7 @@ def _list_downloads(server: str, files: dict[str, str], folder: Path) -> list[Do
 def find_dump_download(language: str, date: str, folder: Path, server: str | None) -> Download:
     """Return the download of a Wikipedia dump, with the md5 that its server publishes.
 
-    AssetError if the server has no such dump.
+    Raises AssetError if the server has no such dump.
 
     language: the Wikipedia's code in its address (``en``, ``simple``, ``zh-yue``).
     date: YYYYMMDD, YYYY-MM-DD or LATEST.
@@ -81,7 +81,7 @@ def find_dump_download(language: str, date: str, folder: Path, server: str | Non
 
 
 def _read_sums(url: str) -> str:
-    """Download the file of md5s that a server publishes for a dump. AssetError if that fails."""
+    """Download the file of md5s that a server publishes for a dump. Raises AssetError if that fails."""
     from http.client import HTTPException  # imported here because it is slow to import
     from urllib.request import urlopen
 

@@ -127,7 +127,7 @@ PUNKT_ASSETS = _make_assets()
 def obtain_every_language() -> None:
     """Download the missing tables of all languages, with a single download.
 
-    AssetError if no source works.
+    Raises AssetError if no source works.
     """
     obtain_asset(PUNKT_ASSETS[ENGLISH])
     others = [language for language in PUNKT_ASSETS if language != ENGLISH]

@@ -1,4 +1,4 @@
-"""Real paths, which are equal for all spellings of a file's name and for all symbolic links to it.
+"""Real paths: a file has one real path, however its name is spelt and whatever symbolic links lead to it.
 
 ::
 
@@ -33,7 +33,7 @@ def resolve_paths(paths: Iterable[str]) -> list[str]:
             found.append(_normalize_url(path))
             continue
         folder, name = os.path.split(local)
-        # a/b/.. cannot be split into a folder and a name, so it is resolved as a whole
+        # a/b/.. has no file name after its last slash, so it is resolved as a whole
         if name in ("", os.curdir, os.pardir):
             found.append(os.path.realpath(local))
             continue
@@ -45,7 +45,7 @@ def resolve_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_repeated(paths: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first two paths that lead to the same file. None if all are different."""
+    """Return the first two paths that lead to the same file. Returns None if all are different."""
     first: dict[str, str] = {}
     for path, real in zip(paths, resolve_paths(paths), strict=True):
         if real in first:

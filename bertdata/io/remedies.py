@@ -28,7 +28,7 @@ def suggest_unpacking(program: str, ending: str, path: str) -> str:
     """Return a command that replaces a compressed file by the unpacked file.
 
     program: gzip, zstd, bzip2, xz or lz4.
-    ending: the file name ending that the program requires.
+    ending: the file name ending that the program requires, such as ``.gz``.
     """
     if storage.is_remote(path):
         return f"unpack it with {program}"

@@ -12,7 +12,7 @@ from bertdata.errors import MissingExtraError, MissingInputError, install_extra
 _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "s3a": "s3fs"}
 _EXTRAS = {"gcsfs": "gcs", "s3fs": "s3"}
 _REFUSED = r"^Forbidden|\((401|403|AccessDenied)\)"
-"""Message of an access error that gcsfs or botocore raises as a plain OSError."""
+"""Pattern for the message of an access error that gcsfs or botocore raises as a plain OSError."""
 _CHUNK_BYTES = 8 << 20
 """Bytes per request of an upload. Several chunks are in memory at once."""
 
@@ -79,12 +79,13 @@ def upload_file(file: BinaryIO, path: str, growing: str) -> None:
     """
     file.flush()
     # The local file was deleted right after it was created, so that even a killed process leaves nothing
-    # behind. fsspec wants a name, and /dev/fd/N opens a file descriptor by name.
+    # behind. fsspec needs a file name, and /dev/fd/N is a name for an open file descriptor.
     local = f"/dev/fd/{file.fileno()}"
     file_system, inner = open_file_system(path)
     if is_object_store(path):
-        # gcsfs puts a bare LF after the file's bytes in its multipart request. A server that expects CR LF
-        # there drops a CR at the end of the file. gcsfs's md5 check notices that.
+        # In its multipart request, gcsfs ends the file's bytes with LF instead of CR LF. If the file's last
+        # byte is CR, a server takes this CR for a part of the line end and drops it. gcsfs's md5 check
+        # notices the missing byte.
         checked = {"consistency": "md5"} if _PACKAGES[find_scheme(path)] == "gcsfs" else {}
         try:
             file_system.put_file(local, inner, chunksize=_CHUNK_BYTES, **checked)
@@ -94,7 +95,8 @@ def upload_file(file: BinaryIO, path: str, growing: str) -> None:
                     file_system.rm_file(inner)
             raise
         return
-    # Not an object store (for example HDFS or memory://): files grow visibly, so upload aside and rename.
+    # On file systems other than object stores (for example HDFS or memory://), a half-written file is
+    # visible. So upload under a temporary name and rename.
     temporary = open_file_system(growing)[1]
     try:
         file_system.put_file(local, temporary)

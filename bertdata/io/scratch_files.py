@@ -34,7 +34,7 @@ class ScratchEntry(NamedTuple):
     crc32: int
 
     def fits(self, directory: str) -> bool:
-        """Return True if the directory has a file of this name, size and checksum."""
+        """Return True if the directory has a file with this name, size and checksum."""
         path, found = storage.join(directory, self.name), 0
         try:
             if storage.read_size(path) != self.bytes:
@@ -62,7 +62,7 @@ class ScratchSink:
 
     @property
     def entry(self) -> ScratchEntry:
-        """Entry of the bytes written so far."""
+        """Return the file's entry (name, size and checksum) for the bytes that were written so far."""
         return ScratchEntry(name=self._name, bytes=self._bytes, crc32=self._crc32)
 
 
@@ -91,7 +91,7 @@ class ScratchFiles:
     def kept(self) -> KeptFiles | None:
         """Return the task's scratch files from an earlier run.
 
-        None if there are none, they are damaged, or they were made from another source.
+        Returns None if there are none, they are damaged, or they were made from another source.
         """
         note = self.commit.read_note(NOTES + self.name) if self.folder is None else None
         if note is None or note.get("source") != self.source:
@@ -117,7 +117,9 @@ class ScratchFiles:
             yield ScratchSink(file, path, name)
 
     def note(self, entries: Sequence[ScratchEntry], **facts: Any) -> None:
-        """Record that the files are complete, if a later run can find them.
+        """Write a note that the files are complete.
+
+        Does nothing for a temporary directory, which no later run finds.
 
         facts: further values for the note.
         """

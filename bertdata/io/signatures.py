@@ -9,7 +9,10 @@ from bertdata.io.remedies import suggest_archive_unpacking, suggest_segment_comm
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind:
-    """A file format that is not plain text. remedy: what the user can do, as a shell command if possible."""
+    """A file format that is not plain text.
+
+    remedy: advice to the user, as a shell command if possible.
+    """
 
     name: str
     remedy: str
@@ -22,7 +25,7 @@ _COMPRESSED = (
     (re.compile(rb"\xfd7zXZ\x00"), "xz", ".xz"),
     (re.compile(rb"\x04\x22\x4d\x18"), "lz4", ".lz4"),
 )
-"""(signature, program that unpacks the file, file name ending) of each compression format."""
+"""The compression formats, each with its signature, the program that unpacks it, and the file name ending."""
 
 _PARQUET = re.compile(rb"PAR1[\x00-\x08\x0e-\x1f]")
 _ARROW = re.compile(rb"ARROW1\0\0|\xff\xff\xff\xff[\x01-\xff]|\xff\xff\xff\xff\0[\x01-\xff]")
@@ -43,7 +46,7 @@ _OTHERS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
     ),
     (re.compile(rb"\{\\rtf1"), "RTF", _EXPORT_REMEDY),
 )
-"""(signature, name, remedy) of the remaining formats."""
+"""The other formats, each with its signature, its name and the remedy that error messages suggest."""
 
 _TAR_BLOCK = 512
 _TAR_ENDINGS = (
@@ -137,8 +140,9 @@ def _is_tfrecord(head: bytes) -> bool:
     size = int.from_bytes(head[:8], "little")
     if len(head) < 14 or size >= 1 << 32 or head[12] != 0x0A:
         return False
-    # After 8 bytes of length and 4 of CRC, the Example begins: tag 0x0a, then the length of its content as
-    # a varint (7 bits per byte, low bits first). width: bytes of tag and varint.
+    # The record begins with 8 bytes of length and 4 bytes of CRC. Then comes the Example: the tag 0x0a, and
+    # the length of its content as a varint (7 bits per byte, low bits first). ``width`` is the number of
+    # bytes of the tag and the varint.
     features = shift = 0
     for width, byte in enumerate(head[13:18], 2):
         features |= (byte & 0x7F) << shift
@@ -151,7 +155,7 @@ def _is_tfrecord(head: bytes) -> bool:
 def _is_mds(head: bytes) -> bool:
     """Return True if the bytes look like an MDS shard: the number of samples, rising offsets, then JSON.
 
-    With many samples the JSON lies beyond ``head``. Then the offsets alone decide.
+    If there are so many samples that the JSON lies beyond ``head``, only the offsets are checked.
     """
     samples = int.from_bytes(head[:_WORD], "little")
     start = _WORD * (samples + 2)  # the JSON comes after the number and samples + 1 offsets

@@ -32,7 +32,7 @@ class SortedEntries:
         self._levels: list[list[BinaryIO]] = []
 
     def add(self, entry: bytes) -> None:
-        """Add an entry. OSError if a temporary file cannot be written."""
+        """Add an entry. Raises OSError if a temporary file cannot be written."""
         self._held.append(entry)
         if len(self._held) >= RUN_ENTRIES:
             self._held.sort()
@@ -40,7 +40,7 @@ class SortedEntries:
             self._held = []
 
     def _add_run(self, entries: Iterable[bytes], level: int) -> None:
-        """Write a sorted run (a file of sorted entries) to a file of this level.
+        """Write sorted entries to a new file, which is called a run, and add it to this level.
 
         As soon as a level has MOST_RUNS files, they are merged into one file of the next level.
 

@@ -20,7 +20,7 @@ class SpooledFile:
         self._in_memory = True
 
     def write(self, data: bytes) -> None:
-        """Append bytes. OSError if the disk is full."""
+        """Append bytes. Raises OSError if the disk is full."""
         self._file.write(data)
         if self._in_memory and self._file.tell() > self._most_bytes:
             self._move_to_disk()

@@ -171,10 +171,10 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
             file = _create(growing)
         with _NamedOutput(file, path) as named:
             yield cast(BinaryIO, named)
-        # Up to here a crash leaves a *.tmp file and the old contents of the path. os.replace is atomic:
-        # readers see the old file or the whole new one. There is no fsync, since thousands of small files
-        # would wait for the disk. After a power cut a file may be empty, which its md5 in the note or
-        # manifest then shows.
+        # A crash before this line leaves a *.tmp file and the old contents of the path. os.replace is atomic,
+        # so readers see either the old file or the whole new file. There is no fsync, because a run with
+        # thousands of small files would wait for the disk too long. After a power cut a file may therefore be
+        # empty, but its md5 in the note or manifest reveals that.
         with name_path_in_errors(path):
             os.replace(_strip_scheme(growing), _strip_scheme(path))
     except BaseException:
@@ -294,7 +294,10 @@ def read_size(path: str) -> int:
 
 
 def read_version(path: str) -> tuple[int, ...]:
-    """Return numbers that change when a local file is modified or replaced. Empty for a remote file."""
+    """Return numbers that change when a local file is modified or replaced.
+
+    Returns no numbers for a remote file.
+    """
     if is_remote(path):
         return ()
     with name_path_in_errors(path):
@@ -362,7 +365,10 @@ def map_paths(paths: Sequence[str], function: Callable[[str], Result]) -> list[R
 
 
 def list_files(directory: str) -> list[str]:
-    """Return the sorted names of all files below a directory, relative to it. Empty if it does not exist."""
+    """Return the sorted names of all files below a directory, relative to it.
+
+    The result is empty if it does not exist.
+    """
     if is_remote(directory):
         with name_path_in_errors(directory):
             file_system, inner = open_file_system(directory)

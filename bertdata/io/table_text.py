@@ -34,8 +34,8 @@ def decode_table(data: bytes, where: str) -> str:
 def parse_table(text: str, where: str, *, delimiter: str = ",", quoted: bool = True) -> list[TableRow]:
     """Return the rows that are not empty. InputError names the line where the CSV is invalid.
 
-    quoted: False for tables in which ``"`` is an ordinary character. Such a row always ends at its line's
-        end.
+    quoted: False for tables in which ``"`` is an ordinary character. A row of such a table always ends with
+        its line.
     """
     if not quoted:
         lines = (line.removesuffix("\r") for line in text.split("\n"))
@@ -67,7 +67,8 @@ def name_row_fields(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, field by column name) for each row after the first, which names the columns.
 
-    InputError if two columns have the same name, or a row has more or fewer fields than there are columns.
+    Raises InputError if two columns have the same name, or a row has more or fewer fields than there are
+    columns.
 
     skips_short: skip rows with too few fields, which a killed program may have left.
     """

@@ -53,7 +53,7 @@ def say_text(text: str, *, to: TextIO | None = None) -> None:
 
 
 def say_error(*lines: str) -> None:
-    """Print the lines to standard error, shortening very long ones."""
+    """Print the lines to standard error. Very long lines are shortened."""
     say(*map(shorten, lines), to=sys.stderr)
 
 

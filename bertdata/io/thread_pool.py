@@ -1,8 +1,8 @@
 """A pool of threads for functions that release the GIL. Results come in order, with bounded memory.
 
-It works like ``process_pool``, except that nothing is pickled and workers cannot be killed. When the pool
-ends, be it by an error, a signal or a reader that stops early, waiting items are dropped and running ones are
-finished.
+It works like ``process_pool``, except that nothing is pickled and workers cannot be killed. When the pool is
+closed, also after an error, a signal or a reader that stops early, calls that have not begun are dropped, and
+running calls are finished.
 
 The calling thread is one of the workers: while the next result is not ready, it works on items too. An extra
 thread beyond the number of cores would push other threads' data out of the processor caches.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from threading import Thread
 
 WINDOW = 8
-"""Items per worker that are held at a time.
+"""Number of items per worker that ``in_order`` takes from its source in advance.
 
-Many, because the calling thread adds none while it works on one.
+It is large, because the calling thread adds no items to the queue while it works on an item.
 """
 
 SWITCH_SECONDS = 0.0003
@@ -43,8 +43,8 @@ Result = TypeVar("Result")
 class ThreadPool:
     """A pool of workers: the calling thread, and threads started with the first items.
 
-    A pool can serve several passes (calls of ``in_order``). The items of one pass may come from another pass
-    of the same pool.
+    A pool can be used for several calls of ``in_order``. The items of a call may be the results of another
+    call on the same pool.
     """
 
     def __init__(self, workers: int) -> None:
@@ -81,13 +81,19 @@ class ThreadPool:
                 call.is_cancelled = True
 
     def _wait_for_result(self, call: "_PoolCall") -> Any:
-        """Return the call's result. Until it is ready, the calling thread runs other waiting calls."""
+        """Return the call's result.
+
+        Until the result is ready, the calling thread makes other calls from the queue.
+        """
         while not call.is_finished() and (waiting := self._take_waiting()):
             waiting.run()
         return call.result()
 
     def _take_waiting(self) -> "_PoolCall | None":
-        """Remove from the queue a call that no worker has started, and return it. None if there is none."""
+        """Remove from the queue a call that no worker has started, and return it.
+
+        Returns None if there is none.
+        """
         from queue import Empty
 
         try:
@@ -160,8 +166,8 @@ class _PoolCall:
         self.is_cancelled = False
         self._function = function
         self._error: BaseException | None = None
-        # Held until the call is finished, so that acquiring it means waiting for the result. A bare lock
-        # is much cheaper than threading.Event.
+        # The lock is held until the call is finished. A thread that acquires it therefore waits for the
+        # result. This is much cheaper than a threading.Event.
         self._unfinished = allocate_lock()
         self._unfinished.acquire()
 
@@ -186,7 +192,10 @@ class _PoolCall:
         return is_finished
 
     def result(self) -> Any:
-        """Wait for the call and return its result, or raise its error. CancelledError if it was cancelled."""
+        """Wait for the call and return its result, or raise its error.
+
+        Raises CancelledError if it was cancelled.
+        """
         self._unfinished.acquire()
         if self.is_cancelled:
             raise _make_cancelled_error()

@@ -49,8 +49,9 @@ class TomlFile:
 
         keys: path of the key, such as ["pack", "length"].
         """
-        # tomllib does not keep line numbers. So parse statement by statement: "[a.b]" alone gives
-        # {"a": {"b": {}}}, and "c = 1" alone gives {"c": 1}, which belongs to the last heading.
+        # tomllib does not tell line numbers. So parse each statement alone to find out which key it sets. The
+        # heading "[a.b]" gives {"a": {"b": {}}}. The statement "c = 1" gives {"c": 1}, a key in the table of
+        # the last heading.
         table: list[str] = []
         for line, statement in _split_statements(self._text):
             tables = tomllib.loads(statement)
@@ -68,7 +69,7 @@ class TomlFile:
 def _parse(text: str) -> dict[str, Any]:
     """Return the tables of a TOML text.
 
-    TOMLDecodeError if it is not TOML, ValueError if it exceeds a limit.
+    Raises TOMLDecodeError if it is not TOML, ValueError if it exceeds a limit.
     """
     if _has_long_key(text):
         raise ValueError(f"a key of more than {MOST_DOTS} dots")

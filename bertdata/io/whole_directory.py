@@ -18,7 +18,10 @@ IsSame = Callable[[Path, Path], bool]
 
 
 def has_same_files(one: Path, other: Path) -> bool:
-    """Return True if both directories contain the same file names and bytes. Neither has sub-directories."""
+    """Return True if both directories contain files of the same names and bytes.
+
+    Sub-directories are not expected.
+    """
     names = sorted(os.listdir(one))
     if names != sorted(os.listdir(other)):
         return False
@@ -40,9 +43,9 @@ def open_directory(path: Path, is_same: IsSame = has_same_files) -> Iterator[Pat
     try:
         _make_directory(growing)
         yield growing
-        # The order of these steps decides what a power cut can leave. First the contents of all files and
-        # the list of their names go to disk, then the directory gets its final name, then that name goes to
-        # disk. Without the first fsync, the final name could lead to empty files.
+        # After a power cut, the final name must never lead to empty files. So first force the contents of all
+        # files and the list of their names to disk. Then rename the directory to its final name, and force
+        # that name to disk.
         for file in (*growing.iterdir(), growing):
             _flush_to_disk(file)
         _move_into_place(growing, path, is_same)
@@ -75,8 +78,8 @@ def _move_into_place(growing: Path, path: Path, is_same: IsSame) -> None:
 def remove_at_once(path: Path) -> None:
     """Remove a directory, or a link to one, so that other processes never see it half empty.
 
-    It is first renamed to a temporary name, then deleted file by file. FileNotFoundError if another machine
-    has removed it.
+    It is first renamed to a temporary name, then deleted file by file. Raises FileNotFoundError if another
+    machine has removed it.
     """
     aside = _find_unfinished(path.parent) / storage.make_growing_name(path.name)
     for attempt in range(_ATTEMPTS):
@@ -113,7 +116,7 @@ def sweep_directories(parent: Path) -> None:
 
 
 def _find_unfinished(parent: Path) -> Path:
-    """Return the path of ``parent``'s ``unfinished/``. DatasetError if it is a link."""
+    """Return the path of ``parent``'s ``unfinished/``. Raises DatasetError if it is a link."""
     folder = parent / UNFINISHED
     if folder.is_symlink():
         raise DatasetError(f"{folder}: is a link, expected a directory of ours; remove it")

@@ -18,7 +18,7 @@ from bertdata.report.sections.words import make_words_section
 
 
 def make_dataset_page(datasets: Sequence[DatasetNumbers]) -> ReportPage:
-    """Return the report page of these datasets. The faults of all datasets are at its top."""
+    """Return the report page of these datasets. The page begins with the faults of all datasets."""
     return ReportPage(
         title=" and ".join(one.name for one in datasets),
         lead=tuple(_describe_dataset(one) for one in datasets),

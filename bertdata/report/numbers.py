@@ -1,4 +1,4 @@
-"""The numbers that a report shows about a dataset: exact ones from the manifest, and counts of a sample."""
+"""The numbers that a report shows about a dataset: from the manifest, and counted over a sample."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class DatasetNumbers:
 
     @property
     def examples(self) -> int | None:
-        """Number of all examples. None if it is not known without reading every shard."""
+        """Number of all examples. Returns None if it is not known without reading every shard."""
         if self.entries:
             return sum(entry.examples for entry in self.entries)
         return self.sample.examples if self.sample.is_all else None
@@ -128,7 +128,7 @@ def _verify_dataset(dataset: FoundDataset) -> tuple[Report | None, str]:
 def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
     """Return the lengths of all examples, from the files of lengths that are stored next to the shards.
 
-    None if a shard has no such file or the file does not match the manifest.
+    Returns None if a shard has no such file or the file does not match the manifest.
     """
     found: Counter[int] = Counter()
     for shard in dataset.shards:
@@ -138,6 +138,6 @@ def _read_stored_lengths(dataset: FoundDataset) -> Counter[int] | None:
         try:
             path = storage.join(shard.path.removesuffix(shard.name), make_lengths_name(entry.name))
             found.update(read_lengths(path, entry.examples, entry.lengths_md5))
-        except BertDataError:  # no lengths then: verification reports the damaged file
+        except BertDataError:  # return no lengths, since verification reports the damaged file
             return None
     return found or None

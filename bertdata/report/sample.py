@@ -61,7 +61,8 @@ def read_sample(
     vocab: vocabulary file for shards that hold words instead of ids. vocabulary: used to count words.
     """
     filled = [shard for shard in dataset.shards if shard.bytes]
-    # Many shards: take evenly spaced ones. 200 shards, 64 places -> shards 0, 3, 6, 9, 12, ...
+    # If there are many shards, take evenly spaced shards. For 64 of 200 shards these are the shards 0, 3, 6,
+    # 9, 12, ...
     chosen = filled
     if len(filled) > _MOST_SHARDS:
         chosen = [filled[place * len(filled) // _MOST_SHARDS] for place in range(_MOST_SHARDS)]
@@ -82,9 +83,9 @@ def read_sample(
 
 
 def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int, vocab: str | None) -> bool:
-    """Count the first ``quota`` examples of a shard and keep the first ``kept``.
+    """Count the first ``quota`` examples of a shard, and keep the first ``kept`` of them.
 
-    Return True if they are the whole shard.
+    Return True if the shard has no more than ``quota`` examples.
     """
     with open_reader(
         shard.path, objective=shard.objective, vocabulary=vocab, padding_id=shard.padding_id
@@ -114,7 +115,7 @@ def _read_shard(sample: DatasetSample, shard: FoundShard, quota: int, kept: int,
 def _read_first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterator[ExampleBatch]:
     """Yield the reader's first examples as arrays.
 
-    Packed rows are read whole, so there may be a few more than the quota.
+    Packed rows are read whole, so there may be a few more examples than ``quota``.
     """
     from bertdata.examples.columns import convert_to_arrays, slice_batch
 

@@ -45,7 +45,7 @@ class SampledTokens:
         is_special, continues, characters = self._tables = self._tables or _make_token_tables(
             self._vocabulary
         )
-        ids = np.minimum(ids, len(is_special) - 1)  # a wrong vocabulary may lack an id
+        ids = np.minimum(ids, len(is_special) - 1)  # a wrong vocabulary may have fewer ids than the examples
         special = is_special[ids]
         if (starts := get_word_starts(batch)) is not None:
             begins = np.asarray(starts).astype(bool) | special

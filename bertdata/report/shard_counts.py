@@ -21,10 +21,10 @@ class ShardCounts:
     """Counts over the examples of one shard.
 
     layout: sizes and settings of the records. None for a shard without records. is_measured: the file does
-    not state the sizes in ``layout``, so they are the largest found in its examples. lengths: number of
-    examples by length in tokens, padding excluded. own: counts that the training objective makes. packs:
-    number of packed rows by their number of sequences. Empty without packing. masked_tokens: number of masked
-    positions.
+        not state the sizes in ``layout``, so they are the largest found in its examples. lengths: number of
+        examples by length in tokens, padding excluded. own: further counts, which the training objective
+        defines. packs: number of packed rows by their number of sequences. Empty without packing.
+        masked_tokens: number of masked positions.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ShardCounts:
 
     @property
     def rows(self) -> int | None:
-        """Number of packed rows. None if each row is a single example."""
+        """Number of packed rows. Returns None if each row is a single example."""
         return self.packs.total() if self.layout and self.layout.packing else None
 
     def add(self, batch: ExampleBatch) -> None:
@@ -66,7 +66,7 @@ def count_shard(
     objective: str | None = None,
     padding_id: int | None = None,
 ) -> ShardCounts:
-    """Read every record of a shard and return its counts. ShardError if the shard is damaged."""
+    """Read every record of a shard and return its counts. Raises ShardError if the shard is damaged."""
     with open_reader(path, engine, objective, padding_id=padding_id) as reader:
         own = find_objective(reader.layout.objective).counts()
         counts = ShardCounts(

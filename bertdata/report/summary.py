@@ -81,14 +81,14 @@ class Statistics:
 
     @property
     def unknown(self) -> float | None:
-        """Share of [UNK] in the input tokens. None if the manifest does not have the number."""
+        """Share of [UNK] in the input tokens. Returns None if the manifest does not have the number."""
         if self.unknown_tokens is None or not self.input_tokens:
             return None
         return self.unknown_tokens / self.input_tokens
 
     @property
     def lost(self) -> float | None:
-        """Share of the input tokens that are in no example. None if they were not counted."""
+        """Share of the input tokens that are in no example. Returns None if these tokens were not counted."""
         if self.lost_tokens is None or not self.input_tokens:
             return None
         return self.lost_tokens / self.input_tokens
@@ -185,7 +185,7 @@ def make_histogram(lengths: Mapping[int, int], limit: int, bins: int = _BINS) ->
 def count_checked_shard(shard: FoundShard) -> ShardCounts:
     """Count a shard of a dataset and compare the counts with the manifest.
 
-    ShardError if a record is damaged or the counts differ.
+    Raises ShardError if a record is damaged or the counts differ.
     """
     entry = shard.entry
     if entry is not None and not entry.examples and not shard.bytes:
@@ -210,7 +210,10 @@ def _count_input_tokens(dataset: FoundDataset) -> tuple[int | None, int | None]:
 
 
 def _find_common_layout(shards: list[ShardCounts], path: str) -> ShardLayout:
-    """Return the layout of all shards. UsageError if the shards differ, ShardError if there is no example."""
+    """Return the layout of all shards.
+
+    Raises UsageError if the shards differ, ShardError if there is no example.
+    """
     layouts = share_largest_sizes(
         (shard.name, shard.layout, shard.is_measured)
         for shard in shards

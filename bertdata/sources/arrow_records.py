@@ -64,9 +64,9 @@ def read_arrow_texts(path: str) -> Iterator[str]:
 def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Open an Arrow file and yield its schema and its batches of rows.
 
-    Arrow's own libraries write the file format as eight magic bytes followed by a stream, so it can be read
-    as a stream. Other writers, such as polars, place the blocks differently; their files are read by the
-    footer.
+    Arrow's own libraries write the file format as eight magic bytes followed by a stream, so such a file can
+    be read as a stream. Other writers, such as polars, place the blocks differently. A file of theirs is read
+    with the help of its footer.
     """
     pyarrow = import_pyarrow(path)
     with open_unpacked(path) as unpacked:
@@ -98,7 +98,9 @@ def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[A
 
 
 class _WatchedFile:
-    """File object that remembers the last bytes that were read, to see whether the stream has its end mark.
+    """File object that remembers the last bytes that were read.
+
+    They show whether the stream has its end mark.
 
     waiting: first bytes of the stream, which were already read from the file.
     last: the last bytes read.

@@ -20,7 +20,8 @@ ARTICLE_START = b"<doc id="
 _BOM = b"\xef\xbb\xbf"
 _END = b"\n</doc>"
 _CLOSING = re.compile(rb"^</doc>[^\n]*\n?", re.MULTILINE)
-_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')  # includes the title line
+# matches the opening tag and the title line after it
+_HEAD = re.compile(rb'\s*<doc id="?([^"\s>]*)[^\n]*\n?[^\n]*\n?')
 _OPENING = re.compile(rb"^<doc id=", re.MULTILINE)
 _WHOLE_OPENING = re.compile(rb'^<doc id="[^"]*" (?:revid="[^"]*" )?url="[^"]*" title="', re.MULTILINE)
 """The complete first line of an article, as every version of WikiExtractor writes it."""
@@ -53,8 +54,8 @@ def split_articles_file(
 ) -> Iterator[ArticlesPiece]:
     """Divide a file of articles into pieces of whole articles (see ``bertdata.sources.piece``).
 
-    An article of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer
-    than any record may be, so it becomes a bad record in any case.
+    An article is cut after ``settings.raw_bytes`` bytes, so that memory stays bounded. Such an article is
+    longer than any record may be, so it becomes a bad record anyway.
     """
     with open_unpacked(path) as file:
         rest, looked_at = b"", 0

@@ -24,8 +24,9 @@ def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextF
     record, since the file then probably has no line of names.
     """
     names = _read_names(path, settings, kind)
-    # Without a heading, the first record would be taken for a name and be lost. With several columns this
-    # shows at once, since the text field must be chosen among the names.
+    # Without a heading, the first record would be taken for a name and be lost. With several columns the user
+    # notices this, because the text field must be chosen by its name. With a single column nothing would show
+    # it.
     is_sure = settings.no_heading or settings.text_field is not None or len(names) > 1
     if not is_sure and _is_like_record(names[0]):
         raise SettingsError(

@@ -131,7 +131,7 @@ class _Lines:
         self.number = 0
 
     def begin_row(self) -> None:
-        """Tell the iterator that the next line starts a new row, so that the row's length is counted anew."""
+        """Tell the iterator that the next line starts a new row. The length of a row is counted from here."""
         self._held, self.is_too_long = 0, False
 
     def __iter__(self) -> "_Lines":
@@ -207,10 +207,11 @@ def find_delimiting(
         return Delimiting(parse_separator(separator), chosen)
     if (
         kind == "tsv"
-    ):  # the name states the separator, and the text of a single column may contain other marks
+    ):  # keep the separator that the file name states: a mark in the text of a single column is no separator
         return Delimiting(usual, chosen)
     first = head.removeprefix(BOM).partition(b"\n")[0]
-    if first.startswith(b"sep=") and len(first.rstrip(b"\r")) == 5:  # spreadsheets write "sep=;" first
+    # spreadsheet programs write a first line such as "sep=;"
+    if first.startswith(b"sep=") and len(first.rstrip(b"\r")) == 5:
         return Delimiting(chr(first[4]), chosen, passed=1)
     # Try all marks on the first rows.
     # "a;b\n1;2\n" -> widths {",": [1, 1], ";": [2, 2], "\t": [1, 1], "|": [1, 1]} -> only ";" is possible
@@ -247,5 +248,5 @@ def _count_fields(head: bytes, delimiting: Delimiting) -> list[int]:
         if len(found) == _LINES_LOOKED_AT:
             break
     if last and len(head) == HEAD_BYTES and len(found) > 1:
-        found.pop()  # a quoted field continues after the head
+        found.pop()  # the last row is cut: its quoted field continues after the head
     return found

@@ -1,8 +1,8 @@
 """Undo the escapes (``&amp;`` and so on) that an extractor of Wikipedia articles writes.
 
 wikiextractor 3.1.0 writes ``R&amp;D`` where the page shows ``R&D``. Older versions have an option that also
-escapes quotation marks. Each escape is undone once, in one pass from left to right: a page that shows the
-characters ``&amp;``, which the extractor writes as ``&amp;amp;``, still shows them afterwards.
+escapes quotation marks. Each escape is undone once, in one pass from left to right: For a page that shows the
+characters ``&amp;``, the extractor writes ``&amp;amp;``, and undoing gives ``&amp;`` again.
 """
 
 import re

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 BETWEEN_PARAGRAPHS = "\n\n"
 
 MISSING = object()
-"""Value that ``value_at`` returns for a field that the record does not have."""
+"""Value that ``get_value`` returns for a field that the record does not have."""
 
 
 class TextFields(NamedTuple):
@@ -43,7 +43,9 @@ def get_value(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def read_text_value(value: Any) -> str | None:
-    """Convert a field's value to a text, or return None if it is not a text (see the module).
+    """Convert a field's value to a text, or return None if it is not a text.
+
+    A text is a string, bytes in UTF-8, or a list of paragraphs.
 
     Raises UnicodeDecodeError for bytes that are not UTF-8.
     """

@@ -42,7 +42,7 @@ def _find_inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
 
 
 def find_text_fields_in_head(head: bytes) -> TextFields:
-    """Return the names of the string fields in an object of which ``head`` contains only the start."""
+    """Return the names of an object's string fields. ``head`` contains only the start of the object."""
     found = [(depth, name) for depth, name in list_json_members(head)]
     least = min((depth for depth, _ in found), default=0)
     return TextFields(list(dict.fromkeys(name for depth, name in found if depth == least)), [], [])

@@ -19,7 +19,7 @@ except ImportError:
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
 _MOST_BITS = 63
-"""Bits of an integer that every parser returns unchanged. orjson turns larger integers into floats."""
+"""Integers of up to this many bits are the same in every parser. orjson turns larger integers into floats."""
 
 _OF_ANY_LENGTH = json.JSONDecoder(parse_int=str, parse_float=str)
 
@@ -38,7 +38,8 @@ def parse_line(line: bytes) -> Any:
     if orjson is not None:
         try:
             return orjson.loads(line)
-        except ValueError:  # the standard library decides, and its error explains
+        # orjson refused the line. The standard library decides, and its error message explains more
+        except ValueError:
             pass
     return parse_json_text(line.decode(), any_number=True)
 
@@ -55,7 +56,10 @@ def _measure_depth(line: bytes) -> int:
 
 
 def read_line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
-    """Yield the record of each JSON line in ``data``, numbered by line from 1. Blank lines have none."""
+    """Yield the record of each JSON line in ``data``, numbered by line from 1.
+
+    A blank line has a number but no record.
+    """
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
             yield parse_record(number, line, settings)

@@ -48,7 +48,7 @@ class SourceKind:
     names: re.Pattern[str] | None = None
 
     def has_file_name(self, name: str) -> bool:
-        """Return True if a file in a directory is of this kind according to its name."""
+        """Return True if a file's name shows that the file is of this kind."""
         plain = strip_packing_ending(name).rpartition("/")[2]
         return self.names.fullmatch(plain) is not None if self.names else plain.endswith(self.endings)
 

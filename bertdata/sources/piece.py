@@ -1,4 +1,4 @@
-"""Interface of pieces. A piece is a run of consecutive records in a source file, read by one worker."""
+"""Interface of pieces. A piece is a group of consecutive records of a source file, which one worker reads."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

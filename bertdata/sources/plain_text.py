@@ -71,8 +71,8 @@ def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
     """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
 
-    A document of more than ``settings.raw_bytes`` is cut there, so that memory stays bounded. It is longer
-    than any record may be, so it becomes a bad record in any case.
+    A document is cut after ``settings.raw_bytes`` bytes, so that memory stays bounded. Such a document is
+    longer than any record may be, so it becomes a bad record anyway.
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
@@ -106,7 +106,8 @@ def _find_last_blank_line(data: bytes, start: int) -> int:
 def _split_documents(data: bytes) -> Iterator[bytes]:
     """Yield the documents in the data, separated by blank lines, without building a list of lines."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # begin: start of the open document, or -1 between documents. last: end of its last line so far.
+    # begin: start of the current document, or -1 between documents. last: end of the current document's last
+    # line so far.
     begin = last = -1
     at = 0
     while at < len(data):

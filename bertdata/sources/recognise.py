@@ -23,7 +23,7 @@ from bertdata.sources.unpacking import detect_packing, open_unpacked
 _PLAIN = (TEXT, BLOCKS)
 _TABLES = ("parquet", "arrow")
 _DUMP = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<mediawiki[\s>]")
-_NUL_BYTES = 8000  # git calls a file binary if there is a NUL in this many bytes
+_NUL_BYTES = 8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
 _ENDINGS = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _NAMES = {
     "jsonl": "JSON, one object a line",
@@ -52,7 +52,7 @@ class Beginning:
 
     @property
     def is_whole(self) -> bool:
-        """True if the head holds the whole file."""
+        """Returns True if the head holds the whole file."""
         return len(self.head) < HEAD_BYTES
 
     @property
@@ -77,7 +77,7 @@ def recognise(path: str) -> str | None:
 def recognise_kind(begin: Beginning) -> str | None:
     """Return the kind (key of SOURCE_KINDS) of a file from its first bytes and its name, or None."""
     # From the most certain mark to the least: magic numbers, then text that starts like articles or JSON,
-    # then other known formats, and the file's name at last.
+    # then other known formats, and finally the file's name.
     head = begin.head
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -116,7 +116,7 @@ def is_binary(head: bytes) -> bool:
 
 
 def _is_json_lines(head: bytes) -> bool:
-    """Return True if the first line that is not blank is a JSON object, or the start of a long one."""
+    """Return True if the first non-blank line is a JSON object, or the start of a long JSON object."""
     lines = head.split(b"\n")
     first = next((line.strip() for line in lines if line.strip()), b"")
     if not first.startswith(b"{"):
@@ -127,7 +127,7 @@ def _is_json_lines(head: bytes) -> bool:
         pass
     if len(head) >= HEAD_BYTES - len(BOM) and len(lines) == 1:
         return find_kind(head, "", whole=False) is not None
-    # The first line is damaged. Later lines still show that the file is JSON lines.
+    # The first line is damaged, but later lines can still show that the file is JSON lines.
     others = [line for line in lines[1:-1] if line.strip().startswith(b'{"')]
     return len(others) > 1 and any(map(_is_object, others))
 
@@ -198,7 +198,9 @@ def _make_kind_error(begin: Beginning, found: str, expected: str, remedy: str) -
 
 
 def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
-    """Return advice what to do with a file of this format, starting with unpacking if necessary.
+    """Return advice for the user on what to do with a file of this format.
+
+    If necessary, it starts with unpacking.
 
     tar unpacks compressed archives itself, and ``bertdata extract`` reads compressed dumps.
     """

@@ -1,4 +1,4 @@
-"""Record types: a usable record, and a record that cannot be used together with the reason."""
+"""The two types of records: a usable record, and a record that cannot be used, with the reason."""
 
 from typing import Literal, NamedTuple
 

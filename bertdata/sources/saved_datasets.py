@@ -32,8 +32,8 @@ files.
 def list_data_files(state: bytes, where: str) -> list[str]:
     """Return the data files that a ``state.json`` lists, in order.
 
-    Raises DatasetError if it lists none, or if the dataset was saved with an index. The rows of an indexed
-    dataset have another order than its files, which may also hold further rows.
+    Raises DatasetError if the ``state.json`` lists no file, or if the dataset was saved with an index of
+    rows. The rows of an indexed dataset have another order than its files, which may also hold further rows.
     """
     found = parse_json(state, where)
     if any(found.get(name) for name in _INDEXES):
@@ -80,7 +80,8 @@ def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], li
     dropped: set[str] = set()
     for state in (name for name in names if storage.get_base_name(name) == STATE):
         folder = _get_folder(state)
-        # Other programs write a state.json too. Only together with dataset_info.json it is a saved dataset.
+        # Other programs write a state.json too. A directory is only a saved dataset if it also has a
+        # dataset_info.json.
         if _join_name(folder, INFO) not in there:
             continue
         path = storage.join(directory, state)

@@ -66,7 +66,8 @@ class RecordSettings:
     def raw_bytes(self) -> int:
         """Longest source text of a record in bytes. Longer records are refused before they are parsed.
 
-        It exceeds the longest text, because JSON may write a character as ``\\uXXXX`` and has other fields.
+        This is more than the longest text, because JSON may write a character as ``\\uXXXX``, and a record
+        has other fields.
         """
         return 8 * self.max_record_bytes + (1 << 16)
 

@@ -147,7 +147,8 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
     A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
     small batch may expand to gigabytes.
     """
-    # sizes of the rows' values: [30, 10, 5] MB, limit 32 MB -> slices [row 0], [row 1, row 2]
+    # For example, the values of three rows have [30, 10, 5] MB, and the limit is 32 MB. The slices are [row
+    # 0] and [row 1, row 2].
     columns = [
         _get_column(batch, name) for name in list_wanted_columns(settings) if _has_column(batch.schema, name)
     ]
@@ -171,7 +172,7 @@ def _measure_texts(column: Any) -> Any:
     from pyarrow import compute, types
 
     kind = column.type
-    # dictionary ["long text", "b"], indices [0, 0, 1] -> [9, 9, 1]
+    # the dictionary ["long text", "b"] with the indices [0, 0, 1] gives the sizes [9, 9, 1]
     if types.is_dictionary(kind):
         _check_places(column)
         return compute.take(_measure_texts(column.dictionary), column.indices)
@@ -196,7 +197,7 @@ def _measure_texts(column: Any) -> Any:
 def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
     """Turn a batch of rows into records, numbered from 1.
 
-    The batch must be small enough to hold every row's text in memory (see ``split_batch``).
+    The batch must be small enough to hold every row's text in memory , as batches of ``split_batch`` are.
     """
     columns = {
         name: _get_column(batch, name)
@@ -227,8 +228,8 @@ def _check_places(column: Any) -> None:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        # validate() also fails for text that is not UTF-8. Viewed as bytes, only wrong offsets remain a
-        # fault.
+        # validate() also fails for text that is not UTF-8. So view the texts as bytes: then only wrong
+        # offsets are a fault.
         as_bytes = {
             pa.string(): pa.binary(),
             pa.large_string(): pa.large_binary(),

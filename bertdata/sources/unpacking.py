@@ -31,8 +31,10 @@ ENDINGS = (".gz", ".zst", ".bz2", ".xz")
 """File name endings of compressed files."""
 
 _ZSTD_BYTES = 1 << 10
-"""Bytes passed to zstd per call. The zstandard package returns everything that its input unpacks to. A zstd
-block takes at least 3 bytes and unpacks to at most 128 KiB, so small inputs bound the output.
+"""Bytes passed to zstd per call.
+
+The zstandard package returns everything that its input unpacks to. A zstd block takes at least 3 bytes and
+unpacks to at most 128 KiB, so a small input keeps the output small.
 """
 
 _BzipOrXz = bz2.BZ2Decompressor | lzma.LZMADecompressor
@@ -132,7 +134,8 @@ def _unpack_members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
     data = file.read(BLOCK_BYTES)
     while data:
         if detect_packing(data[:6].ljust(6, b"\0")) != packing:
-            if data.strip(b"\0") == b"" and packing in ("gzip", "xz"):  # tape archives are padded with NULs
+            # NULs at the end are no further member: tape archives are padded with NULs
+            if data.strip(b"\0") == b"" and packing in ("gzip", "xz"):
                 data = file.read(BLOCK_BYTES)
                 continue
             raise ValueError("other bytes stand behind its end")

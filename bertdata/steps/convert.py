@@ -53,7 +53,7 @@ def convert(
 
     Does the same as ``bertdata convert --to``. Shards that an earlier run finished are kept.
 
-    to: the layout: ``nvidia-mlperf``, ``lddl``, ``mds``, ``arrow`` or ``fairseq``.
+    to: name of the layout, which is ``nvidia-mlperf``, ``lddl``, ``mds``, ``arrow`` or ``fairseq``.
     num_shards: number of shards, required for nvidia-mlperf.
     shuffled: for nvidia-mlperf, put the examples in NVIDIA's published order.
     bin_size: for lddl, width of the length bins in ids. None: no bins.

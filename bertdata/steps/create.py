@@ -45,8 +45,8 @@ STAGE = "creating shards"
 class MadeDataset:
     """A finished dataset: its directory and manifest.
 
-    ones: text with the share of examples whose pair label is 1, such as BERT's random pairs. Empty if shards
-        of an earlier run were kept, and for objectives without pair labels.
+    ones: line of text that states the share of examples whose pair label is 1, such as BERT's random pairs.
+        Empty if shards of an earlier run were kept, and for objectives without pair labels.
     """
 
     directory: str
@@ -236,7 +236,10 @@ def finish_datasets(plan: TaskPlan, shards_made: MadeShards, provenance: Provena
 
 
 def _describe_label_share(target: Target, index: int, results: Sequence[TaskResult]) -> str:
-    """Return the share of examples with pair label 1 as text. Empty if some were not counted."""
+    """Return the share of examples with pair label 1 as text.
+
+    The result is empty if some were not counted.
+    """
     counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
     ones = [count for count in counted if count is not None]
     examples = sum(shard.examples for one in results if not one.skipped for shard in one.entries[index][1])
@@ -246,7 +249,7 @@ def _describe_label_share(target: Target, index: int, results: Sequence[TaskResu
 
 
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:
-    """Run all tasks, largest parts first, so that no worker is still busy long after the others."""
+    """Run all tasks, largest parts first, so that all workers finish at about the same time."""
     parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.map_paths(parts, storage.read_size), strict=True))
     total = sum(sizes.values())
@@ -288,8 +291,9 @@ class _ShardProgress:
 
     def _tell(self, done: int, **changes: Any) -> None:
         """Pass the progress on."""
-        # finish() counts finished parts only. That may be less than what under_way() has reported, which
-        # includes unfinished ones. Progress must not go backwards.
+        # finish() reports only the bytes of finished parts. That may be less than the last report of
+        # under_way(), which includes unfinished parts. Progress must not go backwards, so the larger number
+        # is kept.
         self._now = self._now._replace(done=max(self._now.done, done), **changes)
         self._progress(self._now)
 

@@ -18,7 +18,7 @@ from bertdata.tokens.files import TokenizerFile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreatePlan:
-    """The plan of a request, apart from its parts.
+    """The plan of a ``create`` request. It does not include the list of text parts.
 
     request: the request, completed by the settings of its file.
     recipe: None for an objective that no recipe uses.
@@ -47,7 +47,7 @@ class CreatePlan:
     def check_tokenizer(self, tokenizer: TokenizerFile) -> None:
         """Load the tokeniser and check that it suits the settings.
 
-        Without this check its errors would only come with the first text.
+        Without this check, a wrong tokeniser would only be noticed with the first text.
         """
         check_tokenizer(tokenizer, list(self.settings.values()), self.request.engine)
 
@@ -60,7 +60,7 @@ class CreatePlan:
         )
 
     def tasks(self, parts: Sequence[str], tokenizer: TokenizerFile, targets: tuple[Target, ...]) -> TaskPlan:
-        """Return the settings that all tasks of the run share."""
+        """Return the TaskPlan: the settings that all tasks of the run share."""
         return TaskPlan(
             tokenizer=tokenizer,
             targets=targets,
@@ -72,7 +72,7 @@ class CreatePlan:
 
 @contextmanager
 def plan_request(request: CreateRequest) -> Iterator[CreatePlan]:
-    """Yield the plan of the request. SettingsError if a setting is wrong.
+    """Yield the plan of the request. Raises SettingsError if a setting is wrong.
 
     If a SettingsError in the block concerns a setting of the request's file, it is raised as
     SettingsFileError with the line.

@@ -1,4 +1,6 @@
-"""The request of ``create``. Each field is also a flag, a key of settings files, a keyword and a Beam option.
+"""The arguments of ``create`` as a dataclass (the request).
+
+Each field is also a flag, a key of settings files, a keyword and a Beam option.
 
 For settings of examples and records, only name and type are repeated here, for editors and type checkers.
 Their defaults, help and bounds are declared in the settings class that uses them.
@@ -28,10 +30,9 @@ from bertdata.steps.values import AnyPath, AnyPaths, check_positive_integer
 class GivenDatasetSettings:
     """Settings of a dataset other than those of its examples.
 
-    Each is a flag of ``create`` and of the Beam pipeline.
-
-    record: table of a settings file that may contain the setting. Empty: none. ``recipe`` goes before all
-        tables.
+    Each field is a flag of ``create`` and of the Beam pipeline. The key ``record`` in a field's metadata
+    names the table of a settings file that may contain the setting. It is empty for settings outside of
+    tables, such as ``recipe``.
     """
 
     config: AnyPath | None = setting(
@@ -142,7 +143,7 @@ class GivenExampleSettings:
 
 @dataclass(frozen=True)
 class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDatasetSettings):
-    """All arguments of ``create``. None means not given.
+    """All arguments of ``create``. None means that the user did not set the argument.
 
     parts: files, patterns, directories written by ``segment``, or records.
     output: directory of the dataset.

@@ -77,8 +77,8 @@ def apply_settings_file(
 class DatasetFile:
     """The settings in a TOML file of ``create --config`` or ``segment --config``.
 
-    Making it checks the file. SettingsFileError, whose message begins with ``FILE:LINE``, for the first wrong
-    key.
+    The constructor checks the file. For the first wrong key it raises SettingsFileError, whose message begins
+    with ``FILE:LINE``.
     """
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
@@ -106,7 +106,7 @@ class DatasetFile:
         return dict(self._toml.tables.get(_TEXT, {}))
 
     def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the file's settings of dataset and examples by name, overridden by the given ones.
+        """Return the file's settings of dataset and examples by name, overridden by the settings ``given``.
 
         A tokeniser given as a flag drops all tokeniser settings of the file, such as roles. shuffle "none"
         drops num_shards.
@@ -138,9 +138,9 @@ class DatasetFile:
         except SettingsFileError:
             raise
         except SettingsError as error:
-            # The error says "dupe_factor is 0, expected ..." without knowing about the file. Look for the
-            # keys of the file in its text, as dupe_factor or as the flag --dupe-factor. If it names
-            # several of them, the first one in the text is at fault.
+            # The error message ("dupe_factor is 0, expected ...") does not say that the value comes from a
+            # file. So search the message for each key of the file, spelt like dupe_factor or like the flag
+            # --dupe-factor. If the message contains several keys, the first of them is the wrong setting.
             places = []
             for keys in self._list_keys():
                 flag = {"roles": "role", "name": "objective"}.get(keys[-1], keys[-1])
@@ -162,7 +162,7 @@ class DatasetFile:
                 yield from ((name, key, inner) for inner in value) if name in _PHASES else [(name, key)]
 
     def _find_table(self, *keys: str) -> Mapping[str, Any]:
-        """Return the table at the path. Empty if it does not exist."""
+        """Return the table at the path. The result is empty if it does not exist."""
         found: Mapping[str, Any] = self._toml.tables
         for key in keys:
             found = found.get(key, {})

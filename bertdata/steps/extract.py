@@ -31,9 +31,9 @@ def extract(
 ) -> ExtractReport:
     """Extract the dump's articles into ``output/AA/wiki_00`` and so on, as ``bertdata extract`` does.
 
-    If the directory is already finished for the same dump and settings, nothing is done. InputError for a
-    damaged dump, or for a page that takes too much work (``--help`` says how much). DatasetError if the
-    directory holds something else.
+    If the directory is already finished for the same dump and settings, nothing is done. Raises InputError
+    for a damaged dump, or for a page that takes too much work (``--help`` says how much). Raises DatasetError
+    if the directory holds something else.
 
     recipe: name of the recipe that ``create`` will use on the articles.
     extractor: version of WikiExtractor whose text is reproduced: "3.1.0", or "mlperf" (the same as "2.75").
@@ -70,7 +70,7 @@ def extract(
 def find_single_dump(names: Sequence[str], taker: str) -> str:
     """Return the path of the single dump that the names or the pattern stand for.
 
-    SettingsError if there are several, since Wikipedia publishes large dumps in parts.
+    Raises SettingsError if there are several, since Wikipedia publishes large dumps in parts.
 
     taker: what reads the dump, for the error message.
     """
@@ -86,12 +86,12 @@ def find_single_dump(names: Sequence[str], taker: str) -> str:
 
 
 def find_recipe_extractor(recipe: str | None) -> ExtractorName:
-    """Return the extractor that the recipe uses. SettingsError if the recipe is unknown."""
+    """Return the extractor that the recipe uses. Raises SettingsError if the recipe is unknown."""
     return "3.1.0" if recipe is None else find_recipe(recipe).extractor
 
 
 def parse_day(date: datetime.date | str | None) -> datetime.date | None:
-    """Return the date as a ``datetime.date``. SettingsError for a text that is not a date."""
+    """Return the date as a ``datetime.date``. Raises SettingsError for a text that is not a date."""
     if isinstance(date, datetime.datetime):
         return date.date()
     if date is None or isinstance(date, datetime.date):

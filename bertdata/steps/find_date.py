@@ -37,8 +37,8 @@ class DateSearch:
 
     file: its label in the table.
     figure: what was compared: md5, or size if no md5 was published.
-    bytes: its size on the first day tried.
-    published_bytes: its published size.
+    bytes: size of the extracted file on the first day tried.
+    published_bytes: size of the published file.
     first, last: the days tried.
     days: the days on which it is equal.
     titles: pages in the file that may depend on the day.
@@ -97,7 +97,7 @@ def find_date(
 
     The file that is compared is the first extracted file (``AA/wiki_00``) if the table has it, else the first
     text part (``part-00000-of-00500``) as made by MLPerf's text stage. The time of day is always midnight.
-    InputError for a damaged dump. SettingsError if the table has neither file.
+    Raises InputError for a damaged dump. Raises SettingsError if the table has neither file.
 
     table: table of published sizes and md5s, by name or path.
     extractor: None: mlperf.
@@ -172,8 +172,9 @@ def _check_dump(dump: str, rows: list[PublishedFile]) -> None:
 class _Target:
     """The published file that is created again for each day.
 
-    has_enough: returns True if extracted files of these sizes suffice to create it.
-    make: creates it from the articles of a day.
+    has_enough: function that gets the sizes of extracted files, and returns True if they suffice to create
+        the file.
+    make: function that creates the file from the articles of a day.
     """
 
     row: PublishedFile
@@ -210,7 +211,8 @@ def _find_rows(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
 def _count_files(rows: list[PublishedFile], table: str) -> int:
     """Return the number of extracted files in the table.
 
-    Each file contributes the same number of articles to the evaluation set, so the text parts depend on it.
+    The articles of the evaluation set are divided evenly among the files, so the text parts depend on this
+    number.
     """
     names = [match for row in rows for path in row.paths if (match := _EXTRACTED.fullmatch(path))]
     if not names:
@@ -225,7 +227,10 @@ def _count_files(rows: list[PublishedFile], table: str) -> int:
 
 
 def _has_whole_part(sizes: list[int]) -> bool:
-    """Return True if files of these sizes hold a whole part. That is known once a second part begins."""
+    """Return True if files of these sizes hold a whole part.
+
+    A part is known to be whole when a second part begins.
+    """
     return bool(sizes) and max(plan_parts(sizes, SegmentSettings().block_size, ["the first file"])) > 0
 
 

@@ -74,7 +74,7 @@ def collect_given(request: Any, group: type[Any]) -> dict[str, Any]:
 def convert_paths(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...] = ()) -> None:
     """Convert a new request's paths to strings in place. For ``__post_init__``. None stays None.
 
-    SettingsError for a value that is not a path.
+    Raises SettingsError for a value that is not a path.
 
     paths: names of fields with one path.
     lists: names of fields with one or several paths.

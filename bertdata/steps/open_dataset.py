@@ -40,8 +40,8 @@ def open_dataset(
 ) -> "ExampleDataset":
     """Open a dataset: directories, manifests, shards next to their manifest, patterns, or URLs.
 
-    File sizes are compared with the manifest now, md5s when a shard is read. MissingInputError, DatasetError,
-    ManifestError or ShardError says what is wrong.
+    File sizes are compared with the manifest at once. A shard's md5 is only checked when the shard is read.
+    MissingInputError, DatasetError, ManifestError or ShardError says what is wrong.
 
     A mapping of paths to weights, such as ``{"A": 0.7, "B": 0.3}``, opens a mixture.
     ``bertdata.dataset.mixture.turns`` describes the order of its examples.
@@ -75,7 +75,9 @@ def open_dataset(
     else:
         opened = reader.open_dataset(list_paths(paths), unverified=unverified, objective=objective)
     if objective is not None:
-        objective = opened.layout.objective  # "mlm" was accepted for mlm_word_starts, whose columns differ
+        # the caller may have written "mlm" for "mlm_word_starts", which has a further column, so take the
+        # name from the data
+        objective = opened.layout.objective
     return ExampleDataset(opened=opened, objective=objective)
 
 
@@ -154,7 +156,7 @@ class ExampleDataset:
     def numpy(self, *, batch_size: int = 1024, padded: bool = True) -> Iterator[dict[str, "Array"]]:
         """Yield all examples as dicts of NumPy arrays, ``batch_size`` examples at a time.
 
-        Rows of unmasked examples have no ``labels``. ``masked()`` draws masks.
+        Rows of unmasked examples have no ``labels``. Call ``masked()`` first to draw masks.
 
         padded: True: int64 rows [N, S], or [N] for single values, under the names that Hugging Face's models
             use. False: the objective's columns without padding, where example i has the ids ``ids[ends[i -
@@ -238,7 +240,8 @@ class ExampleDataset:
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
         """Return the object that draws new masks for the examples.
 
-        SettingsError if the examples have no maskable words, or if the settings do not suit the vocabulary.
+        Raises SettingsError if the examples have no maskable words, or if the settings do not suit the
+        vocabulary.
         """
         from bertdata.dataset.masked_data import check_masks, make_masker
 
@@ -285,7 +288,7 @@ class ExampleDataset:
         ``state_dict()`` and ``load_state_dict()`` of the iterator continue after any batch. Existing masks
         are ignored. SettingsError, UsageError or DatasetError says what is wrong.
 
-        max_seq_len: default: the dataset's.
+        max_seq_len: length of a row in ids. Default: the dataset's.
         seed: seed of order and masks. None: 9176 for the order and 42 for the masks.
         buffer_size: default: 5 batches.
         warmup: (number of sequences in the first batches, number of tokens after which batches are full).
@@ -336,7 +339,7 @@ class ExampleDataset:
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
         """Return the vocabulary, named by the user or stored next to the data.
 
-        SettingsError if there is none.
+        Raises SettingsError if there is none.
         """
         vocabulary = load_dataset_vocabulary(path_or_name, dataset)
         if vocabulary is None:
@@ -434,7 +437,7 @@ class ExampleDataset:
         """Return a Hugging Face ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
         It reads the shards while it is iterated, and has one dataset shard per file. Its ``set_epoch(e)``
-        draws new masks if the examples come from ``masked()``, also after ``map`` or ``filter``.
+        draws new masks if the examples come from ``masked()``, also after ``map`` or ``filter``. Raises
         SettingsError if the examples have no masks. ``masked()`` draws them.
 
         streaming: False returns a map-style ``datasets.Dataset`` of the same rows, which is written to the
@@ -451,7 +454,7 @@ class ExampleDataset:
 
         Each element is what ``tf.io.parse_example`` with ``feature_spec()`` returns for the example's
         TFRecord: a dict of int64 and float32 tensors of shape [S], [P] or [1]. With batch_size, the shapes
-        are [N, S] and so on. SettingsError if the examples have no masks. ``masked()`` draws them.
+        are [N, S] and so on. Raises SettingsError if the examples have no masks. ``masked()`` draws them.
         """
         require_package("tensorflow", "tf", ".tensorflow()")
         self._check_labels(".tensorflow()")

@@ -31,7 +31,7 @@ PACKING = "packing rows"
 class PackResult:
     """The result of ``pack``.
 
-    forecast: statistics of the plan of rows, such as its efficiency.
+    forecast: statistics of the planned rows, such as the share of positions that hold a token.
     directory, manifest: the packed dataset. None if only the plan was asked for.
     kept: number of shards that an earlier run had finished.
     """
@@ -53,7 +53,7 @@ def pack(request: PackRequest) -> PackResult:
 
 
 def pack_rows(request: PackRequest) -> PackResult:
-    """Pack the request's dataset, and return what was written."""
+    """Pack the request's dataset into rows, and return a description of the packed dataset."""
     require_package("numpy", "pack", "packing")
     from bertdata.packing.forecast import make_forecast
     from bertdata.packing.planned_pack import plan_pack
@@ -75,7 +75,7 @@ def pack_rows(request: PackRequest) -> PackResult:
 
 
 def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDataset:
-    """Open the examples to pack. SettingsError if the output overlaps with them."""
+    """Open the examples to pack. Raises SettingsError if the output overlaps with them."""
     from bertdata.packing.input_dataset import find_input_dataset
 
     path, vocabulary = convert_path(request.path), convert_optional_path(request.vocab)

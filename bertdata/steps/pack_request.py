@@ -1,4 +1,4 @@
-"""The request of ``pack``."""
+"""The arguments of ``pack`` as a dataclass (the request)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PackRequest(GivenProcesses, GivenPackSettings):
         convert_paths(self, paths=("path", "output", "vocab"))
 
     def settings(self) -> PackSettings:
-        """Return the settings of the rows. SettingsError if one is wrong."""
+        """Return the settings of the rows. Raises SettingsError if one is wrong."""
         require_package("numpy", "pack", "packing")
         from bertdata.packing.settings import PackSettings
 

@@ -44,7 +44,7 @@ def reads_records(
 ) -> bool:
     """Return True if the sources are to be read as records, and not as articles or plain text.
 
-    That depends on the named kind, else on the settings, else on the first bytes of the first file.
+    That depends on the named kind, else on the settings, else on the first bytes of the first file. Raises
     SettingsError if settings of records and of articles are mixed.
 
     given: the settings that are not None.
@@ -82,9 +82,9 @@ def find_text_kind(sources: Sequence[str]) -> str:
 def _find_first_kind(sources: Sequence[str]) -> str | None:
     """Return the kind of the first non-empty file.
 
-    A file is articles if its name or one of its lines is as WikiExtractor writes them. None if the kind is
-    unknown. The caller then reads records, and fails with an error that lists the kinds. Other errors are
-    also left to the later reading.
+    A file is articles if its name or one of its lines is as WikiExtractor writes them. Returns None if the
+    kind is unknown. The caller then reads records, and fails with an error that lists the kinds. Other errors
+    are also left to the later reading.
     """
     try:
         for path in expand_patterns(list(sources)):
@@ -98,7 +98,8 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
                 if not begin.is_empty:
                     is_named = is_extracted(storage.get_base_name(file))
                     return ARTICLES if is_named or has_article_start(begin) else recognise_kind(begin)
-    except DatasetError:  # a directory saved by Hugging Face's datasets that cannot be read
+    # a directory that Hugging Face's datasets saved is damaged: reading it as records reports that
+    except DatasetError:
         raise
     except BertDataError:
         pass
@@ -165,8 +166,8 @@ class _PieceProgress:
     def __call__(self, file: int, size: int) -> None:
         """Report that a piece of file number ``file`` is done.
 
-        size: in bytes. For a compressed file, it may be the larger size of the unpacked text, so each file's
-            rest is never below 0.
+        size: in bytes. For a compressed file, this may be the larger size of the unpacked text. So the number
+            of bytes left of a file is kept from falling below 0.
         """
         self._left[file] = max(0, self._left[file] - size)
         done = self._total - sum(self._left)
@@ -195,13 +196,13 @@ def plan_record_parts(
 ) -> RecordPlan:
     """Return the plan of the text parts to write into ``output``.
 
-    Punkt's tables are downloaded here if needed, before several workers would try. UsageError if a source
-    does
-    not exist, or if the output directory is also an input.
+    Punkt's tables are downloaded here if needed, before several workers would try. Raises UsageError if a
+    source does not exist, or if the output directory is also an input.
     """
     refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":
         fetch_tables(settings.language, punkt_tables)
     plan = plan_records(sources, kind, settings)
-    refuse_text_inputs(output, plan.files)  # includes files behind links in a directory
+    # plan.files also has files behind links in a directory, which the sources do not name
+    refuse_text_inputs(output, plan.files)
     return plan

@@ -65,8 +65,8 @@ def apply_text_settings_file(request: SegmentRequest) -> Iterator[SegmentRequest
 def choose_text_settings(request: SegmentRequest) -> SegmentSettings | PartSettings:
     """Return the settings of the parts: PartSettings for records, else SegmentSettings.
 
-    Does not read the request's settings file. SettingsError if a setting is wrong or the output overlaps with
-    an input.
+    Does not read the request's settings file. Raises SettingsError if a setting is wrong or the output
+    overlaps with an input.
     """
     sources, books, given = (
         list_paths(request.sources),
@@ -148,9 +148,8 @@ def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
 def find_text(request: SegmentRequest, language: str) -> TextInputs:
     """Return the files to read and what type each file has.
 
-    Punkt's tables are downloaded here if needed, before several workers would try. UsageError if a source
-    does
-    not exist, or if the output directory is also an input.
+    Punkt's tables are downloaded here if needed, before several workers would try. Raises UsageError if a
+    source does not exist, or if the output directory is also an input.
     """
     sources, output, books = (
         list_paths(request.sources),
@@ -159,7 +158,8 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
     )
     refuse_text_inputs(output, [*sources, *books])
     found = find_inputs(sources, request.input_kind or find_text_kind(sources), books)
-    refuse_text_inputs(output, found.files)  # includes files behind links in a directory
+    # found.files also has files behind links in a directory, which the sources do not name
+    refuse_text_inputs(output, found.files)
     fetch_tables(language, convert_optional_path(request.punkt_tables))
     return found
 

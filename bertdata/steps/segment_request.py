@@ -1,4 +1,6 @@
-"""The request of ``segment``, and those of its settings that ``create`` takes too."""
+"""The arguments of ``segment`` as a dataclass (the request), and the settings that ``create`` shares with
+``segment``.
+"""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

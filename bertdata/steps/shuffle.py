@@ -21,7 +21,10 @@ CREATING = "creating shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeShards:
-    """The results of all tasks, and warnings about the parts. corpus: all inputs, if shuffled or dealt."""
+    """The results of all tasks, and warnings about the parts.
+
+    corpus: all inputs as one entry. None if each part has separate shards.
+    """
 
     corpus: Corpus | None
     results: list[TaskResult]
@@ -37,8 +40,8 @@ def make_shuffled(
     """
     with ProcessPool(min(workers, max(len(parts), shards))) as pool, ExitStack() as stack:
         # Resume at three levels. A finished dataset lists its inputs, so its shards can be checked without
-        # sorting anything. Else sorted files of an interrupted run are reused (_sort). Else shards that were
-        # already noted are kept (run_task).
+        # sorting anything. For an unfinished dataset, _sort_parts keeps the sorted files of an interrupted
+        # run, and run_task keeps the shards that have a note.
         kept: dict[int, TaskResult] = {}
         if (listed := find_listed_corpus(plan, parts, pool)) is not None:
             kept = _find_kept_shards(plan, listed, shards, pool)
@@ -52,7 +55,8 @@ def make_shuffled(
             corpus = make_corpus(found)
             pieces = deal_pieces([result.file for result in found if result.file is not None], shards)
         except (SettingsError, InputError):
-            # The user will change settings or parts. Without scratch files the directory can be reused.
+            # The user must change settings or parts now. Without scratch files, the directory can be used for
+            # the changed run.
             delete_scratch_files(find_scratch_directory(plan))
             raise
         entry = corpus.entry
@@ -97,7 +101,7 @@ def _find_kept_shards(
 def _sort_parts(
     plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
 ) -> list[SortResult]:
-    """Sort the parts into files, largest first, so that no worker is still busy long after the others."""
+    """Sort the parts into files, largest first, so that all workers finish at about the same time."""
     sizes = dict(zip(parts, storage.map_paths(list(parts), storage.read_size), strict=True))
     total, done = sum(sizes.values()), 0
     progress(StepProgress(stage=SORTING, done=0, total=total))
@@ -118,7 +122,7 @@ def _sort_parts(
 def _report_each_shard(
     results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
 ) -> Iterator[TaskResult]:
-    """Yield the results of the tasks. ``progress`` is told of each result before it is yielded."""
+    """Yield the results of the tasks. Before a result is yielded, it is reported to ``progress``."""
     total, done, tokens = shards * len(plan.targets), 0, 0
 
     def tell(line: str) -> None:

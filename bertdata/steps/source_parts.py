@@ -37,7 +37,7 @@ def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_
     Text that ``create`` can read directly as a part is never taken for records without such settings.
 
     given: settings of ``segment`` that ``create`` takes too.
-    skip_bad_inputs: True means parts, since only they can be skipped.
+    skip_bad_inputs: True means that the paths are parts, since only parts can be skipped.
     """
     if given or skip_bad_inputs:
         return bool(given)
@@ -50,7 +50,8 @@ def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
-    except DatasetError:  # saved by Hugging Face's datasets, but damaged
+    # a directory that Hugging Face's datasets saved is damaged: reading it as records reports that
+    except DatasetError:
         raise
     except BertDataError:
         return False
@@ -93,7 +94,10 @@ def preview_parts(request: CreateRequest) -> list[str]:
 
 @contextmanager
 def _open_part_settings(request: CreateRequest) -> Iterator[PartSettings]:
-    """Yield the settings of the parts. SettingsError if one is wrong or an output overlaps with an input."""
+    """Yield the settings of the parts.
+
+    Raises SettingsError if one is wrong or an output overlaps with an input.
+    """
     output, given = convert_path(request.output), collect_given(request, GivenRecordSettings)
     _check_kind(request.input_kind)
     for directory in (output, name_text_directory(output)):

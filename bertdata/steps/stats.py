@@ -29,7 +29,8 @@ def stats(
 ) -> list[Statistics]:
     """Return the statistics of the datasets in a directory, as ``bertdata stats`` prints them.
 
-    ``as_json`` of an element is what ``bertdata stats --json`` prints. ShardError for a damaged record.
+    ``as_json`` of an element is what ``bertdata stats --json`` prints. Raises ShardError for a damaged
+    record.
 
     path: dataset directory or a single shard.
     vocab: vocabulary of shards that another tool wrote.
@@ -75,7 +76,7 @@ def _count_all_datasets(
 ) -> dict[str, ShardCounts]:
     """Return the counts of all shards by path.
 
-    Largest shards first, so that no worker is left with one at the end.
+    The largest shards come first, so that all workers finish at about the same time.
     """
     shards = sorted(
         (shard for dataset in datasets for shard in dataset.shards), key=lambda shard: -shard.bytes
@@ -94,5 +95,6 @@ def _count_all_datasets(
 def _count_shard(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
     """Count a shard's examples, and return its path with the counts."""
     if objective is not None:
-        find_objective(objective)  # imports the user's module, which a spawned worker has not done yet
+        # import the module that defines the objective, which a spawned worker has not imported yet
+        find_objective(objective)
     return shard.path, count_checked_shard(shard)

@@ -4,5 +4,5 @@
 ``segment_records`` writes parts from the records of any source that ``bertdata.sources`` reads. The steps in
 between are in ``text_plan``, ``doc_tags`` (removes WikiExtractor's tags), ``cleaning``, ``sentences``
 (Punkt), ``mlperf_evaluation`` (withheld articles), ``mlperf_parts`` and ``nvidia_sharding``. ``directory``
-and ``manifest`` describe the output directory.
+writes the output directory, and ``manifest`` describes its contents.
 """

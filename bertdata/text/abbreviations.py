@@ -32,8 +32,8 @@ class Abbreviations:
         """Return a copy of Punkt's tables with these abbreviations added.
 
         Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
-        Adjacent words of one abbreviation become a collocation: no sentence ends between them, whether or not
-        the second word has a capital letter.
+        Adjacent words of one abbreviation become a collocation: no sentence ends between them, even if the
+        second word has a capital letter.
         """
         # words ("z.", "b.") -> types {"z", "b"}, pairs {("z", "b.")}: Punkt's tables store abbreviations and
         # the first word of a collocation without the final period.

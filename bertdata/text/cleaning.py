@@ -1,9 +1,9 @@
 """Stage 2 of MLPerf's text stage: remove the mark-up that WikiExtractor left, line by line.
 
 The tables below are the specification. Every rule of RULES is applied to the whole line, in this order, each
-to the result of the rule before. Some rules can rarely match after the rules before them, and some leave
-debris (``<chem>x</chem>`` becomes ``>x``). Both are kept, because the published data were made this way. A
-pattern written for ``<name...>`` matches every tag whose name starts with ``name``.
+to the result of the rule before. The rules before a rule leave some rules almost nothing to match, and some
+rules leave debris (``<chem>x</chem>`` becomes ``>x``). Both are kept, because the published data were made
+this way. A pattern written for ``<name...>`` matches every tag whose name starts with ``name``.
 """
 
 import re
@@ -152,8 +152,9 @@ def _split_lines(text: bytes) -> list[bytes]:
     return lines
 
 
-# Rules only remove text. A line that lacks the common text of a group cannot gain it while the group runs.
-# "See [[Berlin]] now." contains "[" but neither "<" nor "alt=", so only the link rules are tried on it.
+# All rules of a group match only lines that contain the group's common text, such as "[". Rules only remove
+# text, so a line without it cannot gain it while the group runs. "See [[Berlin]] now." contains "[" but
+# neither "<" nor "alt=", so only the link rules are tried on it.
 _GROUPS = tuple(
     (common, [(rule.needs, rule.replacement, re.compile(rule.pattern).sub) for rule in rules])
     for common, rules in ((b"[", LINK_RULES), (b"alt=", TEXT_RULES), (b"<", TAG_RULES))

@@ -31,7 +31,7 @@ from bertdata.text.withheld_leaks import InOrder, count_withheld_in_training, ma
 from bertdata.wiki.articles.manifest import parse_articles_manifest
 
 EXTRACTED = "extracted"
-"""Sub-directory of the text directory in which the Beam pipeline puts the extracted articles."""
+"""Sub-directory of the text directory into which the Beam pipeline writes the extracted articles."""
 
 
 class DirectorySettings(Protocol):
@@ -44,7 +44,10 @@ class DirectorySettings(Protocol):
     def punkt(self) -> str: ...
 
     def tables(self) -> dict[str, str]:
-        """Return the md5 of each file of Punkt's tables for the language, by file name. Empty if unused."""
+        """Return the md5 of each file of Punkt's tables for the language, by file name.
+
+        The result is empty if unused.
+        """
         ...
 
     def as_json(self) -> dict[str, Any]:
@@ -94,7 +97,7 @@ class TextDirectory(Generic[PlanKind]):
             yield HashingSink(file.write)
 
     def finished(self) -> TextManifest | None:
-        """Return the manifest if the directory is finished and its files have the listed sizes, else None."""
+        """Return the manifest of a finished directory whose files have the listed sizes, else None."""
         self.commit.refuse_others()
         data = self.commit.manifest()
         if data is None:
@@ -121,9 +124,11 @@ class TextDirectory(Generic[PlanKind]):
         inputs: manifest entries of the input files, in the order of the plan.
         files: manifest entries of the output files.
         release: if False, unfinished files stay, because a runner's late attempts may still write them.
-        in_order: calls a function for each file and returns the results in order. It is used to count
-        withheld texts that also occur in the training text.
-        unprotected: texts of evaluation sets that are too short to be searched for, or None if not counted.
+        in_order: function that calls another function for each file, perhaps in parallel, and returns the
+            results in the files' order. It is used to count withheld texts that also occur in the training
+            text.
+        unprotected: number of texts of evaluation sets that are too short to be searched for in the training
+            text, or None if not counted.
 
         Raises InputError for an input that differs from the articles' manifest.
         """
@@ -171,7 +176,9 @@ def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
 
 
 def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
-    """Return the warnings to show for a finished directory: leaked and unprotected evaluation texts.
+    """Return the warnings for a finished directory, about evaluation texts that occur in the training text.
+
+    Other warnings concern evaluation texts that are too short to be searched for.
 
     counts: counts of the run that made the directory.
     """
@@ -191,10 +198,10 @@ def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
 
 
 def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
-    """Raise SettingsError if the output is an input, contains one or lies inside one.
+    """Raise SettingsError if the output directory is an input, contains an input or lies inside an input.
 
-    Only ``OUTPUT/extracted`` is allowed as an input, if it holds finished articles. It is a directory with a
-    manifest of its own, and the text stage never writes into it.
+    Only ``OUTPUT/extracted`` is allowed as an input, if it holds finished articles. This sub-directory has a
+    separate manifest, and the text stage never writes into it.
     """
     articles = storage.join(output, EXTRACTED)
     paths = [path for path in inputs if path]

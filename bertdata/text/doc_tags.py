@@ -44,7 +44,8 @@ def strip_doc_tags(data: bytes, name: str) -> StrippedText:
     for number, line in enumerate(replace_line_ends(data).split(b"\n"), 1):
         if title_due:
             title_due = False
-            if b"</doc>" in line:  # the article's last line mentioned <doc; its end is dropped as a title
+            # the article's last line mentions "<doc", so this </doc> is dropped like a title
+            if b"</doc>" in line:
                 watch.note_closing()
         elif b"<" not in line:  # most lines; searching a single byte is much faster
             if line:
@@ -63,7 +64,7 @@ def strip_doc_tags(data: bytes, name: str) -> StrippedText:
 
 
 class ArticleCounter:
-    """Counter of articles that detects a missing ``</doc>`` while the lines of a file are read.
+    """Counter of the articles in a file that detects a missing ``</doc>`` while the lines are read.
 
     Only a line that starts like WikiExtractor's first line opens an article here, because an article about
     mark-up may mention ``<doc``. If the open article's first line is complete (with url and title), an

@@ -1,8 +1,8 @@
 """Find out which extracted articles contain escapes such as ``&amp;`` for ``&``.
 
-``bertdata extract`` in the manner of wikiextractor 3.1.0 writes ``R&amp;D``, as that program does. The
-extractor that MLPerf pins writes ``R&D``. The manifest of the articles names the extractor. For
-articles without a manifest, the user can say it with ``--escaped-articles``.
+wikiextractor 3.1.0 writes ``R&amp;D``, and so does ``bertdata extract`` when it imitates this version. The
+extractor that MLPerf pins writes ``R&D``. The manifest of the articles names the extractor. For articles
+without a manifest, the user can say it with ``--escaped-articles``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,8 @@ def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str)
 def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
     """Return a warning if articles contain ``&amp;`` and it is unknown whether it is an escape.
 
-    It is known if a manifest lists the articles, or if the user said it (``told`` is "yes" or "no").
+    A manifest that lists the articles answers this question, and so does the user with "yes" or "no" in
+    ``told``.
 
     At most the first 64 MiB of articles without a manifest are searched, up to the first escape.
     """
@@ -106,7 +107,7 @@ class _ArticlesManifests:
         """Return the manifest that lists the file, or None.
 
         For the file ``DIR/AA/wiki_00``, the manifest is searched first in ``DIR`` and then in ``DIR/AA``. A
-        file that was compressed after its extraction is looked up without its ending, such as ``.gz``.
+        manifest lists the uncompressed name, so an ending such as ``.gz`` is removed before the search.
         """
         # "out/AA/wiki_00": first look in "out" for a manifest that lists "AA/wiki_00", then in "out/AA" for a
         # manifest that lists "wiki_00".

@@ -23,7 +23,7 @@ from bertdata.text.text_plan import NumberedFile, TextPlan
 Text = TypeVar("Text", MlperfText, NvidiaText)
 
 Note = dict[str, Any]
-"""Note of a finished group: manifest entries of its ``inputs`` and ``files``, and keys of its recipe."""
+"""Contents of a finished group's note: manifest entries of its inputs and files, and the recipe's keys."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class Group:
 
 
 class GroupedRun:
-    """State of a run: its input files, its workers, and the manifest entries of the inputs done so far."""
+    """State of a run: its input files, its workers, and manifest entries of the input files read so far."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class GroupedRun:
         self._progress = progress
 
     def has_same_inputs(self, finished: TextManifest) -> bool:
-        """Return True if the input files still have the md5s that a finished directory's manifest lists."""
+        """Return True if the input files still have the md5s in the manifest of a finished directory."""
         listed = [entry.md5 for entry in finished.inputs]
         if [md5 for _, md5 in self._pool.in_order(compute_file_md5, self.files)] != listed:
             return False
@@ -80,7 +80,7 @@ class GroupedRun:
         step: worker function that processes one numbered file.
         make: writes the output files of a group from its texts, and returns the group's note.
         keep: if False, notes are neither read nor written.
-        is_whole: returns whether a note of an earlier run has valid values for the recipe's keys.
+        is_whole: returns True if a note of an earlier run has valid values for the keys that the recipe adds.
         """
         kept = self._find_valid_notes(groups, is_whole) if keep else {}
         kinds = self.text.plan.kinds
@@ -121,8 +121,8 @@ class GroupedRun:
 
     def _find_valid_notes(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
         """Return the notes of an earlier run whose input and output files are unchanged, by group name."""
-        # First the cheap tests: the note exists, names this group's files, and the output files are
-        # unchanged. Only for groups that pass, the input files are hashed, in parallel.
+        # First come the cheap tests: the note must exist and name this group's files, and the output files
+        # must be unchanged. Only if a group passes are its input files hashed, which happens in parallel.
         noted = {
             group.name: note
             for group in groups

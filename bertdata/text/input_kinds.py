@@ -36,8 +36,8 @@ class InputKind:
     check_beginning: checks a file by its first bytes, for a dry run.
     paragraphs: returns a file's lines for the recipe mlperf, with an empty line before each document.
     format: returns a file's documents for the recipe nvidia, one line each.
-    draws_rest: whether the empty piece of text after the last document may be drawn for the evaluation set,
-    as MLPerf's program does.
+    draws_rest: whether the empty piece of text after the last document may be drawn for the evaluation set.
+        MLPerf's program draws it, because it splits the text at empty lines.
     """
 
     find: Callable[[Iterable[str]], InputFiles]

@@ -1,7 +1,7 @@
 """Supported languages: how their text is split into sentences, and what is written between sentences.
 
-Punkt has tables for 19 languages. Chinese, Japanese and Korean use end marks that do not occur in
-abbreviations. For any other language, each line of text counts as one sentence.
+Punkt has tables for 19 languages. Chinese, Japanese and Korean text is split at end marks, which do not occur
+in these languages' abbreviations. For any other language, each line of text counts as one sentence.
 """
 
 from dataclasses import dataclass
@@ -95,5 +95,8 @@ def list_language_notes(code: str) -> tuple[str, ...]:
 
 
 def list_table_md5s(language: Language) -> dict[str, str]:
-    """Return the md5 of each Punkt table file by file name, sorted. Empty for a language without tables."""
+    """Return the md5 of each file of the language's Punkt tables, sorted by file name.
+
+    The result is empty for a language without tables.
+    """
     return {} if language.tables is None else dict(sorted(PUNKT_ASSETS[language.tables].files.items()))

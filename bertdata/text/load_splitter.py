@@ -22,8 +22,9 @@ class LoadSplitter:
     """Picklable function object that returns a language's sentence splitter when it is called.
 
     variant: variant of Punkt to imitate, such as "3.4.5". Only used if the language has Punkt tables.
-    engine: C++ kernel or Python. None: the kernel if it is built.
-    tables: directory or URL of Punkt's tables. None: each worker searches the usual places.
+    engine: which implementation to use, the C++ kernel or Python. None: the kernel if it is built.
+    tables: directory or URL of Punkt's tables. None: each worker searches the user's cache and NLTK's
+        directories.
     abbreviations: abbreviations to add to the tables.
     """
 

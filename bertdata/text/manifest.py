@@ -17,7 +17,7 @@ from bertdata.text.settings import RUN_COUNTERS, SegmentCounts
 TEXT_KIND = "text"
 
 RECORDS = "records"
-"""Recipe name in the manifest of parts made from records."""
+"""The value of ``recipe`` in the manifest of parts that were made from records."""
 
 _SPLITTING_SETTINGS = ("language", "abbreviations")
 _RECORD_COUNTERS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
@@ -28,7 +28,7 @@ ARTICLES_COPY = "sources/articles.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextInput:
-    """Manifest entry of an input file: name, size, md5, and counts of what was found in it.
+    """Manifest entry of an input file: name, size, md5, and counts of its articles, sentences and so on.
 
     The fields from ``articles`` to ``duplicate`` are counts, described in ``SegmentCounts``.
 
@@ -62,7 +62,7 @@ class TextInput:
 
 
 def _drop_record_counters(counts: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy without the counters that are only used for records, such as "malformed"."""
+    """Return a copy of the counts without counters such as "malformed", which only apply to records."""
     return {name: value for name, value in counts.items() if name not in _RECORD_COUNTERS}
 
 
@@ -136,14 +136,17 @@ class TextManifest:
         return counts
 
     def terms(self) -> dict[str, Any]:
-        """Return the settings and input names that another run must share to use this directory."""
+        """Return the run's terms: the settings and input names that decide this directory's bytes.
+
+        Another run can only use the directory if its terms are equal.
+        """
         names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
         return make_plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
         totals = {name: count for name, count in asdict(self.counts).items() if count is not None}
-        del totals["unescaped"]  # follows from the kinds of the inputs
+        del totals["unescaped"]  # left out because it follows from the kinds of the inputs
         return {
             "format_version": FORMAT_VERSION,
             "kind": TEXT_KIND,
@@ -170,9 +173,10 @@ def make_plan_terms(
     inputs: list[str],
     kinds: list[str],
 ) -> dict[str, Any]:
-    """Collect everything that determines a text directory's bytes, to compare two runs.
+    """Return a run's terms: everything known before the run that determines a text directory's bytes.
 
-    Only the contents of the input files are missing, except that of articles with a manifest.
+    A run may continue an interrupted run with equal terms. The terms do not include the contents of the input
+    files, which are not read yet. For articles with a manifest, they include the manifest's md5.
     """
     told = describe_kinds(kinds)
     return {

@@ -1,9 +1,10 @@
 """Split text at end marks, for languages whose abbreviations contain none, or into lines.
 
-Chinese and Japanese, which have no blanks between words: a run of marks such as ``。 ！ ？ …``
-ends a sentence, including closing quotes and brackets that follow. ``! ?`` do so unless a Latin
-letter or a digit follows (a URL), and ``．`` unless one is on either side (a number). ``"`` and
-``'`` do not close a sentence, since they also open quotes.
+Chinese and Japanese, which have no blanks between words: a run of marks such as ``。 ！ ？ …`` ends
+a sentence, including closing quotes and brackets that follow. ``!`` and ``?`` end a sentence too,
+unless a Latin letter or a digit follows (as in a URL). ``．`` ends a sentence unless a Latin
+letter or a digit is on either side (as in a number). ``"`` and ``'`` do not close a sentence,
+since they also open quotes.
 
 Korean: ``. ? !`` and closing marks after them end a sentence before white space. A period after a Latin
 letter, a digit or another period does not (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
@@ -19,7 +20,8 @@ _CLOSING = "”’」』）】》〉〕］｝〗〙»)\\]}"
 _WIDE = "。｡！？…‥"
 _MARKS = f"{_WIDE}!?．"
 _LATIN = "0-9A-Za-z０-９Ａ-Ｚａ-ｚ"
-# The character set comes first and its conditions after it, because re searches for a set quickly.
+# The set of end marks comes first and the look-around conditions after it, because the module re finds a
+# character of a set quickly.
 _END_MARK = rf"[{_MARKS}](?!(?<=[!?．])[{_LATIN}])(?<![{_LATIN}]．)"
 _WITHOUT_BLANKS = re.compile(
     rf"{_END_MARK}(?<=[^\s{_MARKS}].)(?:{_END_MARK})*[{_CLOSING}]*[^\S\n]*(?=[^\s{_MARKS}{_CLOSING}])"

@@ -32,7 +32,7 @@ class MlperfText:
 
     @property
     def counts(self) -> SegmentCounts:
-        """This file's contribution to the counts of a run."""
+        """Counts of this file, which are added to the counts of the run."""
         return SegmentCounts(
             files=1,
             articles=self.articles,

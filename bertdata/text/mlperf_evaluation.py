@@ -1,7 +1,7 @@
 """Stage 4 of MLPerf's text stage: withhold articles from training, for the evaluation set.
 
 The number of articles to withhold is divided evenly among the files. Within a file, the articles are drawn by
-a random generator seeded for this file, so the files can be processed independently.
+a random generator that is seeded with the file's number, so the files can be processed independently.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ def withhold_articles(
 ) -> SeparatedText:
     """Divide the sentences of file ``index`` into training text and withheld articles.
 
-    The text is cut at empty lines. The piece after the last article is empty. MLPerf's program may draw it as
-    an article, and so does this function unless ``draws_rest`` is False.
+    The text is cut at empty lines. The piece after the last article is empty. MLPerf's program may draw this
+    empty piece like an article. This function may also draw it, unless ``draws_rest`` is False.
 
     text: sentences, one per line, with an empty line after each article.
     index, files: number of the file from 0, and number of all files.
@@ -81,7 +81,7 @@ def find_most_eval_articles(articles: Sequence[int]) -> int:
     articles: number of articles in each file. No file may have to contribute more articles than it has. A
     file without articles can still contribute its empty last piece.
     """
-    # Start from an upper bound, then count down until no file has to give more articles than it has.
+    # Start with half of all articles, and count down until no file must contribute more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
     while any(compute_quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
@@ -125,5 +125,6 @@ def _count_file_articles(file: tuple[str, str]) -> int:
     """Return the number of articles in a file, without splitting it into sentences."""
     path, kind = file
     lines = KINDS[kind].paragraphs(storage.read_bytes(path), path).text.split(b"\n")
-    kept = [line for line in lines if not line or line.decode().strip()]  # white space yields no sentence
+    # a line of white space yields no sentence
+    kept = [line for line in lines if not line or line.decode().strip()]
     return count_articles(split_articles(b"\n".join(kept)))

@@ -1,4 +1,4 @@
-"""Piece of a source file (see ``bertdata.sources.piece``) as it is sent to a worker."""
+"""Piece of a source file (a range of its records) in the form that is sent to a worker."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

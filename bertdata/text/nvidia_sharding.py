@@ -20,7 +20,7 @@ _HISTORY_ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardedArticles:
-    """Result of the distribution: for each shard, the numbers of its articles in writing order."""
+    """Result of the distribution: the numbers of each shard's articles, in the order of writing."""
 
     training: list[list[int]]
     test: list[list[int]]
@@ -52,8 +52,8 @@ def distribute_articles(
         for kind in (training, test):
             kind.place_round(stacks)
         history.append(stacks.unplaced)
-        # Like NVIDIA's program, this does not wait for four rounds at the start: after the first round
-        # the history has a single entry, so the nominal size grows at once.
+        # After the first round the history has a single entry, which counts as "all equal". So the nominal
+        # size grows at once, without four rounds of waiting. NVIDIA's program has the same quirk.
         if len(set(history)) == 1:
             training.nominal += 1
     return ShardedArticles(training=training.articles, test=test.articles)
@@ -81,9 +81,9 @@ class _Stacks:
         self._stacks = [array("Q") for _ in range(self.largest + 1)]
         for article, count in enumerate(sentences):
             self._stacks[count].append(article)
-        # An emptied stack stays empty. All stacks between a size and _below[size] are known to be empty, so
-        # that a search skips them: _below starts with the next smaller size, and skips grow as stacks empty.
-        # sizes 1..5, stacks 3 and 4 empty -> _below[5] becomes 2
+        # _below[size] is the next smaller size whose stack may still hold articles. All stacks between the
+        # two are empty and stay empty, so a search skips them. At first _below[size] is size - 1. When the
+        # stacks 3 and 4 are empty, _below[5] becomes 2.
         self._below = [max(size - 1, 0) for size in range(self.largest + 1)]
 
     def pop_largest(self, most: int) -> tuple[int, int] | None:
@@ -102,14 +102,15 @@ class _Stacks:
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
             if not stacks[below[size]]:
-                below[size] = below[below[size]]  # shortens the next search (path halving)
+                # point past a stack that is empty too, so that the next search is shorter (path halving)
+                below[size] = below[below[size]]
             size = below[size]
         return size
 
 
 @dataclass(kw_only=True, slots=True)
 class _ShardSet:
-    """Set of shards that are filled alike: all training shards, or all test shards.
+    """Set of shards with the same nominal size: all training shards, or all test shards.
 
     shards: number of shards.
     nominal: number of sentences up to which a shard is filled. It may grow.
@@ -133,7 +134,7 @@ class _ShardSet:
             self.nominal = max(self.nominal, size)
 
     def place_round(self, stacks: _Stacks) -> None:
-        """Give one article to each shard that has no more sentences than the median at the round's start."""
+        """Give an article to each shard with at most as many sentences as the median at the round's start."""
         middle = median(self.counts)
         for shard, count in enumerate(self.counts):
             if count > middle:

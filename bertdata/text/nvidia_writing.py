@@ -82,9 +82,9 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
         entry = sink.entry(*group.made)
         return {"files": [entry._asdict()], "lengths": list(lengths), "sentences": list(sentences)}
 
-    # First pass: split all articles into sentences, into one scratch file per group, and note their lengths.
-    # Second pass: deal the articles out to the shards, which needs only the sentence counts, then copy each
-    # shard's articles from the scratch files.
+    # In the first pass, all articles are split into sentences and written to one scratch file per group, and
+    # their lengths and sentence counts are kept. The sentence counts decide which shard gets which article.
+    # In the second pass, each shard's articles are copied from the scratch files.
     sentences = array("I")
     with Spool() as spool:
         notes = run.run_groups(
@@ -116,7 +116,7 @@ def _is_complete_note(note: Note) -> bool:
 
 
 class Spool:
-    """Random access to articles that lie in several scratch files, numbered from 0 over all files.
+    """Reader that finds any article in several scratch files by its number, counted from 0 over all files.
 
     It needs eight bytes of memory per article.
     """

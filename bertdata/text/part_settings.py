@@ -57,11 +57,14 @@ class PartSettings:
 
     @property
     def part_bytes(self) -> float:
-        """Largest part, in bytes of text before it is split into sentences."""
+        """Largest size of a part, in bytes of its text before it is split into sentences."""
         return self.part_size * MEBIBYTE
 
     def tables(self) -> dict[str, str]:
-        """Return the md5 of each Punkt table file by file name. Empty if Punkt does not split the text."""
+        """Return the md5 of each Punkt table file by file name.
+
+        The result is empty if Punkt does not split the text.
+        """
         return list_table_md5s(find_language(self.language)) if self.sentences == "punkt" else {}
 
     def as_json(self) -> dict[str, Any]:

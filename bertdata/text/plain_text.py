@@ -1,9 +1,9 @@
 """Plain-text files, each a single document. NVIDIA and Habana prepare the books of BookCorpus this way.
 
 Blank lines have no meaning, since the file is one document. NVIDIA's programs write it as one line: each line
-of the book, stripped at both ends and followed by a space. MLPerf's text stage does not know books; here each
-line becomes a paragraph, as in an article. Mark-up is not cleaned: books have no wiki mark-up, so anything
-that looks like it is text.
+of the book, stripped at both ends and followed by a space. MLPerf's text stage has no rule for books. In its
+recipe, each line of a book becomes a paragraph, like a line of an article. Mark-up is not cleaned: books have
+no wiki mark-up, so anything that looks like it is text.
 """
 
 import re
@@ -18,10 +18,11 @@ from bertdata.text.reading import find_named_files
 
 EXPECTED = "plain text in UTF-8, one document a file"
 
-_NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")  # no hidden files, like the original programs' *.txt
+# leaves out hidden files, like the pattern *.txt of the original programs
+_NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")
 _BOM = b"\xef\xbb\xbf"
 _ARTICLE = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")
-_LOOKED_AT = 8000  # git calls a file binary if there is a NUL in this many bytes
+_LOOKED_AT = 8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
 
 
 def find_plain_files(patterns: Iterable[str]) -> InputFiles:
@@ -69,7 +70,8 @@ def check_plain_beginning(path: str) -> None:
 def split_paragraphs(data: bytes, name: str) -> bytes:
     r"""Return the document's non-empty lines as paragraphs, with an empty line before the first.
 
-    MLPerf's stages 1 and 2 leave articles in the same format. Lines end at ``\n``, ``\r`` or ``\r\n``.
+    This is the format of articles after stages 1 and 2 of MLPerf's text stage (tags removed, mark-up
+    cleaned). Lines end at ``\n``, ``\r`` or ``\r\n``.
     """
     check_plain_text(data, name)
     lines = replace_line_ends(data.removeprefix(_BOM)).split(b"\n")

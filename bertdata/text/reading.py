@@ -13,7 +13,7 @@ from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, fin
 from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
-# Does not match wiki_00.1, which MLPerf's program leaves in the same directory.
+# must not match wiki_00.1, an intermediate file that MLPerf's program leaves in the same directory
 _EXTRACTED_NAME = re.compile(rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?")
 
 
@@ -27,9 +27,9 @@ TWICE = "its articles would be written"
 def find_extracted_files(patterns: Iterable[str]) -> InputFiles:
     """Find the named files and every wiki_<nn> below the named directories, in the order of their paths.
 
-    Paths are ordered by their characters, whatever the order of the patterns. The order matters, because it
-    determines which articles are withheld for evaluation. Raises MissingInputError for a pattern that matches
-    nothing and for a directory without such files, and SettingsError for a file that is named twice.
+    Paths are ordered by their characters, whatever the order of the patterns. This order determines which
+    articles are withheld for evaluation. Raises MissingInputError for a pattern that matches nothing and for
+    a directory without such files, and SettingsError for a file that is named twice.
     """
     missing = "no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
     return find_named_files(patterns, _EXTRACTED_NAME, missing)

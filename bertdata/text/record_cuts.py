@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class DocumentRun(NamedTuple):
-    """Consecutive documents of a piece that go into the same part: numbers ``start`` to ``stop - 1``."""
+    """Consecutive documents of a piece that go into the same part: documents ``start`` to ``stop - 1``."""
 
     part: int
     start: int

@@ -1,8 +1,9 @@
 """Turn the records of a piece into documents. Each worker does this for one piece at a time.
 
-Each record is a document. In a part, a line is a sentence, or with ``--sentences none`` a line of the
+Each record is a document. Each line of a part is a sentence. With ``--sentences none`` it is a line of the
 original text. An empty line follows each document. A record is kept out of the training text for the first of
-these reasons that applies: it is unusable, it is excluded, it is a duplicate, it is held out.
+these reasons that applies: it is unusable (not valid or without text), the user excluded it, its text is a
+duplicate, or it is held out for evaluation.
 """
 
 from array import array
@@ -60,7 +61,7 @@ class PieceText(NamedTuple):
 class PieceToDocuments:
     """Worker function that turns the records of a piece into documents.
 
-    engine: implementation that searches for n-grams of evaluation sets: the C++ kernel or Python.
+    engine: implementation (C++ kernel or Python) of the search for n-grams of evaluation sets in the records.
     """
 
     settings: PartSettings
@@ -109,7 +110,7 @@ class PieceToDocuments:
         if not bodies:
             return []
         # One call splits all documents. A body already ends with a line end, so joining by "\n" puts an empty
-        # line between two documents, which the splitter keeps.
+        # line between two documents. The splitter keeps empty lines.
         text = self.load_splitter().segment_lines(b"\n".join(bodies) + b"\n", path)
         documents, start = [], 0
         for _ in bodies:
@@ -133,8 +134,9 @@ class PieceToDocuments:
         faults: unusable records.
         removed: entries of the other records that are left out.
         """
-        # A document's hash decides whether it is held out. So equal texts are always on the same side, and
-        # the choice depends neither on the number of workers nor on the other documents.
+        # A document's hash decides whether it is held out. So documents with equal text are always either all
+        # held out or all in training, and the choice depends neither on the number of workers nor on the
+        # other documents.
         limit = self.settings.selection.hash_limit
         training: list[int] = []
         withheld: list[int] = []
@@ -142,8 +144,8 @@ class PieceToDocuments:
             if len(document) > 1:
                 held_out = limit and is_held_out(hash_text(bodies[number]), limit)
                 (withheld if held_out else training).append(number)
-        # The counts are made before held-out documents join the list of removed records, since they are
-        # counted as articles and have their own counter.
+        # Count before the held-out documents are added to the list of removed records: they count as
+        # articles, and the counter ``withheld`` counts them too.
         removed += map(describe_bad_record, faults)
         counts = SegmentCounts(
             articles=len(training) + len(withheld),

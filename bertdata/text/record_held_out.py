@@ -4,9 +4,10 @@
 
     eval-00000.txt eval-00001.txt ...   cut by bytes of text, like the training parts
 
-While the training parts are written, held-out documents wait in a scratch file per part. For each piece, a
-scratch file holds the number of documents and the bytes of their text (uint64 each), the ends of all
-documents, the sizes of all documents (uint64 each), and the text.
+Held-out documents are first collected in a scratch file per training part. When all training parts are
+written, the evaluation parts are made from the scratch files. For each piece, a scratch file holds the number
+of documents and the bytes of their text (uint64 each), the ends of all documents, the sizes of all documents
+(uint64 each), and the text.
 """
 
 from array import array
@@ -24,13 +25,13 @@ _NUMBER_BYTES = 8
 
 
 def pack_waiting_texts(texts: DocumentTexts) -> bytes:
-    """Encode a piece's held-out documents for a scratch file, in the format described above."""
+    """Encode a piece's held-out documents for a scratch file, in the format that the module describes."""
     head = array("Q", [len(texts.sizes), len(texts.text)])
     return head.tobytes() + array("Q", [*texts.ends, *texts.sizes]).tobytes() + texts.text
 
 
 def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
-    """Yield the held-out documents of each piece that was written into the scratch files."""
+    """Read the scratch files, and yield the held-out documents of each piece."""
     for path in paths:
         with storage.open_input(path) as file:
             while head := file.read(2 * _NUMBER_BYTES):
@@ -42,7 +43,9 @@ def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
 def write_held_out(
     text: TextDirectory[PlanKind], waiting: Iterable[DocumentTexts], part_bytes: float
 ) -> list[FileEntry]:
-    """Write the waiting held-out documents into evaluation parts, and return the parts' manifest entries.
+    """Write the collected held-out documents into evaluation parts, and return the parts' manifest entries.
+
+    waiting: held-out documents of each piece, in the order of the pieces.
 
     Each part is recorded in the directory's unfinished notes, so that a later run can remove it.
     """
@@ -52,8 +55,8 @@ def write_held_out(
     with ExitStack() as stack:
         for found in waiting:
             ends: Sequence[int] = [0, *found.ends]
-            # The waiting documents come in the order of the records, so these parts are cut as if the
-            # held-out documents were the only ones.
+            # The documents come in the order of the records. The cuts depend only on their sizes, so it does
+            # not matter between which training documents they stood.
             for run in cuts.assign_documents(found.sizes):
                 if sink is None or run.part > len(made):
                     if sink is not None:

@@ -71,7 +71,7 @@ class RecordParts:
 
     counts: counts of each file, complete when all parts are written.
     made: manifest entries of the finished parts.
-    identities: identities (size, time, md5) of the input files, to detect changes.
+    identities: size, time and md5 of each input file when the run began, to detect later changes.
     sources: md5 of the names and md5s of all input files.
     progress: called after each finished piece, with the number of its file and its size in bytes.
     """
@@ -89,7 +89,7 @@ class RecordParts:
         )
         self._text = text
         self._identities = identities
-        self._unchecked = 0  # first file that was read since the last check for changes
+        self._unchecked = 0  # number of the first file that was not yet checked for changes
         self._progress = progress
         self._next = NextDocument()
         self._new_counts: dict[int, SegmentCounts] = {}

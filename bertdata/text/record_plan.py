@@ -24,7 +24,7 @@ class RecordPlan:
     files: paths of the input files.
     inputs: names of the input files in the manifest.
     kinds: kind of each input file, a key of ``sources.kinds.SOURCE_KINDS``.
-    identities: identities (size and time) of the input files, to detect changes.
+    identities: size and time of each input file when it was listed, to detect later changes.
     empty: number of input files without content.
     articles: always None. The field exists because ``TextPlan`` holds the manifest of articles here.
     notes: messages about files that were left out.

@@ -50,13 +50,14 @@ def segment_records(
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     text, selection = TextDirectory(directory, plan), plan.settings.selection
     unprotected = None
-    if selection.exclude:  # loaded before the workers are forked, so that they share it
+    # load the evaluation texts before the workers are forked, so that the workers share this memory
+    if selection.exclude:
         loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
         unprotected = loaded.short_texts
-    # 1. Hash all files, to recognise a finished directory and to notice files that change during the run.
-    # 2. With --dedup, a first pass over all records finds the duplicates.
-    # 3. The main pass writes the parts; held-out documents and removed records wait in scratch files.
-    # 4. _finish writes the held-out documents, the list of removed records and the manifest.
+    # 1. Hash all files, to recognise a finished directory and to notice files that change during the run. 2.
+    # With --dedup, a first pass over all records finds the duplicates. 3. The main pass writes the parts.
+    # Held-out documents and removed records go to scratch files. 4. _finish writes the held-out documents,
+    # the list of removed records and the manifest.
     with ProcessPool(workers) as pool:
         identities = [hashed for _, hashed in pool.in_order(add_md5, plan.identities)]
         md5s = [identity.md5 for identity in identities]
@@ -73,7 +74,8 @@ def segment_records(
                     duplicates = DuplicateList(path, stack)
                 parts.write(pool, PieceToDocuments(plan.settings, load_splitter, engine), duplicates)
             except DataError:
-                check_all_unchanged(identities)  # a file that changed during the run may look damaged
+                # an error about damage is misleading if a file changed during the run, so check that first
+                check_all_unchanged(identities)
                 raise
             return _finish_directory(text, identities, parts, pool, unprotected).counts
 

@@ -136,7 +136,10 @@ class SegmentSettings:
         return make_language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
-        """Return the md5 of each Punkt table file of the language by file name. Empty if it has none."""
+        """Return the md5 of each Punkt table file of the language by file name.
+
+        The result is empty if it has none.
+        """
         return list_table_md5s(find_language(self.language))
 
 

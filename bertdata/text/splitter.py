@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Splitter(Protocol):
-    """What the text stage needs from a sentence splitter."""
+    """Protocol of a sentence splitter, with the method that the text stage calls."""
 
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
         r"""Split UTF-8 lines into sentences, one per line. An empty line stays an empty line.

@@ -27,11 +27,11 @@ class TextPlan:
     """What can be known about a run before it starts, from the names and sizes of its input files.
 
     names: names of the parts, or of the training shards followed by the test shards.
-    part_of: index of each file's part in ``names``. Empty for the recipe nvidia, which distributes
-        single articles.
+    part_of: index of each file's part in ``names``. Empty for the recipe nvidia, which distributes single
+        articles.
     inputs: names of the input files for the manifest.
     kinds: kind of each input file, a key of ``input_kinds.KINDS``.
-    identities: identities (size and time) of the input files, to detect changes.
+    identities: size and time of each input file when it was listed, to detect later changes.
     articles: content of the manifest that lists the extracted articles, or None.
     """
 
@@ -97,8 +97,8 @@ def _measure_texts(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
     """Return the input files' names for the manifest, and the content of the articles' manifest or None."""
-    # Articles are named relative to their manifest, other files relative to their common directory. So each
-    # kind is named separately, and the names are put back into the order of the files.
+    # Articles are named relative to their manifest, other files relative to their common directory. So the
+    # files of each kind are named separately. The names are then put back into the order of the files.
     names: dict[int, str] = {}
     manifest = None
     of_articles = [ARTICLES if is_articles_kind(kind) else kind for kind in kinds]
@@ -183,7 +183,7 @@ def list_nvidia_shard_names(settings: SegmentSettings) -> list[str]:
 
 
 def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
-    """Distribute articles over NVIDIA's shards: return the article numbers of each shard.
+    """Distribute articles over NVIDIA's shards, and return the numbers of each shard's articles.
 
     The shards are in the order of ``list_nvidia_shard_names``.
 

@@ -34,7 +34,8 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
         if listed is None:
             found.append(path)
             continue
-        # held_out recognises evaluation files, and test shards if there are training shards, by their names.
+        # find_held_out recognises held-out files by their names: evaluation files, and test shards if there
+        # are training shards.
         left_out = find_held_out(listed)
         found += [storage.join(path, name) for name in listed if name not in left_out]
         notes += _describe_left_out(path, left_out)

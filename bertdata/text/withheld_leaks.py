@@ -16,8 +16,9 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 
 InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
-"""Type of ``ProcessPool.in_order`` and ``map_in_threads``: it calls a function for each path, and returns
-pairs of path and result in order.
+"""Type of ``ProcessPool.in_order`` and ``map_in_threads``.
+
+They call a function for each path, and return pairs of path and result in order.
 """
 
 
@@ -42,7 +43,7 @@ def count_withheld_in_training(
     withheld = set(find_held_out(names))
     held = tuple((storage.join(directory, file.name), file.md5) for file in files if file.name in withheld)
     # Each training file is searched for the withheld digests in a worker. A withheld text that occurs twice
-    # in the evaluation set counts twice, so its digest is counted here.
+    # in the evaluation set must count twice, so count the digests here.
     digests = Counter(digest for path, _ in held for digest in read_text_digests(path))
     if not digests:
         return None

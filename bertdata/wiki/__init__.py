@@ -1,8 +1,8 @@
 """Extract plain-text articles from a MediaWiki dump, with the same bytes as the program wikiextractor.
 
-Start reading with ``extract``. ``dump/`` reads the dump as blocks of whole pages. ``block_work`` extracts a
-block in a worker. ``articles/`` writes the result. ``ranges/`` does the same work on several machines: each
-worker reads a byte range of the dump, and ``fold`` joins the ranges.
+The main function is in ``extract``. ``dump/`` reads the dump as blocks of whole pages. ``block_work``
+extracts the articles of a block in a worker process. ``articles/`` writes the result. ``ranges/`` does the
+same work on several machines: each worker reads a byte range of the dump, and ``fold`` joins the ranges.
 
 ``extractor`` is the interface of the extractors, and ``open_extractor`` chooses one. The package
 ``wikiextractor/`` calls wikiextractor 3.1.0 in process. ``mlperf/`` is a readable version of the extractor

@@ -26,7 +26,7 @@ from bertdata.wiki.worker_pool import WorkerPool
 def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockArticles:
     """Extract the articles of a block of pages. Called in a worker.
 
-    state: what the extractor carries over from the pages before the block.
+    state: values that the extractor carries over from the pages before the block.
     """
     if block.skipped is not None:
         return BlockArticles(b"", [], None, state)
@@ -39,7 +39,7 @@ def find_block_definitions(
 ) -> BlockDefinitions:
     """Collect the template definitions in a block of pages. Called in a worker.
 
-    state: what the extractor carries over from the pages before the block.
+    state: values that the extractor carries over from the pages before the block.
     """
     return open_extractor(settings).definitions(block.data, state)
 

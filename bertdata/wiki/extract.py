@@ -50,7 +50,7 @@ def extract_dump(
     dump, output_dir: paths or URLs.
     engine: None: the kernels if they are built.
     workers: number of threads (kernels) or processes (Python).
-    progress: called from time to time, see ``OnProgress``.
+    progress: function called from time to time with the stage, the bytes read and the size of the dump.
     limits: limits of time and memory for a single page.
 
     The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight
@@ -122,7 +122,8 @@ class _Extraction:
             except WorkerDied as death:
                 raise self._passes.rules.make_error(death) from None
             except DataError:
-                self._passes.identity.check()  # a dump that changed during the run may look damaged
+                # an error about damage is misleading if the dump changed during the run, so check that first
+                self._passes.identity.check()
                 raise
             finally:
                 forget_extractors()
@@ -145,8 +146,8 @@ class _Extraction:
     def _run_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
         report, left_out = ExtractReport(), set[str]()
         settings, md5 = self._passes.run_first_pass(directory, kept, report, left_out)
-        # First try to continue an earlier run. If a page that is to be left out now turns out to be in the
-        # kept files, write everything again, with the report as it was after the first pass.
+        # First try to continue an earlier run. If its files contain a page that this run must leave out,
+        # write all files again, starting from the report of the first pass.
         writer = ArticleWriter(
             self._commit, self._passes.identity, settings, report.copy(), set(left_out), md5
         )

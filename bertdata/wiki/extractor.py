@@ -5,8 +5,8 @@ the version that MLPerf pins. Each has a C++ kernel and a Python engine: the pac
 readable twin for MLPerf's.
 
 Blocks are extracted in any order, each as if it were at the start of the dump. A page's result depends on
-earlier pages in a few small ways (``BlockState``). So every result is checked before it is used, and the
-block is extracted again in the rare case that the assumption was wrong.
+earlier pages in a few small ways (``BlockState``). So every result is checked before it is used. In the rare
+case that the block's true start state would change the result, the block is extracted again.
 """
 
 import datetime
@@ -20,10 +20,10 @@ from bertdata.wiki.settings import ExtractorName
 
 
 class BlockState(NamedTuple):
-    """What an extractor carries over from the pages before a block.
+    """Values that an extractor carries over from the pages before a block.
 
     namespace, redirect, inside_text: last ``<ns>`` value, whether a ``<redirect>`` was seen, and whether the
-    block starts inside ``<text>``. Only MLPerf's extractor carries these over.
+        block starts inside ``<text>``. Only MLPerf's extractor carries these over.
     last_id: page id of the last article. A page that repeats this id is skipped.
     """
 
@@ -120,7 +120,7 @@ class ExtractorSettings(NamedTuple):
 
 
 def is_result_valid(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
-    """Return True if a block's result, extracted from START, is also right for the block's true state.
+    """Return True if a block's result is right, although it was extracted as if the dump started there.
 
     state: true state after the block before.
 
@@ -143,7 +143,7 @@ def find_state_after(result: BlockArticles | BlockDefinitions, state: BlockState
     """Return the state to carry over to the next block.
 
     result: result of the block.
-    state: state before the block. The result must be right for this state (see ``is_result_valid``).
+    state: state before the block. ``is_result_valid`` must have returned True for the result and this state.
     """
     last_id = state.last_id if result.exit.last_id is None else result.exit.last_id
     return result.exit._replace(last_id=last_id)

@@ -1,8 +1,8 @@
 """Rules for single pages: pages to leave out, and limits for all others.
 
-wikiextractor takes hours, or all memory, for a few small pages (comments that never end, templates that
-double a text again and again). If such pages were skipped automatically, the output would depend on the speed
-of the machine. Therefore the run ends with an error that names the page and asks for ``--skip-page``.
+wikiextractor takes hours, or all memory, for a few small pages (with comments that never end, or templates
+that double a text again and again). If such pages were skipped automatically, the output would depend on the
+speed of the machine. Therefore the run ends with an error that names the page and asks for ``--skip-page``.
 """
 
 from collections.abc import Iterator

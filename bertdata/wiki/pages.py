@@ -1,4 +1,4 @@
-"""Reasons why a page of a dump gives no article, and functions that read id and title of a page."""
+"""Reasons why no article is made from a page of a dump, and functions that read id and title of a page."""
 
 import re
 from typing import NamedTuple

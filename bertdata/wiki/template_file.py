@@ -38,7 +38,8 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._data = SpooledFile(_IN_MEMORY_BYTES)
         self._bytes = self._count = 0
         self._numbers = {TEMPLATE: 0, REDIRECT: 0}
-        self._records: dict[str, dict[bytes, list[bytes]]] = {TEMPLATE: {}, REDIRECT: {}}  # by title
+        # definitions by kind and title
+        self._records: dict[str, dict[bytes, list[bytes]]] = {TEMPLATE: {}, REDIRECT: {}}
 
     def add(self, kind: str, title: bytes, text: bytes) -> None:
         """Add the next template definition of the dump.

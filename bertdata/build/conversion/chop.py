@@ -1,4 +1,7 @@
-"""Conversion in the same order: a worker reads consecutive examples once and cuts them into shards."""
+"""Conversion that keeps the order of the examples.
+
+Each worker reads consecutive examples once and cuts them into shards.
+"""
 
 from dataclasses import dataclass
 

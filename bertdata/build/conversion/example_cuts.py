@@ -17,8 +17,8 @@ SHUFFLE_SEED = 24
 def find_shard_starts(examples: int, shards: int) -> tuple[int, ...]:
     """Return the index of each shard's first example, followed by the number of all examples.
 
-    Shards have ceil(examples / shards) examples. The first few have one fewer. SettingsError if a shard would
-    be empty.
+    Shards have ceil(examples / shards) examples. The first few have one fewer. Raises SettingsError if a
+    shard would be empty.
     """
     require(
         1 <= shards <= examples,

@@ -40,7 +40,10 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvertedShard:
-    """A shard that was written now or by an earlier run. entries: one, or one per bin."""
+    """A shard that was written now or by an earlier run.
+
+    entries: one manifest entry, or one per length bin.
+    """
 
     number: int
     entries: tuple[ShardEntry, ...]

@@ -31,7 +31,10 @@ _ENDING = re.compile(r"\.(tfrecords?|hdf5|h5|parquet|pq)$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasureTask:
-    """The task of finding the lengths of a shard's examples. source: a dataset with only that shard."""
+    """The task of finding the lengths of a shard's examples.
+
+    source: a dataset that contains only this shard.
+    """
 
     source: OpenedDataset
 
@@ -62,7 +65,7 @@ def refuse_source(source: InputDataset, path: str) -> None:
 def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: ProcessPool) -> tuple[int, ...]:
     """Return the index of each shard's first example, followed by the number of all examples.
 
-    SettingsError if the size limit is smaller than a sample.
+    Raises SettingsError if the size limit is smaller than a sample.
     """
     form, shards = make_shard_form(settings), source.opened.shards
     wide, with_len = "ndarray:uint32" in form.types, "len" in form.names

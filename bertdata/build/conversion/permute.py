@@ -98,7 +98,7 @@ def _place_examples(task: ShardSortTask) -> Iterator[Placed]:
 
 
 def write_permuted_shard(task: PermutedShardTask) -> list[ConvertedShard]:
-    """Write one new shard of a permuted dataset. The list has one entry, as from write_consecutive_shards."""
+    """Write one new shard of a permuted dataset. Returns a list with this shard as its only entry."""
     return [write_shard(task.job, task.number, _read_examples(task))]
 
 

@@ -58,7 +58,10 @@ def plan_conversion(
     inputs: tuple[InputEntry, ...],
     pool: ProcessPool,
 ) -> Job:
-    """Return the conversion of the source into the output directory. inputs: entries for the manifest."""
+    """Return the plan for converting the source into the output directory.
+
+    inputs: manifest entries of the source's input files.
+    """
     settings.check_bins(source.opened.layout.max_seq_length)
     layout = replace(source.opened.layout, pad_position=None)
     if settings.to == MDS:

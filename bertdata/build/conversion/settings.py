@@ -22,7 +22,7 @@ SIZE_LIMIT = 1 << 26
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConversionSettings:
-    """Everything except the source that determines the bytes of a converted dataset.
+    """Settings that, together with the source, determine the bytes of a converted dataset.
 
     to: one of TARGETS.
     num_shards: None keeps the source's number of shards.
@@ -98,7 +98,10 @@ class ConversionSettings:
         return tuple(f"part.{number}.parquet_{which}" for which in range(bins))
 
     def of_dataset(self, source: DatasetSettings, num_shards: int) -> DatasetSettings:
-        """Return the settings for the manifest of the converted dataset. source: the source's settings."""
+        """Return the settings that the converted dataset's manifest records.
+
+        source: settings of the source dataset.
+        """
         if self.to == MDS:
             objective = dict(source.objective)
             if "name" in objective:

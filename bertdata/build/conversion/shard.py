@@ -1,4 +1,4 @@
-"""Writing of one converted shard, or of all length bins of a shard, and noting it as finished."""
+"""Functions that write one converted shard, or all length bins of a shard, and note it as finished."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -23,7 +23,10 @@ from bertdata.tokens.load import vocabulary_of
 
 
 def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
-    """Return the shard if an earlier run finished it from the same inputs. None if it must be written."""
+    """Return the shard if an earlier run finished it from the same inputs.
+
+    Return None if it must be written.
+    """
     found = [job.dataset.find_finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
     if len(entries) < len(found):
@@ -54,7 +57,10 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
 
 def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
-    """Open the file of a shard and return its writer. which: number of the length bin, 0 without bins."""
+    """Open the file of a shard and return the shard's writer.
+
+    which: number of the length bin, 0 without bins.
+    """
     if job.form is not None:
         from bertdata.shards.mds.container import MdsWriter
 
@@ -94,9 +100,12 @@ class Supply:
         self._rest: ExampleBatch | None = None
 
     def take(self, count: int) -> Iterator[ExampleBatch]:
-        """Yield the next ``count`` examples. The iterator must be exhausted before the next call."""
+        """Yield batches that together have the next ``count`` examples.
+
+        The caller must read all these batches before the next call.
+        """
         while count:
-            # A batch may be longer than what is asked for. Its rest waits for the next call.
+            # A batch may have more examples than are asked for. The others are kept for the next call.
             batch = self._rest if self._rest is not None else next(self._batches)
             taken = min(count, len(batch))
             self._rest = slice_batch(batch, taken, len(batch)) if taken < len(batch) else None

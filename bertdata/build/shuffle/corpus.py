@@ -30,7 +30,7 @@ class Corpus:
 
 
 def make_corpus(results: Sequence[SortResult]) -> Corpus:
-    """Combine the results of sorting all parts. InputError if every part was left out."""
+    """Combine the results of sorting all parts. Raises InputError if every part was left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
@@ -40,7 +40,10 @@ def make_corpus(results: Sequence[SortResult]) -> Corpus:
 
 
 def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
-    """Return the pieces of each shard. SettingsError if there are fewer documents than shards."""
+    """Return, for each shard, the pieces (ranges of sorted files) that hold its documents.
+
+    Raises SettingsError if there are fewer documents than shards.
+    """
     # First pass over the indexes: tokens per key prefix in the whole corpus, which gives the cuts. Second
     # pass: where the cuts fall in each file. Indexes are read twice, so that only one is in memory.
     histogram: dict[int, int] = {}

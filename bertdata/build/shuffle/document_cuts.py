@@ -1,8 +1,8 @@
 """Cuts that divide the order of all keys into shards with nearly equal numbers of tokens.
 
 The cuts only need a histogram: the number of tokens for each key prefix. So the whole corpus need not be
-    sorted in one place. The histogram is sparse, ``{prefix: tokens}``. With about 256 prefixes per shard, a
-    cut is off by a few documents at most.
+sorted in one place. The histogram is sparse, ``{prefix: tokens}``. With about 256 prefixes per shard, a cut
+is off by a few documents at most.
 """
 
 from array import array
@@ -39,16 +39,17 @@ def find_shard_cuts(histogram: Mapping[int, int], shards: int) -> Buffer:
     """Return the prefixes at which shards 1, 2, ... begin, so that all get about equally many tokens.
 
     Cut k is where the running total is nearest to k/shards of all tokens. If two places are equally near, the
-    earlier one is taken. Every shard has at least one prefix. SettingsError if there are fewer prefixes than
-    shards.
+    earlier one is taken. Every shard has at least one prefix. Raises SettingsError if there are fewer
+    prefixes than shards.
     """
     if shards > len(histogram):
         raise SettingsError(
             f"--num-shards {shards}: each shard must hold a document; the corpus has about {len(histogram)}"
         )
-    # tokens [5, 3, 9, 7] -> before [0, 5, 8, 17, 24]. Two shards: the goal is 12 tokens. 8 is nearer to it
-    # than 17, so the second shard begins at the third prefix. All comparisons are multiplied by ``shards``,
-    # which avoids fractions, so that every machine finds the same cuts.
+    # For example, prefixes with tokens [5, 3, 9, 7] have running totals [0, 5, 8, 17, 24]. Two shards should
+    # get 12 tokens each. The total 8 is nearer to 12 than 17 is, so the second shard begins at the third
+    # prefix. All comparisons are multiplied by ``shards``, which avoids fractions, so that every machine
+    # finds the same cuts.
     prefixes = sorted(histogram)
     before = list(accumulate((histogram[prefix] for prefix in prefixes), initial=0))
     places = [0]

@@ -57,9 +57,9 @@ def sort_documents(documents: Documents, part: str) -> SortedDocuments:
 def hash_documents(documents: Documents, part: str) -> list[bytes]:
     """Return a 16-byte BLAKE2b hash of each document's content and position.
 
-    Hashed are the sentence lengths and the token ids, both as in SortedDocuments. Then follow the part's name
-    in the manifest, a NUL byte, and the decimal number of the document in the part, from 0. The position
-    gives documents with equal content different keys.
+    The hashed bytes are the sentence lengths, the token ids (both in the byte format of SortedDocuments), the
+    part's name in the manifest, a NUL byte, and the number of the document in the part (decimal, from 0). The
+    position gives documents with equal content different keys.
     """
     place = part.encode() + b"\0"
     keys = []

@@ -1,6 +1,6 @@
 """Files that hold the sorted documents of each part until the shards are gathered from them.
 
-Because of them a process has only one part or one shard in memory, however large the corpus is.
+With these files, a process needs only one part or one shard in memory, however large the corpus is.
 """
 
 from collections.abc import Iterator
@@ -92,7 +92,11 @@ class SortResult:
 
 
 def find_scratch_directory(plan: TaskPlan) -> Commit:
-    """Return the directory that holds the sorted files: the last target's, since it is finished last."""
+    """Return the directory that holds the sorted files.
+
+    It belongs to the last target dataset. Its scratch files stay until all targets are finished, since this
+    target is finished last.
+    """
     return plan.targets[-1].dataset.commit
 
 
@@ -126,7 +130,10 @@ def _write_sorted(scratch: ScratchFiles, entry: InputEntry, documents: SortedDoc
 
 
 def _restore_result(found: KeptFiles) -> SortResult | None:
-    """Return an earlier run's result from its note. None if the note is in another version's format."""
+    """Make the result of an earlier run from its note.
+
+    Returns None if another version wrote the note in another format.
+    """
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))
         (record_bytes,) = parse_numbers([found.note.get("record_bytes")])

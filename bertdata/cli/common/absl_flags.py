@@ -56,8 +56,8 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     the word ``false`` is ignored. ``--flagfile=FILE`` is replaced with the lines of FILE. ``--`` ends the
     flags.
 
-    known: the script's flags. True marks a boolean flag.
-    SettingsError for a flag without its value, and for ``--noNAME=VALUE``.
+    known: the script's flags. True marks a boolean flag. Raises SettingsError for a flag without its value,
+        and for ``--noNAME=VALUE``.
     """
     line = CommandLine()
     words = iter(_expand_flag_files(arguments, line.warnings))
@@ -65,8 +65,8 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     unknown: list[tuple[str, str]] = []
     tolerated: set[str] = set()
     bare_boolean = ""
-    # bare_boolean: the word before, if it was a boolean flag without =, for a better warning about a word
-    # such as "false" after it.
+    # bare_boolean: the preceding word if it was a boolean flag without "=". A word such as "false" after this
+    # flag then gets a better warning.
     for word in words:
         before, bare_boolean = bare_boolean, ""
         if word == "--":
@@ -74,7 +74,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
                 line.warnings.append(f"{' '.join(rest)}: comes after --, so it is ignored, as by the script")
             break
         name, equals, value = _split_flag(word)
-        # --noNAME is the negative form of a boolean flag NAME, unless a flag is itself named noNAME.
+        # --noNAME switches off a boolean flag NAME, unless the script has a flag that is itself named noNAME.
         is_off = name not in known and name.startswith("no") and known.get(name[2:], False)
         if not name:
             line.warnings.append(_describe_ignored_word(word, before))
@@ -97,7 +97,7 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
                 line.warnings.append(f"{word}: has no effect here")
             else:
                 line.flags.append(f"--{name}={value}")
-    # Flags listed in --undefok may be unknown, in their negative form too, without a warning.
+    # Unknown flags that --undefok lists cause no warning, and neither do their forms with "no" in front.
     tolerated |= {f"no{name}" for name in tolerated}
     unknown = [(name, word) for name, word in unknown if name not in tolerated]
     line.unknown.extend(name for name, _ in unknown)
@@ -115,7 +115,7 @@ def _split_flag(word: str) -> tuple[str, str, str]:
 def _take_value(word: str, equals: str, value: str, words: Iterator[str]) -> str:
     """Return a flag's value, which is the next word if there is no ``=``.
 
-    SettingsError if there is no next word.
+    Raises SettingsError if there is no next word.
     """
     if equals:
         return value
@@ -182,7 +182,7 @@ def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> 
     """Return the lines of a flag file, without empty lines and comments (``#`` or ``//``).
 
     A line ``--flagfile=FILE`` is replaced with that file's lines. within: the files being read, outermost
-    first. A file that names one of them would never end, so it is skipped with a warning.
+    first. A line that names one of these files would never end, so it is skipped with a warning.
     """
     path = os.path.expanduser(path)
     if not path:
@@ -204,7 +204,7 @@ def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> 
 
 
 def _read_lines(path: str) -> list[str]:
-    """Return the lines of a text file. SettingsError if it is not UTF-8."""
+    """Return the lines of a text file. Raises SettingsError if it is not UTF-8."""
     try:
         text = storage.read_bytes(path).decode()
     except UnicodeDecodeError:
@@ -227,7 +227,7 @@ def parse_absl_integer(text: str) -> int:
     """Convert a flag's text, for argparse: decimal, hexadecimal (0x) or octal (0o)."""
     base = {"0o": 8, "0x": 16}.get(text[:2], 10) if len(text) > 2 else 10
     try:
-        if len(text) <= MOST_DIGITS:  # Python limits the digits of decimal numbers only
+        if len(text) <= MOST_DIGITS:  # Python limits the number of digits, but only for decimal numbers
             return int(text, base)
     except ValueError:
         pass

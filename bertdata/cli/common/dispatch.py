@@ -13,8 +13,8 @@ from bertdata.io.terminal import say_error, say_text
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
     """Return the command that the first word names. Print the help and return None if no command is named.
 
-    usage: the text above the list of commands. commands: a description of each command, by name. UsageError
-    for an unknown command, with the most similar known name.
+    usage: the text above the list of commands. commands: a description of each command, by name. Raises
+        UsageError for an unknown command, with the most similar known name.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
@@ -32,13 +32,15 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
 def run_to_exit_status(
     program: str, work: Callable[[], int], *, interrupted: str, place: str = "", has_parser: bool = True
 ) -> int:
-    """Call the function that does a command's work and return the exit status. Print an error as a single
-    line.
+    """Call the function that does a command's work and return the exit status.
+
+    Print an error as a single line.
 
     An error with an empty message was printed earlier, so nothing is printed for it. If standard error is
     closed, the work continues, because a command's result is what it writes to standard output and to files.
+
     interrupted: the message after Ctrl-C. place: text in front of each error message. has_parser: the command
-    uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
+        uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
     """
 
     with protect_output("stderr"):

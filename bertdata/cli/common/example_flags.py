@@ -23,8 +23,8 @@ def add_create_flags(
 ) -> None:
     """Add the flags of a dataset and of its examples, for ``bertdata create`` and the Beam pipeline.
 
-    arguments: the command line, see ``add_settings``.
-    changed: keyword arguments of ``add_argument`` that replace the field's own, by field name.
+    arguments: the command line, which may choose an objective with further settings.
+    changed: keyword arguments of ``add_argument`` that replace a field's declared arguments, by field name.
     """
     # With --config, the file may name the tokenizer, so the command line need not.
     tokenizers = parser.add_mutually_exclusive_group(required=not has_config(arguments))
@@ -40,12 +40,13 @@ def has_config(arguments: Sequence[str]) -> bool:
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ()) -> None:
-    """Add a flag for each setting of examples, which overrides the recipe's value.
+    """Add a flag for each setting of examples. A flag's value overrides the recipe's.
 
     A setting that only one objective has is listed in that objective's group of the help.
     arguments: the command line. If it names a user's objective, that objective's settings get flags too.
     """
-    # Objectives share most settings. One flag per name: the last class wins, but the flag keeps its place.
+    # Objectives share most settings, and each setting gets only one flag. If several classes declare a
+    # setting, the last class describes the flag, but the flag keeps its first place in the help.
     flags: dict[str, tuple[Field[Any], type[Any]]] = {}
     for kind in _list_settings_types(arguments):
         hints = get_type_hints(kind)
@@ -65,10 +66,11 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
 def _find_only_objective(setting: str) -> str | None:
     """Return the name of the objective that this setting belongs to.
 
-    None if several objectives have the setting, or if only an objective of the user's has it.
+    Returns None if several objectives have the setting, or if only an objective of the user's has it.
     """
-    # By class of settings: an objective and its variant with word starts share a class and count once. The
-    # dictionary is filled from the end, so that the first objective of a class gives the name.
+    # Map each class of settings to an objective's name. An objective and its variant with word starts share a
+    # class, so they count once. The dictionary is filled from the end, so that a class gets the name of its
+    # first objective.
     owners = {
         objective.settings_type: name
         for name, objective in reversed(OBJECTIVES.items())
@@ -78,7 +80,7 @@ def _find_only_objective(setting: str) -> str | None:
 
 
 def _list_settings_types(arguments: Sequence[str]) -> list[type[Any]]:
-    """Return the settings classes of all objectives of the package, then the chosen objective's again.
+    """Return the settings classes of all objectives of the package, then the chosen objective's class again.
 
     Several classes declare a setting of the same name, with their own defaults and help. The caller lets the
     last declaration win, so the chosen objective comes last: the objective of the command line's
@@ -87,7 +89,8 @@ def _list_settings_types(arguments: Sequence[str]) -> list[type[Any]]:
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--objective")
     finder.add_argument("--recipe")
-    words = [word for word in arguments if not word.endswith("=--")]  # the command's parser refuses these
+    # words that end with "=--" are left out: the command's parser refuses them with an error
+    words = [word for word in arguments if not word.endswith("=--")]
     given = finder.parse_known_args(words)[0]
     named = given.objective or (RECIPES[given.recipe].objective if given.recipe in RECIPES else None)
     types = [objective.settings_type for objective in OBJECTIVES.values()]
@@ -102,7 +105,8 @@ def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
         names = [
             name
             for name, objective in OBJECTIVES.items()
-            # Others share their settings with one of these, or are not made from running text.
+            # The objectives that are left out share their settings with a listed objective, or are not made
+            # from running text.
             if objective.settings_type is not ExampleSettings and not objective.unlearned
         ]
         help = f"training objective of the examples: {', '.join(names)}, or your own as package.module:NAME"

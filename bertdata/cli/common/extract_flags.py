@@ -42,7 +42,10 @@ def add_extract_settings(
 
 
 def read_extract_settings(args: argparse.Namespace, *, extractor: ExtractorName = "3.1.0") -> ExtractSettings:
-    """Return the extraction settings of a parsed command line. extractor: used if --extractor is absent."""
+    """Return the extraction settings of a parsed command line.
+
+    extractor: the extractor to use if the command line has no --extractor.
+    """
     return ExtractSettings(
         extractor=args.extractor or extractor,
         date=args.date,

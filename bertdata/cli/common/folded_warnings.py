@@ -1,4 +1,4 @@
-"""Warnings with similar ones folded: print the first at once, and a line about the others at the end.
+"""Folding of similar warnings: the first is printed at once, and one line at the end stands for the rest.
 
 Two warnings are similar if they differ only in the file's name and in numbers. The output is::
 
@@ -40,8 +40,9 @@ class FoldedWarnings:
 def _fold_warnings(first: str, others: list[str]) -> str:
     """Return one line about all later warnings of a group of similar warnings.
 
-    first: the group's first warning, which was printed. others: the later warnings. A single one is returned
-    unchanged. For several, the line names their files and refers to the first warning.
+    first: the group's first warning, which was printed. others: the later warnings. If there is only one, it
+        is returned unchanged. For several warnings, the line names their files and refers to the first
+        warning.
     """
     if len(others) == 1:
         return others[0]

@@ -81,12 +81,14 @@ class Interrupts:
         """Handle an exception that Python cannot raise, such as in a finalizer (``sys.unraisablehook``)."""
         if isinstance(forgotten.exc_value, Interrupt):
             self._set_timer()
-        elif self._came is None:  # finalizers of interrupted code may fail, which says nothing new
+        # after an interrupt, finalizers may fail too. Such an error is only a consequence, so it is not shown
+        elif self._came is None:
             self._hooks[0](forgotten)
 
     def _print_uncaught(self, *error: Any) -> None:
         """Print an uncaught exception (``sys.excepthook``), unless the command was interrupted."""
-        if self._came is None:  # compiled modules report such failures here
+        # no signal came, so show the error; compiled modules report failures in this way
+        if self._came is None:
             self._hooks[1](*error)
 
     def __exit__(
@@ -98,14 +100,16 @@ class Interrupts:
             from traceback import clear_frames  # slow to import
 
             clear_frames(trace)  # run the finalizers of interrupted code before our hooks are removed
-        # Stop the timer before its handler is removed: a SIGALRM without handler would end the process.
+        # Stop the timer before removing the handler of SIGALRM, because a SIGALRM without a handler would end
+        # the process.
         if signal.SIGALRM in self._before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         self._before = {}
         sys.unraisablehook, sys.excepthook = self._hooks
-        # The block ends with another error although a signal came: the error is a consequence of the signal.
+        # A signal came, but the block ends with another error. This error is a consequence of the signal, so
+        # raise Interrupt instead.
         if self._came is not None and error is not None and not isinstance(error, Interrupt):
             raise Interrupt(self._came) from error
 

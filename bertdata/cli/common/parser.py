@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         self._has_others = has_others
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the words, and remember them and this parser for error messages."""
+        """Parse the words. Keep them, and this parser, for later error messages."""
         self._words = list(sys.argv[1:] if args is None else args)
         _last_used.clear()
         _last_used.append(self)
@@ -77,12 +77,12 @@ class Parser(argparse.ArgumentParser):
     def _unknown_flags(self, message: str) -> str:
         """Return a message that names unknown flags, each with the most similar known flag.
 
-        Without any, return ``message``.
+        Without unknown flags, return ``message``.
         """
         from bertdata.config.value_check import suggest_known  # slow to import, and used only for errors
 
-        # argparse reports only its first problem, often a missing value that an unknown flag has caused. Name
-        # the unknown flags instead. Words after -- are no flags.
+        # argparse reports only its first problem, often a missing value that an unknown flag has caused. So
+        # name the unknown flags instead. Words after -- are not flags.
         flags = self._words[: self._words.index("--")] if "--" in self._words else self._words
         names = [word.partition("=")[0] for word in flags if word.startswith("--") and " " not in word]
         known = [name for name in self._option_string_actions if name.startswith("--")]
@@ -131,7 +131,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 @cache
 def _find_line_width() -> int:
-    """Return the width of help lines: that of COLUMNS or of the terminal, less a margin of 2 characters."""
+    """Return the width of help lines: the variable COLUMNS or else the terminal's width, minus 2."""
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):

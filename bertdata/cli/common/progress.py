@@ -40,7 +40,8 @@ class Progress:
 
         amounts: dict[str, list[ProgressColumn]] = {
             "bytes": [DownloadColumn(), TransferSpeedColumn()],
-            "shards": [],  # the text next to the bar says how many
+            # the stage "shards" has no unit, because the text next to the bar counts the shards
+            "shards": [],
         }
         self._bar = Bar(
             TextColumn("{task.description}"),
@@ -98,7 +99,8 @@ class ShardRate:
     def count(self, shards: int, tokens: int) -> None:
         """Count finished shards.
 
-        tokens: in the shards written by this run, not in those kept from an earlier run.
+        tokens: number of tokens in the shards that this run wrote. Shards kept from an earlier run do not
+            count.
         """
         self._done += shards
         self._tokens += tokens

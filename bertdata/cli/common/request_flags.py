@@ -1,7 +1,6 @@
 """Flags made from the fields of a request, and requests made from parsed flags.
 
-A request is a dataclass with everything that a step such as ``create`` can be asked for
-(``bertdata.steps.keywords``).
+A request is a dataclass whose fields are all arguments of a step such as ``create``.
 """
 
 import argparse
@@ -18,7 +17,8 @@ def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, 
     """Add a flag for each named field of a request class.
 
     The value of an absent flag is None, False for a switch, or an empty list for a flag that may be repeated.
-    kind: the request class. changed: keyword arguments of ``add_argument`` that replace the field's own.
+    kind: the request class. changed: keyword arguments of ``add_argument`` that replace a field's declared
+        arguments, by field name.
     """
     items, hints = {item.name: item for item in fields(kind)}, get_type_hints(kind)
     for name in names:
@@ -28,7 +28,10 @@ def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, 
 def _add_flag(
     parser: argparse._ActionsContainer, item: Field[Any], hint: Any, changed: dict[str, Any]
 ) -> None:
-    """Add the flag of a field. hint: the field's type, which says how the text is converted."""
+    """Add the flag of a field.
+
+    hint: the field's type, which decides how the flag's text is converted.
+    """
     marks = item.metadata["marks"]
     flag = marks.get("flag", f"--{item.name.replace('_', '-')}")
     facts: dict[str, Any] = {"dest": item.name, "help": item.metadata["help"]}

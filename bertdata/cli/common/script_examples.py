@@ -34,7 +34,9 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Values of a script's flags that name files. Inputs and outputs may be several, separated by commas.
+    """Values of a script's flags that name files.
+
+    There may be several inputs and outputs, separated by commas.
 
     inputs: file names or patterns. flags: names of the flags for inputs and outputs, for errors.
     casing_remedies: advice in warnings, first for a vocabulary with capitals, then for one without.
@@ -134,7 +136,8 @@ def find_inputs(names: str, flag: str = "--input_file") -> list[str]:
     """Return the files of a comma-separated list of patterns. The files of each pattern are sorted.
 
     The scripts take a pattern's files in the order of the directory, hidden files included. Like the scripts,
-    continue if a pattern names no file, but with a warning. MissingInputError if no pattern names a file.
+    continue if a pattern names no file, but with a warning. Raises MissingInputError if no pattern names a
+    file.
     """
     found: list[str] = []
     for pattern in _split_names(flag, names):
@@ -176,7 +179,7 @@ def _make_examples(
 
 
 def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
-    """Load a vocabulary that may lack [PAD]. The scripts never look it up but pad with id 0."""
+    """Load a vocabulary that may lack [PAD]. The scripts never look up [PAD], because they pad with id 0."""
     required = tuple(token for token in SPECIAL_TOKENS if token != "[PAD]")
     vocabulary = parse_vocabulary(storage.read_bytes(path), path, dialect, required)
     if "[PAD]" not in vocabulary.ids:
@@ -187,7 +190,7 @@ def _load_vocabulary(path: str, dialect: Dialect) -> WordPieceVocabulary:
 
 
 def _print_folded_warnings(warnings: list[str]) -> None:
-    """Print warnings with similar ones folded (see FoldedWarnings)."""
+    """Print warnings. Of several similar warnings, print the first and a line that counts the others."""
     folded = FoldedWarnings()
     print_warnings([*filter(folded.is_first, warnings), *folded.rest()])
 

@@ -31,7 +31,7 @@ class TrainingProgress:
         self._shown.__exit__(kind, error, trace)
 
     def warn(self, warnings: list[str]) -> None:
-        """Show warnings about the finished vocabulary."""
+        """Show the warnings about a finished vocabulary above the progress bar."""
         self._shown(self._make_report(warnings=tuple(warnings)))
 
     def on_read(self, read: int) -> None:

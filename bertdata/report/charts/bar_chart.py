@@ -10,8 +10,9 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
 _OUTLIER, _ROOM = 4, 1.25
-"""A bar more than _OUTLIER times as high as the second highest is cut, at _ROOM times the second highest's
-height.
+"""A bar that is more than _OUTLIER times as high as the second highest bar is cut off.
+
+The cut bar is drawn _ROOM times as high as the second highest.
 """
 _MOST_TICKS = 9
 
@@ -21,7 +22,7 @@ class BarChart(Chart):
     """A bar chart with a bar for each name.
 
     heights: by series, a height for each name. Bars of several series are drawn next to each other.
-    expected: a height for each name, drawn as a dashed mark over the bar.
+    expected: the height that each bar should have, drawn as a dashed mark over the bar.
     outlier: label of a cut bar, such as "69 % full". If empty, the label is the bar's share and its name.
     numeric: names are numbers or ranges in ascending order, so only some of them are shown on the axis.
     """
@@ -37,8 +38,9 @@ class BarChart(Chart):
     numeric: bool = False
 
     def draw(self, panel: Any) -> None:
-        """Draw the bars on matplotlib's Axes. Transparent bars of full height in front of them have the
-        tooltips.
+        """Draw the bars on matplotlib's Axes.
+
+        Tooltips belong to transparent bars of full height, which lie in front.
         """
         label_axes(panel, self.x_label, self.y_label)
         limit, outlier = self._find_cut()

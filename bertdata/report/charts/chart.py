@@ -8,8 +8,9 @@ from bertdata.report.charts.colours import LIGHT
 from bertdata.report.charts.values import DataTable, format_value
 
 Hovers = Mapping[str, str | Sequence[str]]
-"""Tooltips, by the identifier of the part of the drawing. For a line with markers, a list with a text for
-each marker.
+"""Tooltips by the identifier of the part of the drawing.
+
+For a line with markers, the value is a list of texts, one per marker.
 """
 
 

@@ -35,8 +35,8 @@ _SETTINGS = {
 def check_picture(path: str, asked_by: str = "--picture") -> None:
     """Check, before any work, that a picture can be written to this file.
 
-    UsageError for an unknown file ending, MissingExtraError without matplotlib. asked_by: the flag or command
-    that needs the picture, for the error.
+    Raises UsageError for an unknown file ending, MissingExtraError without matplotlib. asked_by: the flag or
+    command that needs the picture, for the error.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
@@ -112,7 +112,7 @@ def _use_fixed_settings(salt: str) -> Iterator[None]:
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "Glyph .* missing from", UserWarning
-        )  # the viewer's fonts have the glyph
+        )  # the SVG needs no font, since the viewer's fonts have the glyph
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_SETTINGS, "svg.hashsalt": salt})
         yield

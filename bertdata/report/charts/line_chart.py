@@ -11,18 +11,24 @@ from bertdata.report.charts.colours import LIGHT, series_colour
 from bertdata.report.charts.values import DataTable, Value, format_value
 
 _MOST_DRAWN, _MOST_HOVERS, _MOST_ROWS, _FEW = 800, 120, 200, 24
-"""Limits on the points per line: that are drawn, that have tooltips, that are in the table, that have visible
-markers.
+"""Limits for the points of a line.
+
+At most so many points are drawn, have tooltips and are in the table. A line of at most _FEW points has
+visible markers.
 """
 _MOST_INSIDE = 3
-"""Largest number of lines whose legend fits inside the axes. For more, it is above the axes."""
+"""Largest number of lines whose legend fits inside the axes.
+
+With more lines, the legend is above the axes.
+"""
 
 
 @dataclass(frozen=True)
 class Line:
     """A line through points in ascending order of x.
 
-    dashed: a baseline, drawn in grey. markers: single measurements, drawn as hollow markers joined by dots.
+    dashed: a baseline, drawn in grey. markers: the points are single measurements, which are drawn as hollow
+        markers joined by dots.
     series: number of the line's colour. None: its place in the chart.
     """
 
@@ -114,7 +120,7 @@ class LineChart(Chart):
 
 
 def _find_value(line: Line, x: float) -> Value:
-    """Return the line's y at exactly this x. None if the line has no such point."""
+    """Return the line's y at exactly this x. Returns None if the line has no such point."""
     place = bisect_left(line.xs, x)
     return line.ys[place] if place < len(line.xs) and line.xs[place] == x else None
 
@@ -133,7 +139,8 @@ def _thin_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float],
     """
     if len(xs) <= _MOST_DRAWN:
         return list(xs), list(ys)
-    # Cut the points into 400 stretches and keep two points of each, in their order: [3, 9, 1, 4] -> [9, 1].
+    # Cut the points into 400 stretches. Keep the lowest and the highest point of each stretch, in their
+    # order: the stretch [3, 9, 1, 4] gives [9, 1].
     edges = [place * len(xs) * 2 // _MOST_DRAWN for place in range(_MOST_DRAWN // 2 + 1)]
     kept: list[int] = []
     for first, end in pairwise(edges):

@@ -50,7 +50,7 @@ class DrawingBlock:
 class PathStep:
     """A step of a path.
 
-    details: pairs of name and value. fault: what is wrong at this step. Empty: nothing.
+    details: pairs of name and value. fault: what is wrong at this step. Empty if nothing is wrong.
     """
 
     title: str
@@ -60,7 +60,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class StepsBlock:
-    """Steps drawn as boxes with arrows. label: what the path is, for screen readers."""
+    """Steps drawn as boxes with arrows. label: text for screen readers that says what the path shows."""
 
     label: str
     steps: tuple[PathStep, ...]

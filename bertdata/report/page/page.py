@@ -49,9 +49,11 @@ class ReportPage:
 
 
 def check_report(path: str, asked_by: str) -> None:
-    """Raise an error if no page can be written to this file. To be called before the work.
+    """Raise an error if no page can be written to this file.
 
-    UsageError for another file ending than .html. MissingExtraError without Jinja2 or matplotlib.
+    Call this before the work whose result the page will show.
+
+    Raises UsageError for another file ending than .html. MissingExtraError without Jinja2 or matplotlib.
     asked_by: the flag or command that needs the page, for the error.
     """
     if not path.lower().endswith((".html", ".htm")):
@@ -121,7 +123,7 @@ def _read_template(name: str) -> str:
 
 
 def _load_jinja(asked_by: str) -> Any:
-    """Import Jinja2. MissingExtraError if it is not installed."""
+    """Import Jinja2. Raises MissingExtraError if it is not installed."""
     try:
         import jinja2
     except ModuleNotFoundError as error:

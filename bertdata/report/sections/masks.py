@@ -18,7 +18,7 @@ from bertdata.report.sections.comparison import (
 
 
 def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. None if no dataset's examples have masks."""
+    """Return the section. Returns None if no dataset's examples have masks."""
     masked = [one for one in datasets if _find_mask_statistics(one)]
     if not masked:
         return None
@@ -27,7 +27,7 @@ def make_masks_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | No
 
 
 def _find_mask_statistics(one: DatasetNumbers) -> dict[str, Any]:
-    """Return the statistics of masks that the objective counted. Empty if it counts none."""
+    """Return the statistics of masks that the objective counted. The result is empty if it counts none."""
     return one.statistics.findings.sections.get("masks", {}) if one.statistics else {}
 
 
@@ -54,7 +54,10 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _describe_mask_id(section: dict[str, Any]) -> str:
-    """Return a note if the id of [MASK] is unknown or a guess. Empty if the vocabulary names it."""
+    """Return a note if the id of [MASK] is unknown or was inferred.
+
+    The result is empty if the vocabulary names it.
+    """
     mask = section["mask_id"]
     if mask is None:
         return "The id of [MASK] is not known: --vocab tells [MASK] and random tokens apart."

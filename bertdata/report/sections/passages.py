@@ -45,7 +45,7 @@ def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
-    """Return the examples of a dataset, up to about ``most_words`` tokens but at least one page."""
+    """Return the examples of a dataset, up to about ``most_words`` tokens, at least one page of examples."""
     reading = _Reading(one.vocabulary)
     made: list[Passage] = []
     for kept in one.sample.kept:
@@ -85,7 +85,7 @@ class _Reading:
     def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
         """Return the word at a position. original: the id before masking.
 
-        None if the position is not masked.
+        Returns None if the position is not masked.
         """
         text, joined = self._find_text(token)
         if original is not None:

@@ -21,7 +21,7 @@ _BINS = 4
 
 
 def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section on what packing would save. None if all datasets are packed already."""
+    """Return the section on what packing would save. Returns None if all datasets are packed already."""
     padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
     if not padded:
         return None
@@ -53,7 +53,10 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
-    """Return the number of positions that an epoch computes, by way of padding. Padded rows come first."""
+    """Return the number of positions that an epoch computes, for each way of arranging the examples.
+
+    The first entry is for padded rows.
+    """
     from bertdata.packing.longest_first import pack_longest_first
 
     width = -(-limit // _BINS)

@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section, with a row per setting. None if no dataset has a manifest."""
+    """Return the section, with a row per setting. Returns None if no dataset has a manifest."""
     found = [_collect_settings(one) for one in datasets]
     names = list(dict.fromkeys(name for values in found for name in values))
     if not names:

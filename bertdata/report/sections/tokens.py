@@ -34,7 +34,7 @@ def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def read_token_texts(one: DatasetNumbers) -> list[str]:
-    """Return the readable text of each token id. Empty if no vocabulary is known."""
+    """Return the readable text of each token id. The result is empty if no vocabulary is known."""
     return make_words_readable(one.vocabulary) if one.vocabulary else []
 
 

@@ -18,7 +18,7 @@ from bertdata.report.sections.comparison import (
 
 
 def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. None if no dataset has numbers for it."""
+    """Return the section. Returns None if no dataset has numbers for it."""
     known = [one for one in datasets if _collect_facts(one)]
     if not known:
         return None
@@ -55,7 +55,7 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
 
 
 def _make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the charts of word lengths. Empty if no words were counted."""
+    """Return the charts of word lengths. The result is empty if no words were counted."""
     counts = one.sample.tokens
     if not counts.words_by_tokens:
         return []

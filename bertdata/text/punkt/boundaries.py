@@ -50,7 +50,11 @@ def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> li
 
 
 def _find_spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iterator[_Span]:
-    """Yield start and end of each sentence. A closing bracket after an end mark is in the next span."""
+    """Yield start and end of each sentence.
+
+    A closing bracket after an end mark still belongs to the next span here (``_move_closing_marks`` moves
+    it).
+    """
     # "(Dr. No came.) He left."
     # - "Dr." is a candidate with the context "(Dr. No". It contains no sentence end: "dr" is an abbreviation.
     # - "came." has the context "came.)", which contains a sentence end. The sentence is "(Dr. No came." and
@@ -75,8 +79,8 @@ def _find_contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _C
     # word. NLTK does the same when it looks backwards from each match for the last white space.
     start, held = 0, None
     for candidate in _find_candidates(paragraph, patterns):
-        # The text between two candidates. If it contains white space, the new candidate is in another word,
-        # and this word starts after the last white space.
+        # Look at the text between two candidates. If it contains white space, the new candidate belongs to
+        # another word, which starts after the last white space.
         after = held.place + 1 if held else 1
         pieces = patterns.separator.split(paragraph[after : candidate.place])
         is_apart = len(pieces) > 1
@@ -109,5 +113,5 @@ def _move_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patter
             next_first = closing.end()
         yield first, last
         first, last = next_first, next_last
-    if first < last:  # the last span may have consisted of closing marks only
+    if first < last:  # nothing is left of a last span that consisted of closing marks only
         yield first, last

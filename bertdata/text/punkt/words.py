@@ -38,7 +38,10 @@ def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns)
 
 
 def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
-    """Yield the words of the context. A line of white space has no words."""
+    """Yield the words of the context, which are the text around an end mark.
+
+    A line of white space has no words.
+    """
     for line in context.split("\n"):
         if line.strip():
             yield from patterns.word.findall(line)
@@ -75,7 +78,8 @@ def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
         return word.ends_sentence
     word_type = _without_period(word.type)
     following_type = _without_period(following.type) if following.ends_sentence else following.type
-    # Collocation heuristic: "U. S." or "J. Walter" is never split.
+    # Collocation heuristic: two words that the table lists as a pair, such as "U. S." or "J. Walter", are
+    # never split.
     if (word_type, following_type) in tables.collocations:
         return False
     context = tables.contexts.get(following_type, 0)

@@ -1,9 +1,9 @@
 """Find records whose text an earlier record also has, by sorting the hashes of all texts on disk.
 
 A first pass computes a hash of every text. The hashes are sorted together with the positions of their
-records. Of the records with the same hash, all except the first are duplicates. The duplicates are sorted by
-position into a file. The pass that makes the parts reads this file side by side with the records. Memory does
-not grow with the number of records.
+records. All records except the first with the same hash are duplicates. The duplicates are sorted by position
+into a file. The pass that makes the parts reads this file side by side with the records. Memory does not grow
+with the number of records.
 """
 
 import struct
@@ -97,7 +97,7 @@ def match_duplicates(
 
 
 class DuplicateList:
-    """Reader of the file of duplicates, side by side with the pieces that contain these records."""
+    """Reader of the file of duplicates, which gives each piece the duplicates among its records."""
 
     def __init__(self, path: str, stack: ExitStack) -> None:
         self._entries = self._read(stack.enter_context(storage.open_input(path)))
@@ -129,7 +129,7 @@ def find_duplicates(
     Returns the path of the file.
 
     sources: md5 of the names and md5s of all input files, which identifies the input.
-    identities: identities (size, time, md5) of the input files, to detect changes.
+    identities: size, time and md5 of each input file when the run began, to detect later changes.
     progress: called after each finished piece, with the number of its file and its size in bytes.
 
     Raises InputError for an unusable record unless the settings skip such records, and ChangedInputError for
@@ -140,8 +140,8 @@ def find_duplicates(
     if _is_reusable(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
-    # Both sorts spill to disk. A remote directory cannot hold spill files, so they go to the temporary
-    # directory.
+    # Both sorts write temporary files. If the text directory is remote, these files are in the system's
+    # temporary directory.
     with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
         taken = _hash_records(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.

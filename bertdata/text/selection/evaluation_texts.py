@@ -130,7 +130,8 @@ def _read_json_file(path: str) -> Iterator[str]:
 def _read_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator[str]:
     """Yield every field of every row, including the first row.
 
-    The first row may be a record. If it holds column names, they do no harm.
+    The first row may be a record. If the first row holds column names, they are searched for too, which does
+    no harm.
     """
     delimiting = find_delimiting(
         begin.head, begin.path, kind, quoting=tables.quoting, separator=tables.separator

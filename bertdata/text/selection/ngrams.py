@@ -1,6 +1,6 @@
 """Set of all word n-grams of evaluation texts, in which the n-grams of a document are looked up.
 
-Twin of _native/text/ngram_set.h.
+The C++ kernel in _native/text/ngram_set.h does the same.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,13 @@ class SharedNgram(NamedTuple):
 
 
 class Ngrams:
-    """Set of word n-grams. The search is exact: words are compared, not only hashes.
+    """Set of word n-grams.
+
+    The search compares the words themselves and not only their hashes, so it is exact.
 
     words: words per n-gram.
-    short_texts: number of added texts that have words, but fewer than an n-gram. Such texts are never
-        found in a document.
+    short_texts: number of added texts that have words, but fewer than an n-gram. Such texts are never found
+        in a document.
     """
 
     def __init__(self, words: int, *, engine: Engine | None = None) -> None:
@@ -43,7 +45,8 @@ class Ngrams:
     def add(self, text: str, source: int) -> int:
         """Add the n-grams of a text, and return the number of its words.
 
-        source: number of the text's source (evaluation file). Numbers must not decrease from call to call.
+        source: number of the text's source (evaluation file). The numbers must not decrease from one call of
+            ``add`` to the next.
 
         A text with fewer words than an n-gram adds nothing.
         """

@@ -59,7 +59,7 @@ class SelectionSettings:
 
     @property
     def hash_limit(self) -> int:
-        """A document is held out if the first 64 bits of its text's hash are below this number."""
+        """A document is held out if the first 64 bits of its text's hash are below this limit."""
         if self.eval_share is None:
             return 0
         percent = Decimal(self.eval_share.removesuffix("%"))

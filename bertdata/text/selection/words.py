@@ -1,8 +1,8 @@
 """Split a text into words that can be compared: without case, accents and punctuation.
 
-Twin of _native/text/folded_words.h. The words are the words of BERT's uncased tokeniser without punctuation.
-Control characters are dropped, white space separates words, and each CJK ideograph is a word. Letters are
-lower-cased and lose their accents (Unicode 11.0).
+The C++ kernel in _native/text/folded_words.h does the same. The words are the words of BERT's uncased
+tokeniser without punctuation. Control characters are dropped, white space separates words, and each CJK
+ideograph is a word. Letters are lower-cased and lose their accents (Unicode 11.0).
 """
 
 from collections.abc import Iterator

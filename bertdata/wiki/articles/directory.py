@@ -35,7 +35,7 @@ class ArticlesDirectory:
         self.commit = Commit(directory, ARTICLES_KIND, terms, read_manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
-        """Return the manifest if the directory is finished and its files have the listed sizes, else None.
+        """Return the manifest of a finished directory whose files have the listed sizes, else None.
 
         Raises DatasetError for a directory with other settings or of another kind.
         """

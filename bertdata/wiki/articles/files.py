@@ -32,7 +32,7 @@ class ArticleFiles:
         self._completed = completed
         self._growing = ExitStack()
         self._waiting: list[bytes] = []  # articles of the current file, at most about a megabyte
-        self._bytes = 0  # size of these articles
+        self._bytes = 0  # size of the articles in _waiting, in bytes
         self._sink = self._open()
 
     @property

@@ -11,7 +11,7 @@ from bertdata.wiki.articles.report import ExtractReport
 
 ARTICLES_KIND = "articles"
 SKIPPED_PAGES = "skipped pages"
-"""Key in the plan of a run for the ids of pages to leave out (see ``make_plan_terms``)."""
+"""Key in the plan of a run for the ids of pages to leave out (``make_plan_terms`` writes it)."""
 
 
 class ArticlesManifest(NamedTuple):
@@ -30,7 +30,10 @@ class ArticlesManifest(NamedTuple):
     files: tuple[FileEntry, ...]
 
     def terms(self) -> dict[str, Any]:
-        """Return the dump and settings that another run must share to use this directory."""
+        """Return the run's terms: the dump and the settings that decide this directory's bytes.
+
+        Another run can only use the directory if its terms are equal.
+        """
         return make_plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
 
     def as_json(self) -> dict[str, Any]:
@@ -66,9 +69,9 @@ class ArticlesManifest(NamedTuple):
 def make_plan_terms(
     dump: str, dump_bytes: int, settings: dict[str, Any], extractor: dict[str, str]
 ) -> dict[str, Any]:
-    """Collect everything that determines the bytes of the articles, to compare two runs.
+    """Return a run's terms: the settings that determine the articles' bytes, apart from the dump's content.
 
-    Only the content of the dump is missing.
+    A run may continue an interrupted run with equal terms.
     """
     return {
         "dump": dump,
@@ -110,5 +113,8 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
 
 
 def read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Read from a manifest which dump and settings its run had, to compare it with another run."""
+    """Read a run's terms (the dump and the settings that decide the bytes) from a manifest.
+
+    They are compared with the terms of a new run.
+    """
     return parse_articles_manifest(data, where).terms()

@@ -20,7 +20,7 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 class PageIsKept(Exception):
-    """Error that a page, which is to be left out now, is in a file that an earlier run has written."""
+    """Raised if this run must leave out a page that is in a file of an earlier run."""
 
 
 class _ProgressNote(NamedTuple):
@@ -28,7 +28,8 @@ class _ProgressNote(NamedTuple):
 
     begin: offset of a block of whole pages in the dump's text.
     taken: number of the block's pages that are written or skipped.
-    namespace, redirect, inside_text, last_id: state at the block's start (see ``BlockState``).
+    namespace, redirect, inside_text, last_id: state that the extractor carries over from the pages before the
+        block.
     dump_md5: md5 of the dump, if there was a first pass.
     skip_pages: ids of pages that the run was asked to leave out.
     left_out: ids of pages that were found in the dump and left out.
@@ -78,8 +79,10 @@ class ArticleWriter:
         self._identity = identity
         self._settings = settings
         self._resumed = _ProgressNote.at(0, START)
-        self._begin, self._entered, self._taken = 0, START, 0  # current block: offset, state, pages done
-        self._new_ids: frozenset[str] = frozenset()  # pages to leave out that an earlier run did not
+        # current block: its offset, the state at its start, and the number of its pages that are done
+        self._begin, self._entered, self._taken = 0, START, 0
+        # ids of pages that this run must leave out and the earlier run did not
+        self._new_ids: frozenset[str] = frozenset()
         self._files: list[FileEntry] = []
 
     @staticmethod
@@ -103,8 +106,9 @@ class ArticleWriter:
                 f"{self._settings.rules.dump}: was changed since the earlier run began: md5 {self.dump_md5}, "
                 f"then {progress.dump_md5}; remove {self._commit.directory} to extract the new one"
             )
-        # A page that is to be left out now, but was not then, may be in the kept files. If it is a template,
-        # the files are useless. If it is an article, _from_offset finds out and raises PageIsKept.
+        # This run may have to leave out pages that the earlier run did not leave out. Such a page may be in
+        # the kept files. If the page is a template, any article may have used it, so no file can be kept. If
+        # it is an article, _skip_before_offset raises PageIsKept when it meets the page.
         new_ids = frozenset(self._settings.rules.skip_pages).difference(progress.skip_pages)
         if new_ids & self.left_out:
             return  # a template is left out now that any of the kept articles may have used
@@ -133,8 +137,8 @@ class ArticleWriter:
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
         """Extract and write all articles that are not in kept files. Yields the offset reached in the dump.
 
-        Raises PageIsKept if the kept files contain a page to leave out now. All files must then be written
-        again.
+        Raises PageIsKept if a kept file contains a page that this run must leave out. All files must then be
+        written again.
         """
         begun = self._resumed
         blocks = _skip_before_offset(blocks, begun.begin, self._new_ids)
@@ -226,7 +230,7 @@ def skip_page(
 
 
 def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
-    """Return True if the page was written as an article and has several revisions in the dump."""
+    """Return True if the page was written as an article that joins several revisions of the dump."""
     return not outcome.reason and has_several_revisions(block.data[outcome.begin : outcome.end])
 
 

@@ -24,7 +24,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class NoText(Enum):
-    """Reason why a worker returned no text of a block."""
+    """Reason why a worker returned no text for a compressed block."""
 
     DAMAGED = "the bits are no whole block, or their checksum is wrong"
     TOO_LONG = "the text is to be read in pieces"
@@ -43,8 +43,8 @@ def read_bzip2(
     blocks = find_blocks(file, name, engine=engine)
     for block, text in pool.in_order(partial(decompress_block, engine), blocks):
         # By chance (once in 2^48 bits) the data of a block contain the magic number, and the block is cut
-        # there. Neither half can be decompressed. So a first failure is not an error yet: the block waits and
-        # is tried again together with the next.
+        # there. Neither half can be decompressed alone. So a block that fails is not yet an error. It is
+        # kept, joined with the next block, and tried again.
         if waiting is not None:
             block = waiting.join_next(block)
             text = decompress_block(engine, block)
@@ -81,7 +81,7 @@ def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
         try:
             text = kernels.decompress_bzip2_block(block.data, first, first + block.length, _MOST_BYTES)
         except OverflowError:
-            text = None  # too long for the kernel, and its checksum is not verified yet
+            text = None  # the kernel refused the block as too long, before it could verify the checksum
         if text is not None:
             return bytes(text)
     return _decompress(block)
@@ -118,7 +118,8 @@ def decompress_pieces(block: Block) -> Iterator[bytes]:
             yield piece
         elif decompressor.needs_input:
             raise EOFError
-    # If the first magic number of the next stream is damaged, "block" reaches into that stream.
+    # bytes remain after the block's stream: the next stream's first magic number is damaged, so ``block``
+    # reaches into that stream
     if decompressor.unused_data:
         raise OSError("the block ends before its last bit")
 

@@ -16,7 +16,8 @@ BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
 _MASK40, _MASK48 = (1 << 40) - 1, (1 << 48) - 1
 _READ_BYTES = 128 << 10
-_MAX_BLOCK_BYTES = 4 << 20  # 900,000 symbols of at most 20 bits, and tables
+# a compressed block has at most 900,000 symbols of at most 20 bits, and some tables
+_MAX_BLOCK_BYTES = 4 << 20
 # End mark, checksum, next header and next magic number take 7 + 48 + 32 + 7 + 32 + 48 bits.
 _LOOKAHEAD_BYTES = 32
 _END_BYTES = 11  # end mark and checksum, starting at any bit
@@ -50,12 +51,16 @@ class Block(NamedTuple):
 
     @property
     def checksum(self) -> int:
-        # Up to 7 bits of the block before, 48 bits of magic number, 32 bits of checksum.
+        # The data start with up to 7 bits of the block before, 48 bits of magic number and 32 bits of
+        # checksum.
         head = int.from_bytes(self.data[:11].ljust(11, b"\0"), "big")
         return (head >> (8 - self.shift)) & 0xFFFFFFFF
 
     def join_next(self, other: "Block") -> "Block":
-        """Return a block with the bits of this block and of the next, which was cut off by chance."""
+        """Return a block with the bits of this block and the next.
+
+        The two are halves of one block that contains the magic number by chance.
+        """
         length = self.length + other.length
         value = (self.bits << other.length | other.bits) << (-length % 8)
         return Block(
@@ -108,7 +113,7 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
         if window.get_bytes(position, 4) not in _HEADERS:
             if position > 0 and window.has_only_other_bytes_from(
                 position
-            ):  # ignored bytes after an empty stream
+            ):  # only bytes that are ignored follow an empty stream
                 return
             raise InputError(
                 f"{window.name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or "
@@ -167,11 +172,13 @@ class _Window:
         self._find_marks = kernels.find_bzip2_marks if use_native(engine or default_engine()) else find_marks
         self._data = b""
         self._start = start  # offset of _data in the file
-        self._marks: list[tuple[int, bool]] = []  # (bit in the file, is end mark), descending
+        # pairs of a mark's bit in the file and whether it is an end mark, last mark first
+        self._marks: list[tuple[int, bool]] = []
         self._scanned = start  # marks that start before this byte are known
         self.at_end = False
         self._zeros_from: int | None = None  # from this byte on, only zeros follow; they are not kept
-        self._doubtful_end: int | None = None  # last end mark that no stream, zeros or file end follows
+        # last end mark that is not followed by a stream, zeros or the end of the file
+        self._doubtful_end: int | None = None
 
     @property
     def end(self) -> int:
@@ -199,7 +206,7 @@ class _Window:
         self._scanned = last
 
     def drop_before(self, position: int) -> None:
-        """Forget the data before this byte, if there is enough of it."""
+        """Remove the data before this byte from memory, if that frees enough of it."""
         if position - self._start > _READ_BYTES:
             self._data = self._data[position - self._start :]
             self._start = position
@@ -260,7 +267,7 @@ class _Window:
         """Return True if at least one byte follows and all following bytes are zero.
 
         If there are more zeros than a block has bytes, the remaining ones are read without being kept. No
-        block can span them.
+        block can reach across so many zeros.
         """
         if self._zeros_from is not None:
             return position >= self._zeros_from

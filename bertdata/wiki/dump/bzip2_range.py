@@ -39,7 +39,8 @@ class Bzip2Range:
         self._engine = engine or default_engine()
         self._first: int | None = None
         self._reached: int | None = None
-        self._streams: list[tuple[BlockChecksums, int]] = []  # the first stream that ends here, if any
+        # checksums of the first stream that ends in the range, if there is one
+        self._streams: list[tuple[BlockChecksums, int]] = []
         self._open = BlockChecksums()  # blocks of the stream that has not ended yet
 
     @property
@@ -66,7 +67,10 @@ class Bzip2Range:
                 yield text, found.block.offset, found.block.end
 
     def _decompress_blocks(self) -> Iterator[_TextBlock]:
-        """Decompress all blocks from the range's first block on. Raises InputError for a damaged block."""
+        """Decompress the blocks from the range's first block on, and yield each with its text.
+
+        Raises InputError for a damaged block.
+        """
         # By chance (once in 2^48 bits) the data of a block contain the magic number. There are two cases:
         # 1. The block is cut there. Neither half can be decompressed alone, so the first half waits for the
         #    second (``waiting``).

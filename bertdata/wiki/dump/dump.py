@@ -29,7 +29,7 @@ _PAGE_START = re.compile(rb"<page[\s>]")
 
 
 class PageBlock(NamedTuple):
-    """Block of whole pages, or the note that a page was skipped because it is too large.
+    """Block of whole pages, or, for a page that is too large, only the reason why it is skipped.
 
     data: XML of the pages, empty for a skipped page.
     begin: offset of the data in the dump's text, counted from the first page.
@@ -82,8 +82,8 @@ class PageBlocks:
                 yield from self._cut(buffer, end, begin)
                 buffer, begin, searched = buffer[end:], begin + end, 0
             elif len(buffer) > self._max_page_bytes:
-                # No page end in so much text: a damaged dump, or a page that is too large. Skip it without
-                # keeping its text.
+                # There is no page end in so much text, so the dump is damaged or the page is too large. Skip
+                # the page without keeping its text.
                 skipped = Skipped(reason=TOO_LARGE, name=describe_page(buffer))
                 yield PageBlock(data=b"", begin=begin, position=self._position, skipped=skipped)
                 buffer, passed = self._skip_page(buffer)
@@ -140,7 +140,7 @@ class PageBlocks:
             if stop - start > 2 * BLOCK_BYTES:
                 end = self._page_ends.find_first(
                     data, start + BLOCK_BYTES
-                )  # found, since a page ends at stop
+                )  # the search always finds a page end, since a page ends at stop
             yield PageBlock(data=data[start:end], begin=begin + start, position=self._position)
             start = end
 
@@ -149,7 +149,7 @@ class PageBlocks:
 
         Returns the rest, and the number of bytes skipped.
         """
-        # Keep only the bytes in which a page end may start that continues in the next read.
+        # Keep only the last bytes, because a ``</page>`` may start there and continue in the next read.
         passed = 0
         while (end := self._page_ends.find_first(buffer, 0)) < 0:
             kept = self._page_ends.find_searched_end(buffer)
@@ -232,7 +232,9 @@ def open_dump(
 
 
 class OpenedOnce:
-    """Dump that is opened at once to read its <siteinfo>. The first ``open()`` continues reading from there.
+    """Dump that the constructor opens to read its <siteinfo>.
+
+    The first call of ``open()`` continues after it.
 
     open_: function that opens the dump from its start.
     """

@@ -33,14 +33,14 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self._file = SpooledFile(0, directory)
         self._in_file: list[tuple[PageBlock, int]] = []  # block without its data, size of the data
         self._bytes = self._checked = 0
-        # Decide at the start whether the text will fit, so that the first pass does not fill the disk in
-        # vain.
+        # Decide at the start whether the text will fit on the disk. Otherwise the first pass might fill the
+        # disk and then have to drop everything.
         expected = dump_bytes * _EXPECTED_RATIO
         self._keeping = expected <= _IN_MEMORY_BYTES or self._has_room(expected)
         self.complete = False
 
     def keep_all(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
-        """Pass on the blocks, and keep each if there is room."""
+        """Yield the blocks, and keep each as long as there is enough disk space."""
         for block in blocks:
             if self._keeping:
                 self._keep(block)
@@ -83,7 +83,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
     def take_back(self) -> Iterator[PageBlock]:
         """Yield the blocks for the last time, and free them as soon as the last block is read.
 
-        The workers may still be busy with these blocks then.
+        The memory is free while workers still process the last blocks.
         """
         yield from self
         self.complete = False

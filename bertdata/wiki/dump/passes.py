@@ -30,7 +30,7 @@ of the dump.
 
 
 class DumpPasses(AbstractContextManager["DumpPasses"]):
-    """Dump that is read in two passes. It is opened at once to read its <siteinfo>.
+    """Dump that is read in two passes. The constructor opens it to read its <siteinfo>.
 
     path: path of the dump.
     identity: identity (size and time) of its file, to detect changes between the passes.
@@ -104,7 +104,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             max_page_bytes=self._settings.max_page_bytes,
             rules=self.rules,
         )
-        # This pass can be skipped if nothing has to be learned from the pages before they are rendered.
+        # Skip this pass if neither templates nor the newest revision are needed for rendering.
         newest = ""
         if self.day is not None and not self._settings.templates:
             return settings._replace(day=self._freeze_day(report, newest)), None

@@ -50,7 +50,9 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
             break
         if tag[1] == "base":
             slash = tag[2].rfind("/")
-            base = tag[2][:slash]  # without a slash (-1) the last character is lost, as in WikiExtractor
+            # WikiExtractor cuts the URL at its last slash. Without a slash (-1), this drops the last
+            # character
+            base = tag[2][:slash]
         elif tag[1] == "namespace":
             key = re.search(_KEY, tag[0])
             namespaces.append((tag[2], key[1] if key else ""))
@@ -80,7 +82,7 @@ def _parse_xml(head: bytes, name: str) -> SiteInfo:
     element: list[str] = []
     key = base = module = ""
     template = "Template"  # MediaWiki's default, if the head does not name it
-    namespaces = [("Template", TEMPLATE_KEY)]  # wikiextractor adds it for every language
+    namespaces = [("Template", TEMPLATE_KEY)]  # wikiextractor adds this English name for every language
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal key

@@ -70,7 +70,7 @@ class _NamedInput(io.RawIOBase):
 class HashedFile:
     """File object that computes the md5 of the file while it is read.
 
-    Bytes that are read again do not count.
+    Bytes that are read a second time are not hashed again.
     """
 
     def __init__(self, file: BinaryIO) -> None:

@@ -20,7 +20,10 @@ _SWITCH = re.compile(
 
 
 _STEPS = 8
-"""Number of passes over the text in ``_strip_markup``, each of which is charged to the page's work budget."""
+"""Number of passes over the text in ``_strip_markup``. Each pass counts as work on the page.
+
+The work on a page is limited.
+"""
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
@@ -36,8 +39,8 @@ def _strip_markup(text: str, work: Work) -> str:
 
     The text is still escaped, so it contains no tags yet. It contains ``"`` only where these steps insert it.
     """
-    # Calls and tables that are still there are removed. Then follow quotes and links, in WikiExtractor's
-    # order.
+    # First remove the calls and tables that are left. Then replace quotes and links. WikiExtractor has the
+    # same order.
     work.spend(_STEPS * count_bytes(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
         text = cut_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))

@@ -37,21 +37,21 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
     while close is not None:
         following = opener(last[1])
         if following is None:
-            # No more openers: the cut ends after one closer per open pair.
+            # There are no more openers, so the cut ends after one closer for each pair that is still open.
             return [*cuts, (start[0], _close_all(closer, close, depth)[1])]
         last = following
         while close[1] < last[0]:
-            # The closer comes before the next opener: "{ } {".
+            # The closer comes before the next opener, as in "{ } {".
             if depth:
-                # It closes a nested pair, so look for another closer. Without one WikiExtractor gives up: it
-                # forgets all cuts and removes everything from the first cut's start to the last closer.
+                # The closer ends a nested pair, so look for another closer. If there is none, WikiExtractor
+                # forgets all cuts and removes everything from the start of the first cut to the last closer.
                 depth -= 1
                 further = closer(close[1])
                 if further is None:
                     return [((cuts[0] if cuts else start)[0], close[1])]
                 close = further
             else:
-                # It closes the outermost pair. The next cut starts at the opener read last.
+                # The closer ends the outermost pair. The next cut starts at the opener read last.
                 cuts.append((start[0], close[1]))
                 start, close = last, closer(last[1])
                 break
@@ -61,7 +61,10 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
 
 
 def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
-    """Skip one closing mark per nested pair. Returns the last of them, or the last that exists."""
+    """Skip one closing mark per nested pair.
+
+    Returns the last closing mark that was skipped. There may be fewer marks than pairs.
+    """
     for _ in range(depth):
         further = closer(close[1])
         if further is None:

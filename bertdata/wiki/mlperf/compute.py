@@ -51,12 +51,16 @@ def _replace_pattern(source: str, pattern: str, replacement: str, count: str) ->
         return ""
     try:
         return compiled.sub(replacement, source, int(count))
-    except (re.error, IndexError, OverflowError):  # bad group reference in the replacement
+    # the replacement refers to a group that the pattern does not have
+    except (re.error, IndexError, OverflowError):
         return ""
 
 
 def _compile_pattern(pattern: str, source: str) -> "re.Pattern[str] | None":
-    """Compile a regular expression. None if Python refuses it, or a search in the source might take long."""
+    """Compile a regular expression.
+
+    Returns None if Python refuses it, or a search in the source might take long.
+    """
     # Backtracking takes at most about length ** (choices + 1) steps: "a*b*c" has two choices.
     choices = len(_CHOICE.findall(pattern))
     if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):

@@ -12,14 +12,14 @@ _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 def read_definition(escaped: str) -> str:
     """Return the text that a call of the template inserts, with its parameters not yet filled in.
 
-    Empty if the page defines nothing.
+    The result is empty if the page defines nothing.
 
     escaped: wikitext of the template page, escaped as in the dump's XML.
     """
     # "A<noinclude>docs</noinclude><includeonly>B</includeonly>" -> "AB"
     text = _drop_elements(unescape(escaped), "<!--", "-->")
     text = _drop_elements(text, "<noinclude>", "</noinclude>")
-    # An element that is not closed hides the rest of the page.
+    # A <noinclude> that is not closed hides the rest of the page.
     if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
         text = text[: unclosed.start()]
     text = text.replace("<noinclude/>", "")
@@ -64,7 +64,8 @@ def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) ->
     """
     if name.startswith(":"):
         return name[1:]
-    # Quirk of WikiExtractor, kept: a namespace is only recognised if its name is a single character.
+    # WikiExtractor has a quirk here, which is kept: it recognises a namespace only if its name is a single
+    # character.
     if name[1:2] == ":" and name[0] in namespaces:
         return name
     return prefix + upper(name[:1]) + name[1:]

@@ -47,7 +47,7 @@ class Expander:
     """Expander of the calls in one page's wikitext.
 
     words: value of each magic word, such as ``PAGENAME``.
-    work: budget of the work on the page.
+    work: counter of the work on the page, which is limited.
     """
 
     def __init__(self, site: Site, words: Mapping[str, str], work: Work) -> None:
@@ -64,11 +64,11 @@ class Expander:
 
     def expand(self, text: str) -> str:
         """Replace each call in double braces by its value. Braces in a value are not expanded again."""
-        # A template that calls itself ends here: WikiExtractor gives an empty text from this depth on.
+        # This ends a template that calls itself: from this depth on, WikiExtractor returns an empty text.
         if len(self._callers) >= MAX_DEPTH:
             return ""
-        # Charge for the text before looking at it, so that both engines charge the same and stop at the same
-        # pages.
+        # Count the work for the text before looking at it, so that the C++ kernel and this code count the
+        # same and fail at the same pages.
         size = count_bytes(text)
         self._work.spend(size + STEP_WORK)
         if "{{" not in text:
@@ -107,7 +107,7 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Evaluate an arithmetic or regular expression with ``compute.compute``, at the page's expense."""
+        """Evaluate an arithmetic or regular expression with ``compute.compute``, and count its work."""
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
@@ -178,8 +178,8 @@ class Expander:
 def _name_arguments(parts: list[str]) -> Arguments:
     """Turn the parts of a call into arguments: values by name.
 
-    Parts without ``=`` are named by numbers from 1. A value is stripped unless it contains ``]]``, as in the
-    original.
+    Parts without ``=`` are named by numbers from 1. As in WikiExtractor, a value is stripped unless it
+    contains ``]]``.
     """
     # ["a", "x = b ", "c"] -> {"1": "a", "x": "b", "2": "c"}
     arguments: Arguments = {}

@@ -1,8 +1,8 @@
 """Evaluate the arithmetic of ``#expr``, with limits. WikiExtractor passes it to Python's ``eval``.
 
 Supported are numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names
-below. Everything else that Python would evaluate (strings, attributes, other names) is an error. So are
-numbers of more than MAX_BITS bits, texts longer than MAX_TEXT, and nesting deeper than MAX_NESTING.
+below. Everything else that Python would evaluate (strings, attributes, other names) is an error. Numbers of
+more than MAX_BITS bits, texts longer than MAX_TEXT, and nesting deeper than MAX_NESTING are errors too.
 """
 
 import ast

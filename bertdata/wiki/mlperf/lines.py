@@ -6,9 +6,9 @@ def keep_lines(text: str) -> list[str]:
     kept: list[str] = []
     in_list = heading_pending = False
     for line in text.split("\n"):
-        # heading_pending: a heading was dropped. It also lets the next line start with a blank.
-        # in_list: list items were dropped. The next text line is kept, even if it looks like the rest of a
-        # table.
+        # heading_pending is True after a heading was dropped. The next line may then start with a blank.
+        # in_list is True after list items were dropped. The next line of text is then kept, even if it looks
+        # like the rest of a table.
         if not line:
             # Keep one empty line between paragraphs, and another after a list.
             if in_list or (kept and kept[-1]):

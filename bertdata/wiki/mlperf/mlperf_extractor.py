@@ -34,7 +34,7 @@ class MlperfExtractor:
     day: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
     templates: content of a template file (see ``template_file``), or None.
     skip_pages: ids of pages to leave out.
-    max_work: budget of the work on a page (see ``work``).
+    max_work: most work on a page, in bytes scanned or copied.
     """
 
     def __init__(

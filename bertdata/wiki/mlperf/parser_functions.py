@@ -48,7 +48,7 @@ def call_function(page: PageExpansion, work: Work, name: str, first: str, others
 
 
 def _expand_argument(page: PageExpansion, arguments: list[str], number: int) -> str:
-    """Expand one of the arguments and return it. Empty if the call has fewer arguments.
+    """Expand one of the arguments and return it. The result is empty if the call has fewer arguments.
 
     arguments: arguments of the call except the first.
     number: index in ``arguments``.

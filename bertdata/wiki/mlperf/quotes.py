@@ -12,7 +12,7 @@ _DOUBLE_QUOTED = re.compile('""([^"]*)""')
 def replace_quotes(text: str) -> str:
     """Remove the apostrophes of bold text, and turn those of italic text into quotation marks.
 
-    Apostrophes without a partner on the same line are treated alike.
+    Marks without a partner on the same line are treated in the same way.
     """
     # Longest marks first: "'''''both''''' '''bold''' ''italic''" -> 'both bold "italic"'
     if "''" in text:

@@ -24,7 +24,7 @@ class PageFields:
     """Fields of a page, escaped as in the dump, and its position in the block.
 
     closed: whether its closing tag was found.
-    repeated: whether its id is the id of the page emitted before.
+    repeated: whether the page has the same id as the page that was emitted before it.
     """
 
     begin: int
@@ -39,7 +39,7 @@ class PageFields:
 
     @property
     def emitted(self) -> bool:
-        """True if WikiExtractor passes the page on to be extracted."""
+        """Returns True if WikiExtractor passes the page on to be extracted."""
         return self.closed and not self.redirect and not self.repeated
 
 
@@ -107,7 +107,8 @@ class PageReader:
             page.text.append(line)
 
     def _open_text(self, line: str, tag: re.Match[str]) -> None:
-        # "<text>A short text</text>" on one line: any second tag closes the text. "<text />" has no text.
+        # "<text>A short text</text>" on one line: any second tag on the line closes the text. "<text />" has
+        # no text.
         rest = _get_text_after(line, tag)
         closed = _CLOSER.match(line, tag.end() + len(rest)) is not None
         if not closed and tag[0].endswith("/>"):

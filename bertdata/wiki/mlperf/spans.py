@@ -44,15 +44,16 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
                 yield opening, run.end() - left
                 opening = None
             elif kind == "}" and len(stack) == 1 and 0 < stack[0] < braces:
-                # "{{{a}}": fewer open braces remain than a span of this kind needs. Search on after it.
+                # In "{{{a}}", fewer open braces remain than a span of this kind needs, so continue the search
+                # after it.
                 opening = None
 
 
 def _close_braces(stack: list[int], length: int) -> int:
     """Match a run of closing braces with the open runs on the stack.
 
-    Returns the number of closing braces left over. Open brackets in between are dropped, and as in the
-    original, their number is added to the closing braces.
+    Returns the number of closing braces left over. Open brackets in between are dropped. As in WikiExtractor,
+    their number is added to the number of closing braces.
     """
     while stack:
         open_braces = stack.pop()

@@ -1,4 +1,4 @@
-"""Limits of the work on one page: nesting as in WikiExtractor, and a budget of bytes handled."""
+"""Limits of the work on one page: depth of nesting as in WikiExtractor, and the number of bytes handled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from bertdata.wiki.mlperf.compute import compute
 
 MAX_TEXT = 256 << 20
-"""Largest text of a page in bytes of UTF-8, including outer texts that wait for inner calls."""
+"""Largest text of a page in bytes of UTF-8, including outer texts around calls that are being expanded."""
 
 MAX_DEPTH = 30
 """How deep templates may call templates. A call at this depth gives an empty text."""
@@ -40,11 +40,11 @@ PYTHON_BYTE_WORK: per byte of such an argument.
 
 
 class LimitError(Exception):
-    """Error that a page exceeds its budget. The message completes the sentence "page X: ..."."""
+    """Raised if the work on a page exceeds its limit. The message completes the sentence "page X: ..."."""
 
 
 class TooDeepError(Exception):
-    """Error that calls are nested more deeply than MAX_FRAMES.
+    """Raised if calls are nested more deeply than MAX_FRAMES.
 
     A parser function around the calls catches it and becomes empty. Otherwise the page fails.
     """
@@ -53,7 +53,7 @@ class TooDeepError(Exception):
 class Work:
     """Counter of the work on one page: bytes handled, and depth of nesting.
 
-    Both engines charge the same work for a page, whatever shortcuts they take.
+    The C++ kernel and the Python code count the same work for a page, even where they take shortcuts.
     """
 
     def __init__(self, max_work: int) -> None:
@@ -63,13 +63,16 @@ class Work:
         self._waiting = 0
 
     def spend(self, amount: int) -> None:
-        """Subtract bytes that are about to be handled from the budget. Raises LimitError if it is used up."""
+        """Subtract the number of bytes that are about to be handled from the work that is left for the page.
+
+        Raises LimitError if too little is left.
+        """
         self._left -= amount
         if self._left < 0:
             raise LimitError(f"took more than {self._max_work} bytes of work")
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Charge for an arithmetic or regular expression, and evaluate it with ``compute.compute``."""
+        """Count the work for an arithmetic or regular expression, and evaluate it by ``compute.compute``."""
         for argument in arguments:
             self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))
         value = compute(function, arguments)

@@ -43,9 +43,10 @@ class RangeFacts:
     def are_valid_after(self, state: BlockState) -> bool:
         """Return True if the range's results are right, although it was read as if the dump started there.
 
-        state: true state after the range before.
+        state: true state at the range's start, which is the state after the preceding range.
         """
-        # The same test as ``extractor.follows``, from the range's facts instead of its data.
+        # ``extractor.is_result_valid`` makes the same test for a block. Here only the facts about the range
+        # are known, not its data.
         if self.blocks == 0:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
@@ -55,7 +56,7 @@ class RangeFacts:
     def find_state_after(self, state: BlockState) -> BlockState:
         """Return the state to carry over to the next range.
 
-        state: state before the range. The range's results must be right for it (``are_valid_after``).
+        state: state before the range. ``are_valid_after`` must have returned True for this state.
         """
         if self.blocks == 0:
             return state

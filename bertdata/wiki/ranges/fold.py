@@ -36,8 +36,8 @@ def check_sequence(
     ordered = sorted(results, key=lambda result: result.facts.number)
     assert [result.facts.number for result in ordered] == list(range(len(ordered)))
     check_links(dump, [result.facts.link for result in ordered])
-    # Every range was read as if it were at the start of the dump. Walk through the ranges with the true
-    # state, and repeat a range if that assumption gave a wrong result.
+    # Every range was extracted as if the dump started there. Go through the ranges in order, which gives the
+    # true state at the start of each. Repeat a range whose result is wrong for its true state.
     state = START
     for result in ordered:
         if not result.facts.are_valid_after(state):
@@ -73,8 +73,9 @@ def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticleP
     """Distribute the articles of all ranges over output files, and yield the pieces of each file."""
     # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over
     # the same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
-    # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece.
-    # range 0 sizes [600 kB, 600 kB], range 1 sizes [100 kB] -> files [[0: 600 kB], [0: 600 kB, 1: 100 kB]]
+    # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece. For
+    # example, range 0 has articles of [600 kB, 600 kB] and range 1 of [100 kB]. The first file then gets 600
+    # kB from range 0, and the second file 600 kB from range 0 and 100 kB from range 1.
     sizes = (size for found in ranges for size in found.sizes)
     waiting = ((found.path, size) for found in ranges for size in found.sizes)
     starts: dict[str, int] = {}

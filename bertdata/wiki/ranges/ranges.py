@@ -4,7 +4,7 @@ The raw text of a range is the text of the bzip2 blocks that start in it, or its
 XML. A gzip file is a single range. Pages cross the boundaries of raw texts, so the text is cut elsewhere: at
 the first page end in each range's raw text. A range owns the text from its first page end up to the first
 page end of the next range that has one. The first range owns the text from the dump's start. A range without
-a page end owns nothing.
+a page end owns no text.
 
 A page end is a line that consists of ``</page>`` and blanks. Both of its newlines must be in the same raw
 text, so that the worker of this range and the worker of the range before find the same page end.
@@ -23,8 +23,8 @@ from bertdata.wiki.ranges.links import RangeLink
 MAX_RANGE_BYTES = 32 << 20
 """Largest range of a compressed dump.
 
-It has some 150 MB of text. The bzip2 blocks near a boundary are read by two workers, and are a small share of
-it.
+A range of this size has some 150 MB of text. Two workers read the bzip2 blocks near a boundary, but these are
+a small share of the range.
 """
 
 MIN_RANGE_BYTES = 256 << 10
@@ -80,7 +80,7 @@ class _Piece(NamedTuple):
     """Piece of a range's text.
 
     number: number of the range.
-    position: how many bytes of the file have been read.
+    position: number of bytes of the file that have been read so far.
     """
 
     number: int
@@ -116,10 +116,10 @@ class RangeReader:
 
         Each piece comes with the number of bytes of the file that have been read.
         """
-        # Raw texts of three ranges, with "|" for a page end: 0: "aa|bb"  1: "cc"  2: "d|ee"
-        # Range 0 owns "aa|bbccd|", range 1 owns nothing, range 2 owns "ee".
-        # So reading goes on past the end of the range, until the first page end in a later range. ``at`` is
-        # the range of the current piece. The search for a page end starts afresh in each range.
+        # For example, three ranges have the raw texts "aa|bb", "cc" and "d|ee", with "|" for a page end.
+        # Range 0 owns "aa|bbccd|", range 1 owns nothing, and range 2 owns "ee". So reading continues after
+        # the end of the range, up to the first page end in a later range. ``at`` is the range of the current
+        # piece. The search for a page end starts afresh in each range.
         begun = self._number == 0
         at, ends = self._number, _PageEnds()
         for number, text, position in _normalise_newlines(self._read_pieces()):
@@ -185,8 +185,8 @@ def _normalise_newlines(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     If a ``\r\n`` spans two pieces, the newline goes to the second piece. So the text of a piece does not
     depend on whether the piece before was read.
     """
-    # A piece that ends with "\r" waits for the next piece:
-    # "a\r" + "\nb" -> "a" + "\nb", and "a\r" + "b" -> "a\n" + "b"
+    # A piece that ends with "\r" is held back until the next piece is known: "a\r" + "\nb" -> "a" + "\nb",
+    # and "a\r" + "b" -> "a\n" + "b"
     waiting: _Piece | None = None
     for piece in pieces:
         if not piece.text:

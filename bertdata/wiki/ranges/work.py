@@ -1,7 +1,8 @@
 """Collect template definitions or extract articles from a range of a dump. Each worker does this for a range.
 
 Definitions and articles go to a file. A small summary is returned. A range is processed as if it were at the
-start of the dump. The summary shows whether that was right, once the state after the range before is known.
+start of the dump. When the state after the preceding range is known, the summary shows whether the result is
+right.
 """
 
 from array import array

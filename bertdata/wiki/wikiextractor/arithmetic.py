@@ -31,7 +31,7 @@ def bound_arithmetic(extract: ModuleType) -> None:
 
 
 def take_refusal() -> str:
-    """Return and clear the reason why a calculation was refused. Empty if none was refused."""
+    """Return and clear the reason why a calculation was refused. The result is empty if none was refused."""
     text, _refusal.text = _refusal.text, ""
     return text
 
@@ -43,8 +43,8 @@ def _raise_to_limited_power(base: Any, exponent: Any) -> Any:
 
 
 def _check_digits(base: int, exponent: int) -> None:
-    # The exponent is capped because it may not fit a float. Even for the smallest base, 2 (0.3 digits), four
-    # times the limit is too much.
+    # The exponent is capped because it may not fit a float. Even with the smallest base 2, where each step
+    # adds 0.3 digits, four times the limit is refused.
     digits = min(exponent, 4 * MAX_POWER_DIGITS) * math.log10(abs(base))
     if digits > MAX_POWER_DIGITS:
         _refuse(f"asks #expr for a power of more than {MAX_POWER_DIGITS} digits")

@@ -1,4 +1,4 @@
-"""Extractor that calls the package wikiextractor 3.1.0: the Python engine, and the twin of the kernel.
+"""Extractor that calls the package wikiextractor 3.1.0: the engine written in Python.
 
 The package may take hours or all memory for some small pages. Pages are therefore processed with limits in a
 separate process (``page_rules``). The templates are stored in the package's compact format, in three files
@@ -95,9 +95,9 @@ class PackageExtractor:
         try:
             with rules.limit_page(page.page_id, page.title):
                 result = "", page.page_id, self._renderer.render(page)
-        except InputError:  # exceeds a limit
+        except InputError:  # the page exceeds a limit, which ends the run
             raise
-        except Exception as error:  # any failure inside wikiextractor costs this page only
+        except Exception as error:  # after any failure inside wikiextractor, only this page is skipped
             result = FAILED, f"{type(error).__name__}: {error}", b""
         if refused := take_refusal():
             raise rules.make_limit_error(page.page_id, page.title, refused)
@@ -159,7 +159,10 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
-    """Return title and text of a page. None if the page is unreadable, which the second pass reports."""
+    """Return title and text of a page. Returns None if the page is unreadable.
+
+    The second pass reports an unreadable page.
+    """
     try:
         content = page.decode()
     except UnicodeDecodeError:
@@ -176,7 +179,8 @@ def _resolve_template(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
     if resolved is None:
         return []
     kind, value = resolved
-    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)  # UTF-8 has no surrogates; the kernel agrees
+    # UTF-8 cannot encode surrogates. The kernel replaces them in the same way
+    text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     return [(REDIRECT if kind == "redirect" else TEMPLATE, title.encode(), text.encode())]
 
 

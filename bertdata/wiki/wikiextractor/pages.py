@@ -50,8 +50,8 @@ class Page:
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
     """Split a block into its pages. A page with a missing tag is marked as not whole."""
-    # start: position of the open page, or None. behind: end of the last tag.
-    # A closing tag without an opening tag, and an opening tag inside a page, both give an incomplete page.
+    # start: position of the current page, or None outside of a page. behind: end of the last tag. A closing
+    # tag without an opening tag, and an opening tag inside a page, both give an incomplete page.
     start: int | None = None
     behind = 0
     for tag in PAGE_TAG.finditer(data):
@@ -104,7 +104,10 @@ def _cut_head(content: str) -> str:
 
 
 def read_page_text(content: str) -> str | None:
-    """Return the text of a page, joined if it has several revisions. None if ``</text>`` is missing."""
+    """Return the text of a page, joined if it has several revisions.
+
+    Returns None if ``</text>`` is missing.
+    """
     texts = []
     end = 0
     while (tag := _TEXT.search(content, end)) is not None:

@@ -17,11 +17,11 @@ FILE_ENDING = ".toml"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoorLine:
-    """A command line of ``like``, split into its parts.
+    """A command line of a ``like`` command, which runs another program's command line, split into its parts.
 
     typed: the program and its version as the user typed them. given: the program with its flags' values.
-    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: --print-config is
-    present.
+    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: True if
+        --print-config is present.
     """
 
     typed: str
@@ -58,7 +58,7 @@ def find_program(door: Door, name: str) -> Program:
     """
     if name.endswith(FILE_ENDING):
         return read_program(name, door)
-    # Try the file with the name's own path first: reading every program's file takes long.
+    # First try the file at the path that the name suggests, because reading every program's file takes long.
     vendor, _, file = name.partition("/")
     place = door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}{FILE_ENDING}"
     if file.isprintable() and "/" not in file and place.is_file():

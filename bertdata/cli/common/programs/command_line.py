@@ -24,13 +24,13 @@ HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """A program's command line with the value of every flag, as the program would read it.
+    """Another program's command line with the value of every flag, as that program would read it.
 
     table: the program's flags. variables: environment variables that the program reads, as flags. constants:
-    keys of our configuration that the program fixes, with their values. arguments: the words of the command
-    line. values: the value of every flag and variable by name, defaults included. explicit: names of the
-    flags on the command line and of the variables that are set. warnings: what the program silently ignores,
-    and where bertdata or the trainer differs from the program.
+        keys of our configuration that the program fixes, with their values. arguments: the words of the
+        command line. values: the value of every flag and variable by name, defaults included. explicit: names
+        of the flags on the command line and of the variables that are set. warnings: lines about what the
+        program silently ignores, and about where bertdata or the trainer differs from the program.
     """
 
     command: str
@@ -84,11 +84,10 @@ class ProgramFlags:
     """The flags of a program, or of one of its sub-commands, and the parser for them.
 
     prog: the command as the help shows it. table: the flags. variables: environment variables that the
-    program reads, as flags.
+        program reads, as flags.
     constants: keys of our configuration that the program fixes. ours: our program, whose flags may follow
-    after ``--``.
-    usual: flags of the default version. If this version lacks such a flag, it still gets a value, its
-    default.
+        after ``--``.
+    usual: flags of the default version. A flag that this version lacks still has a value, namely its default.
     others: flags of the program's other versions, by version ("" is the default version), for error messages.
     """
 
@@ -104,9 +103,9 @@ class ProgramFlags:
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
     def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
-        """Read a command line.
+        """Read the words of a command line of the other program.
 
-        UsageError, worded as by the program's own parser, for a line that the program refuses.
+        UsageError, worded as by that program's own parser, for a line that the program refuses.
         """
         parser = self.parser()
         words, warnings = list(arguments), list[str]()
@@ -226,7 +225,10 @@ def _format_help(flag: Flag) -> str:
 
 
 def _add_flag(group: argparse._ArgumentGroup, flag: Flag, syntax: str) -> None:
-    """Add a flag to a group of the parser. syntax: the program's parser, one of SYNTAXES."""
+    """Add a flag to a group of the parser.
+
+    syntax: which parser the other program uses, one of SYNTAXES.
+    """
     more: dict[str, Any] = {
         "help": _format_help(flag).replace("%", "%%"),
         "dest": flag.name,

@@ -21,10 +21,10 @@ class Flag:
     names: all spellings, separated by blanks. The last spelling names the value.
     default: the program's default. With a ``count``, the default of all values.
     meaning: a help line, with the unit.
-    key: the key of our configuration that gets the value. None: no key.
-    values: the accepted values. As a mapping, it also gives the value for the key.
+    key: the key of our configuration that is set to the value. None: no key.
+    values: the accepted values. If it is a mapping, it maps each accepted value to the key's value.
     count: number of values. "+" means one or more, "?" at most one, without which the flag is true.
-    idle: the flag has no effect here, and ``meaning`` says why.
+    idle: True if the flag has no effect here. ``meaning`` then says why.
     warning: printed if the flag is on the command line.
     """
 
@@ -56,18 +56,24 @@ class Flag:
 
     @property
     def effect(self) -> str:
-        """The meaning. For a flag without effect, a text that says so and why."""
+        """The flag's meaning as a help line.
+
+        For a flag without effect, the line says that it has none, and why.
+        """
         if not self.idle:
             return self.meaning
         return f"without effect here{': ' if self.meaning else ''}{self.meaning}"
 
     @property
     def shown_default(self) -> str | None:
-        """The default for help and pages. None for a flag without a default and for a switch."""
+        """The default value as help and documentation show it.
+
+        None for a flag without a default and for a switch.
+        """
         return None if self.default is None or self.kind == SWITCH else _format_value(self.default)
 
     def of_key(self, value: Any) -> Any:
-        """Return the value that the configuration key gets for this value of the flag."""
+        """Return the value of the configuration key for this value of the flag."""
         if isinstance(value, list):
             return [self.of_key(one) for one in value]
         return self.values.get(value, value) if isinstance(self.values, Mapping) else value

@@ -27,7 +27,10 @@ def add_parsed_forms(table: Sequence[Flag]) -> list[Flag]:
 
 
 def apply_opposites(explicit: Mapping[str, Any], table: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of a command line, with False for each flag whose ``--no_`` form is on it."""
+    """Return the values of a command line.
+
+    A flag has the value False if its ``--no_`` form is on the line.
+    """
     names = {flag.name for flag in table}
     opposites = {name.removeprefix(_OPPOSITE) for name in explicit if name.startswith(_OPPOSITE)}
     return {**explicit, **dict.fromkeys(opposites & names, False)}

@@ -26,16 +26,17 @@ class Table:
 class Program:
     """Another program, as its TOML file describes it.
 
-    path: the file. name: as in ``like NAME``. title: for texts that people read. purpose: for the list of
-    programs.
+    path: the file. name: as in ``like NAME``. title: for texts that people read. purpose: what the program
+        does, for the list of programs.
     source: repository, commit, version and file that the description was made from.
     compared: what was run side by side with the original, and how closely it matches.
     published: command lines as the program's authors publish them. also_published: further command lines,
-    described in a line each.
-    position: place in the list of programs. work: what a command line does, if no function of ours describes
-    it.
+        described in a line each.
+    position: place in the list of programs. work: a sentence about what a command line does, if no function
+        of ours describes it.
     variables: environment variables that the program reads, as flags without hyphens.
-    versions: by version ("" is the default), a table for each sub-command ("" if there are none).
+    versions: for each version ("" is the default version), a table of flags per sub-command ("" if the
+        program has none).
     """
 
     door: Door
@@ -78,13 +79,13 @@ class Program:
 
     @property
     def example(self) -> str:
-        """The first published command line, as it is typed here."""
+        """The first command line that the program's authors publish, as a user types it after ``like``."""
         return f"  {self.command} {self.published[0]}"
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:
         """Read a command line of the program.
 
-        UsageError, in the program's words, for a line that it refuses.
+        UsageError, in the program's words, for a line that the program refuses.
         """
         words, rewriting = arguments, self.door.rewritings.get(self.name)
         if rewriting is not None and self.is_shipped:
@@ -125,7 +126,7 @@ class Program:
         )
 
     def _tables(self, version: str) -> Mapping[str, Table]:
-        """Return the tables of a version. UsageError for an unknown version."""
+        """Return the tables of a version. Raises UsageError for an unknown version."""
         if version not in self.versions:
             known = [f"@{one}" for one in self.other_versions]
             are = "is" if len(known) == 1 else "are"

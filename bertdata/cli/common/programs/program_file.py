@@ -1,18 +1,15 @@
-"""Reader of a program's TOML file, which describes the program and its flags. It checks the file as it reads.
+"""Reader of a program's TOML file, which describes the program and its flags.
 
-name = "vendor/program.py"
-title = "Vendor program.py"
-purpose = "Vendor: what it does"
-source = "repository and commit, path of the file"
-published = ["--data_dir data --batch_size 8"]
+It checks the file while it reads. A file looks like this:
 
-[keys]                       # keys of our configuration that no flag changes
-optimiser = "adamw"
+name = "vendor/program.py" title = "Vendor program.py" purpose = "Vendor: what it does" source = "repository
+and commit, path of the file" published = ["--data_dir data --batch_size 8"]
 
-[flags]
-"-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
-"--batch_size" = { kind = "integer", default = 32, key = "batch_size" }
-"--verbose" = { kind = "switch", without_effect = "logs have this trainer's own form" }
+[keys]                       # keys of our configuration that no flag changes optimiser = "adamw"
+
+[flags] "-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
+"--batch_size" = { kind = "integer", default = 32, key = "batch_size" } "--verbose" = { kind = "switch",
+without_effect = "logs have this trainer's own form" }
 """
 
 import re
@@ -87,7 +84,8 @@ class _ProgramFile:
         for name in _REQUIRED:
             self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
         self._syntax = facts.get("syntax", ARGPARSE)
-        # "" is the default version. The other versions may follow it, or each other, in the file's order.
+        # The default version has the name "". Another version may be described as changes to the default
+        # version, or to a version that comes before it in the file.
         versions = {"": self._read_tables((), self._read_shared_tables(facts))}
         for version, changes in facts.get("versions", {}).items():
             place = ("versions", version)
@@ -118,7 +116,7 @@ class _ProgramFile:
     ) -> Mapping[str, Table]:
         """Return the tables of the version that ``follows`` names.
 
-        Empty: the version states all its flags.
+        Without ``follows`` the result is empty, because the version then lists all its flags.
         """
         if "follows" not in changes:
             return {}
@@ -133,8 +131,9 @@ class _ProgramFile:
 
         base: tables to start from.
         """
-        # The names of sub-commands in their order, those of ``base`` first. A program without sub-commands
-        # has one table with the name "". It is also the base of a sub-command that is new in this version.
+        # List the sub-commands in order, first the sub-commands of ``base``. A program without sub-commands
+        # has one table with the name "". A sub-command that is new in this version starts from that table
+        # too.
         commands = self._find_table(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
@@ -219,7 +218,7 @@ class _ProgramFile:
                 check_values({key: value}, self._keys)
 
     def _find_meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
-        """Return the flag's help line: its ``meaning``, or its key's description, or why it has no effect."""
+        """Return the flag's help line: its ``meaning``, its key's description, or why it has no effect."""
         if "without_effect" in entry:
             both = entry.keys() & {"meaning", "key"}
             problem = f"{names}: a flag without effect has no meaning and no key"
@@ -303,7 +302,10 @@ class _ProgramFile:
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Return True if a default has the type of the flag's values. A text's default may be False, for none."""
+    """Return True if a default has the type of the flag's values.
+
+    For a flag that takes a text, the default False is allowed and means no text.
+    """
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
     if kind in ("text", "lower-case text"):
