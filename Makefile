@@ -24,7 +24,7 @@ define install
 endef
 
 # All extras, the kernels, and what tests and checks use: two older transformers too, each in a folder of its own.
-$(READY): setup.py pyproject.toml constraints.txt older-transformers.txt $(NATIVE)
+$(READY): setup.py pyproject.toml constraints.txt tests/support/older-transformers.txt $(NATIVE)
 	@echo 'Installing all extras and the test tools into $(VENV): some minutes; log: $(LOG)'
 	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/running.md)'
 	$(call install,--editable '.[dev]')

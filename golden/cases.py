@@ -62,7 +62,7 @@ def make(case: Case, engine: Engine) -> tuple[MadeExamples, Vocabulary]:
 
 
 def as_text(examples: MadeExamples, vocabulary: Vocabulary, settings: ExampleSettings) -> str:
-    """All examples as a person reads them."""
+    """Return all examples in readable form."""
     words, batch = list(vocabulary.words), examples.batch(0, len(examples))
     describe = find_objective(settings.objective).describe
     return "".join(

@@ -40,7 +40,7 @@ def golden_draws(count: int, rate: float) -> Draws:
 
 
 def masked_text(name: str, engine: Engine) -> str:
-    """Some examples of the case, masked anew, as a person reads them."""
+    """Return some of the examples in readable form, with newly drawn masks."""
     case = load_case("google")
     examples, vocabulary = make(case, "python")
     batch = columns.convert_to_arrays(examples.batch(0, EXAMPLES))

@@ -73,7 +73,7 @@ def _copy_array(buffer: Buffer) -> "array[int]":
 
 @dataclass(kw_only=True, slots=True)
 class DealtRun:
-    """What a run has read so far: manifest entries of its inputs and of those left out, and warnings."""
+    """Result of reading a run's inputs: manifest entries of the inputs read and left out, and warnings."""
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What ``--dry-run`` prints: the shards that a run would write or keep. Nothing is written."""
+"""The output of ``--dry-run``: the shards that a run would write or keep. Nothing is written."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class ShardPreview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """What a run would write into one dataset directory, as ``--dry-run`` prints it."""
+    """Shards that a run would write into a dataset directory, for the output of ``--dry-run``."""
 
     target: Target
     shards: tuple[ShardPreview, ...]

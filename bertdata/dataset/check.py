@@ -18,7 +18,7 @@ from bertdata.shards.framing import FrameCounter
 from bertdata.shards.packed.packs import PackReader
 
 Depth = Literal["size", "bytes", "counted", "examples"]
-"""How thoroughly a shard is checked.
+"""Depth of a shard's check.
 
 size: the file's size. bytes: also its md5. counted: also the number of its examples or packed rows.
 examples: only the content md5 of its examples.

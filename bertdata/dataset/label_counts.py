@@ -28,7 +28,7 @@ _PAIR_LABELS = 2
 
 
 class Frequencies(NamedTuple):
-    """How often each label occurs. counts[i]: number of occurrences of label i."""
+    """Number of occurrences of each label. counts[i]: occurrences of label i."""
 
     counts: Sequence[int]
 

@@ -41,7 +41,7 @@ _Files = list[tuple[FoundShard, int, int | None]]
 _Contents = tuple[list[tuple[str, ShardLayout]], _Files, int | None, int]
 
 Split = Literal["training", "test"]
-"""Which files to read from a dataset that has both training and held-out files."""
+"""Part to read of a dataset that has both training and held-out files."""
 
 _THREADS = 8  # threads that open files; they mostly wait for the file system
 _ROWS = 4096

@@ -22,8 +22,7 @@ _LATER = re.compile(r"([,+])(~[\w.-]*)(?=/)", re.ASCII)
 def expand_home(text: str) -> str:
     """Replace ``~`` by home directories wherever a path begins in the word.
 
-    >>> expand_home("--train-data=~root/a+~root/b*0.3")
-    '--train-data=/root/a+/root/b*0.3'
+    ``--train-data=~anna/a+~anna/b*0.3`` becomes ``--train-data=/home/anna/a+/home/anna/b*0.3``.
 
     A text with white space is not a list of paths, so only its beginning is expanded.
     """

@@ -13,7 +13,7 @@ def number_added_tokens(contents: Iterable[str], vocabulary: Mapping[str, int]) 
     of these is the number of tokens in the vocabulary. Gaps between the vocabulary's ids are not filled, so a
     new id may even be the id of another token.
 
-    >>> library_ids(["<s>", "<mask>", "<x>"], {"a": 0, "b": 1, "<s>": 9})
+    >>> number_added_tokens(["<s>", "<mask>", "<x>"], {"a": 0, "b": 1, "<s>": 9})
     [9, 3, 4]
     """
     found: list[int] = []

@@ -53,7 +53,7 @@ def format_vocabulary(words: Vocabulary) -> bytes:
 def name_role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return the tokens that have a role, under transformers' names such as ``mask_token``.
 
-    >>> role_tokens((("mask", "<mask>"),))
+    >>> name_role_tokens((("mask", "<mask>"),))
     {'mask_token': '<mask>'}
     """
     return {f"{role}_token": token for role, token in roles}

@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_LIST = ROOT / "older-transformers.txt"
+_LIST = Path(__file__).with_name("older-transformers.txt")
 _INSTALLED = Path(sys.prefix) / "older-transformers"
 _EVERY = "BERTDATA_EVERY_TRANSFORMERS"
 

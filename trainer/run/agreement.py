@@ -179,7 +179,7 @@ def describe_difference(found: Sequence[Lines]) -> str:
     """Describe the first difference between the workers' lines, with all values, and name the others.
 
     >>> describe_difference([{"--seed": "1"}, {"--seed": "1"}, {"--seed": "2"}])
-    'workers differ: --seed is 1 on worker 0, 2 on worker 2'
+    'workers differ: --seed is 1 on workers 0 and 1, 2 on worker 2'
     """
     names = list(dict.fromkeys(name for lines in found for name in lines))
     differing = [name for name in names if len({lines.get(name) for lines in found}) > 1]
@@ -197,8 +197,10 @@ def describe_difference(found: Sequence[Lines]) -> str:
 
 
 def _format_ranks(ranks: Sequence[int]) -> str:
-    """Return the ranks in words: "worker 2" or "workers 0, 1, 2"."""
+    """Return the ranks in words: "worker 2", "workers 0, 1 and 2", or "workers 0, 1, 2, 3, 4 and 3 more"."""
     if len(ranks) == 1:
         return f"worker {ranks[0]}"
-    shown = ", ".join(map(str, ranks[:_MOST_NAMED]))
-    return f"workers {shown}" + (f" and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else "")
+    named = list(map(str, ranks))
+    if len(named) > _MOST_NAMED:
+        named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more"]
+    return f"workers {', '.join(named[:-1])} and {named[-1]}"

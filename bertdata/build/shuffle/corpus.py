@@ -19,7 +19,7 @@ class Corpus:
 
     @property
     def entry(self) -> InputEntry:
-        """One manifest entry for all parts together, with their total size and a common md5."""
+        """Manifest entry for all parts as a whole, with their total size and a common md5."""
         return make_corpus_entry(self.inputs, self.skipped)
 
     @property

@@ -32,7 +32,7 @@ _METAVARS = {
     "exclude": "FILE",
     "eval_share": "P%",
 }
-"""What the help shows as a flag's value, by setting. Other settings show NAME for a text, N for a number."""
+"""Metavars of the help, by setting. Other settings show NAME for a text and N for a number."""
 
 
 def add_language_settings(parser: argparse._ActionsContainer) -> None:

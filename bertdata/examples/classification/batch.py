@@ -13,7 +13,7 @@ SCORE = ColumnGroup(name="score")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledExample(Example):
-    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with its label, which is a number."""
+    """Example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with its label, which is a number."""
 
     first_length: int
     label: int

@@ -9,7 +9,7 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectraExample(Example):
-    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``.
+    """Example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``.
 
     first_length: number of ids of segment 0, which is ``[CLS] A [SEP]``.
     """

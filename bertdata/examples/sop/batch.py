@@ -9,7 +9,7 @@ from bertdata.records import IDS_ENDS, Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SopExample(Example):
-    """One example ``[CLS] A [SEP] B [SEP]``. The fields are those of SopBatch for one example."""
+    """Example ``[CLS] A [SEP] B [SEP]``. The fields are those of SopBatch for one example."""
 
     first_length: int
     word_starts: list[int]

@@ -11,7 +11,7 @@ ANSWER = ColumnGroup(name="answer")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquadExample(Example):
-    """One example ``[CLS] question [SEP] context [SEP]``.
+    """Example ``[CLS] question [SEP] context [SEP]``.
 
     The fields are those of SquadBatch for one example.
     """

@@ -60,7 +60,7 @@ def test_a_setting_that_differs_is_named_with_its_flag_the_worker_and_both_value
 def test_further_differences_are_named_and_so_is_every_worker(capsys):
     assert settled({}, {"seed": 9, "precision": "bf16"}, {"seed": 9}) == [2] * 4
     line = the_line(capsys)
-    assert "--seed is 42 on workers 0, 1, 9 on workers 2, 3; --precision differs too" in line
+    assert "--seed is 42 on workers 0 and 1, 9 on workers 2 and 3; --precision differs too" in line
 
 
 def test_paths_and_logs_of_a_machine_may_differ():

@@ -74,7 +74,7 @@ class Program:
 
     @property
     def command(self) -> str:
-        """How the user types the program: by name, or by the path of a file of the user's."""
+        """Command that calls the program: the door, then the program's name, or the path of the user's file."""
         return f"{self.door.command} {self.name if self.is_shipped else self.path}"
 
     @property
