@@ -74,7 +74,7 @@ class Program:
 
     @property
     def command(self) -> str:
-        """Command that calls the program: the door, then the program's name, or the path of the user's file."""
+        """Command that calls the program: its door, then its name or the path of its file."""
         return f"{self.door.command} {self.name if self.is_shipped else self.path}"
 
     @property
