@@ -1,294 +1,19 @@
-// Python binding of the kernels. Kernels hold no Python objects and run without the GIL.
+// The Python module of the kernels, and the bindings of the rooms that compile fast. Kernels hold no Python objects and
+// run without the GIL.
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
-#include <memory>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "buffers.h"
-#include "examples/bert_binding.h"
-#include "examples/dynamic_masking_binding.h"
-#include "examples/electra_binding.h"
-#include "examples/fairseq_binding.h"
-#include "examples/mlm_binding.h"
-#include "examples/mt19937.h"
-#include "examples/sop_binding.h"
-#include "examples/span_binding.h"
-#include "examples/take_binding.h"
 #include "io/md5_binding.h"
 #include "loaders/modernbert_binding.h"
-#include "shards/crc32c.h"
-#include "shards/example_decoder.h"
-#include "shards/example_encoder.h"
-#include "shards/record_reader.h"
+#include "rooms.h"
 #include "text/ngram_binding.h"
-#include "text/punkt.h"
-#include "tokens/bpe_binding.h"
-#include "tokens/tokenizer.h"
-#include "wiki/bindings.h"
+#include "text/punkt_binding.h"
+#include "unicode/unicode.h"
+#include "wiki/bzip2/bzip2_binding.h"
+#include "wiki/dump_binding.h"
 
 namespace py = pybind11;
 using namespace bertdata;
-
-namespace {
-
-py::bytes as_bytes(const Column<uint8_t>& column) {
-  return py::bytes(reinterpret_cast<const char*>(column.data()), column.size());
-}
-
-struct PyTokenizer {
-  Tokenizer tokenizer;
-
-  py::tuple tokenize(const py::buffer& text) {
-    const Array<uint8_t> array(text, "text");
-    Documents documents;
-    {
-      py::gil_scoped_release released;
-      tokenizer.tokenize(array.data, array.size, documents);
-    }
-    py::object ids = documents.wide ? view(std::move(documents.ids32)) : view(std::move(documents.ids16));
-    return py::make_tuple(ids, view(std::move(documents.sentence_ends)), view(std::move(documents.document_ends)),
-                          documents.unknown, view(std::move(documents.left_out)));
-  }
-
-  py::tuple tokenize_each(const py::buffer& text, const py::buffer& ends) {
-    const Array<uint8_t> array(text, "text");
-    const Array<uint32_t> text_ends(ends, "ends");
-    check_ends(text_ends, array.size, "ends");
-    Documents documents;
-    Column<uint32_t> id_ends;
-    {
-      py::gil_scoped_release released;
-      tokenizer.tokenize_each(array.data, text_ends.data, text_ends.size, documents, id_ends);
-    }
-    py::object ids = documents.wide ? view(std::move(documents.ids32)) : view(std::move(documents.ids16));
-    return py::make_tuple(ids, view(std::move(id_ends)));
-  }
-};
-
-PunktVariant punkt_variant(const std::string& name) {
-  if (name == "3.4.5") return PunktVariant::k3_4_5;
-  if (name == "3.10.0") return PunktVariant::k3_10_0;
-  if (name == "3.10.4") return PunktVariant::k3_10_4;
-  throw py::value_error("variant: expected 3.4.5, 3.10.0 or 3.10.4, found " + name);
-}
-
-py::list split_paragraph(const Punkt& punkt, const std::string& paragraph) {
-  std::vector<std::string_view> sentences;
-  {
-    py::gil_scoped_release released;
-    punkt.split(reinterpret_cast<const uint8_t*>(paragraph.data()), paragraph.size(), [&](const Punkt::Sentence& s) {
-      sentences.emplace_back(reinterpret_cast<const char*>(s.first), static_cast<size_t>(s.last - s.first));
-    });
-  }
-  py::list strings;
-  for (const std::string_view& sentence : sentences) strings.append(py::str(sentence.data(), sentence.size()));
-  return strings;
-}
-
-py::bytes segment_lines(const Punkt& punkt, const py::buffer& text, bool keeps_indent) {
-  const Array<uint8_t> array(text, "text");
-  Column<uint8_t> out;
-  {
-    py::gil_scoped_release released;
-    punkt.segment_lines(array.data, array.size, keeps_indent, out);
-  }
-  return as_bytes(out);
-}
-
-// Columns and fields of an objective's records. Encodes batches and decodes blocks accordingly.
-class PyRecordFormat {
- public:
-  // For each column: (item bytes, index of the column of its end offsets or -1, whether it holds positions, largest
-  // value).
-  using ColumnTuple = std::tuple<uint8_t, int, bool, uint32_t>;
-  // For each field: (key, whether it is float, source, column, width, padding).
-  using FieldTuple = std::tuple<std::string, bool, int, size_t, uint32_t, uint32_t>;
-
-  PyRecordFormat(const std::vector<ColumnTuple>& columns, const std::vector<FieldTuple>& fields, int positions,
-                 int labels, uint32_t first_slot) {
-    const int count = static_cast<int>(columns.size());
-    for (const auto& [item_bytes, ends, is_place, most] : columns) {
-      if ((item_bytes != 1 && item_bytes != 2 && item_bytes != 4) || ends >= count || most >= kValueLimit)
-        throw py::value_error("columns: item width, column of end offsets or largest value out of range");
-      format_.columns.push_back({item_bytes, ends, false, is_place, most});
-    }
-    for (const auto& column : columns)
-      if (std::get<1>(column) >= 0) format_.columns[static_cast<size_t>(std::get<1>(column))].is_ends = true;
-    for (const ColumnRule& rule : format_.columns)
-      if (rule.is_ends && (rule.item_bytes != 4 || rule.ends >= 0))
-        throw py::value_error("columns: end offsets are four bytes wide and have none of their own");
-    if (!count || format_.columns[0].ends < 0 || positions >= count || labels >= count)
-      throw py::value_error("columns: the first must hold the ids");
-    format_.positions = positions, format_.labels = labels, format_.first_slot = first_slot;
-    for (const auto& [key, is_float, source, column, width, padding] : fields) {
-      if (column >= columns.size() || source < 0 || source > static_cast<int>(Source::kUsedSlots))
-        throw py::value_error("fields: column or source out of range");
-      format_.fields.push_back({key, is_float, static_cast<Source>(source), column, width, padding});
-      check_field(format_.fields.back());
-    }
-    if (format_.has_slots()) check_slots();
-  }
-
-  py::object encode(const std::vector<py::buffer>& buffers) const {
-    if (buffers.size() != format_.columns.size()) throw py::value_error("batch: columns are missing");
-    std::vector<py::buffer_info> infos;
-    std::vector<ColumnView> views;
-    for (const py::buffer& buffer : buffers) infos.push_back(buffer.request());
-    for (size_t c = 0; c < infos.size(); ++c) views.push_back(as_view(infos[c], c));
-    const size_t count = views[static_cast<size_t>(format_.columns[0].ends)].size;
-    for (size_t c = 0; c < views.size(); ++c) check(views, c, count);
-    Column<uint8_t> out;
-    {
-      py::gil_scoped_release released;
-      out.room(count * record_room() + 64);
-      ExampleEncoder(format_, views, out).encode(count);
-    }
-    return view(std::move(out));
-  }
-
-  // Returns (columns of the examples, bytes of the block used).
-  py::tuple decode(const py::buffer& data, size_t limit) const;
-
- private:
-  void check_field(const FieldRule& field) const {
-    const ColumnRule& rule = format_.columns[field.column];
-    const bool counts_ids = field.source == Source::kAfter || field.source == Source::kSlotAfter;
-    if (field.width > kWidest || field.padding >= kValueLimit ||
-        (field.source == Source::kOnes && rule.ends < 0) ||
-        (field.is_float && field.source != Source::kOnes && field.source != Source::kValues) || (counts_ids && (!rule.is_place || rule.ends >= 0)))
-      throw py::value_error("field " + field.key + ": its width, padding or column does not suit its source");
-  }
-
-  // Throws ValueError unless all fields in slots have the same width, except the labels' field, which has a value for
-  // each mask slot.
-  void check_slots() const {
-    if (format_.positions < 0 || format_.labels < 0) throw py::value_error("fields: slots need positions and labels");
-    uint32_t room = 0;
-    for (const FieldRule& field : format_.fields)
-      if (is_slotted(field)) room = std::max(room, field.width);
-    for (const FieldRule& field : format_.fields)
-      if (is_slotted(field) && field.width != (holds_labels(field) ? format_.first_slot : room))
-        throw py::value_error("field " + field.key + ": has not as many slots as the others");
-    if (format_.first_slot > room) throw py::value_error("first_slot: beyond the slots");
-  }
-  static bool is_slotted(const FieldRule& field) {
-    return field.source >= Source::kSlots && field.source <= Source::kSlotAfter;
-  }
-  bool holds_labels(const FieldRule& field) const {
-    return field.source == Source::kSlots && static_cast<int>(field.column) == format_.labels;
-  }
-
-  // Ids may be 2 or 4 bytes wide. All other columns have the declared width.
-  ColumnView as_view(const py::buffer_info& info, size_t c) const {
-    const ColumnRule& rule = format_.columns[c];
-    const bool fits = info.itemsize == rule.item_bytes || (rule.item_bytes == 4 && !rule.is_ends && info.itemsize == 2);
-    if (!is_flat(info) || !fits) throw_not_flat("column " + std::to_string(c), rule.item_bytes, info);
-    return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size), static_cast<size_t>(info.itemsize)};
-  }
-
-  void check(const std::vector<ColumnView>& views, size_t c, size_t count) const {
-    const ColumnRule& rule = format_.columns[c];
-    const ColumnView& column = views[c];
-    if (rule.ends < 0) {
-      if (column.size != count) throw py::value_error("batch: columns differ in length");
-    } else {
-      check_ends(views[static_cast<size_t>(rule.ends)], column.size, count);
-      for (const FieldRule& field : format_.fields)
-        if (field.column == c && field.source < Source::kMaskedSlots && (field.width || field.source == Source::kOnes))
-          check_sizes(views[static_cast<size_t>(rule.ends)], field.width);
-    }
-    for (const FieldRule& field : format_.fields)
-      if (field.column == c && field.source == Source::kAfter)
-        check_sizes(views[static_cast<size_t>(format_.columns[0].ends)], field.width);
-    if (rule.is_ends) return;
-    const uint64_t most = rule.most;
-    if (column.item_bytes < 4 && most >= (uint64_t{1} << 8 * column.item_bytes) - 1) return check_place(views, c);
-    for (size_t i = 0; i < column.size; ++i)
-      if (column[i] > most) throw LossyExample("an id or value is negative or above " + std::to_string(most));
-    check_place(views, c);
-  }
-
-  // Throws ValueError if a position lies beyond its example's ids.
-  void check_place(const std::vector<ColumnView>& views, size_t c) const {
-    const ColumnRule& rule = format_.columns[c];
-    if (!rule.is_place || rule.ends >= 0) return;
-    const ColumnView& ends = views[static_cast<size_t>(format_.columns[0].ends)];
-    for (size_t i = 0; i < ends.size; ++i)
-      if (views[c][i] > ends[i] - (i ? ends[i - 1] : 0))
-        throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
-  }
-
-  static void check_ends(const ColumnView& ends, size_t total, size_t count) {
-    uint32_t last = 0;
-    for (size_t i = 0; i < ends.size; ++i) {
-      if (ends[i] < last) throw py::value_error("batch: offsets do not ascend");
-      last = ends[i];
-    }
-    if (ends.size != count) throw py::value_error("batch: columns differ in length");
-    if (last != total) throw py::value_error("batch: last offset does not meet the data's end");
-  }
-
-  static void check_sizes(const ColumnView& ends, uint32_t width) {
-    for (size_t i = 0; i < ends.size; ++i)
-      if (ends[i] - (i ? ends[i - 1] : 0) > width)
-        throw py::value_error("batch: example " + std::to_string(i) + " does not fit the layout");
-  }
-
-  // Returns an estimate of a record's size in bytes.
-  size_t record_room() const {
-    size_t room = 100;
-    for (const FieldRule& field : format_.fields) {
-      const bool is_wide = field.is_float || field.source == Source::kValues || field.source == Source::kSlots;
-      room += 40 + field.key.size() + field.width * (is_wide ? 3 : 1);
-    }
-    return room;
-  }
-
-  RecordFormat format_;
-};
-
-Bytes as_block(const Array<uint8_t>& array) { return {array.data, array.data + array.size}; }
-
-// Returns (canonical frames, bytes of the block used, records).
-py::tuple canonicalize_block(const py::buffer& data) {
-  const Array<uint8_t> array(data, "block");
-  Bytes block = as_block(array);
-  Column<uint8_t> out;
-  size_t records;
-  {
-    py::gil_scoped_release released;
-    out.room(block.size() + 64);
-    records = Canonicalizer().run(block, out);
-  }
-  return py::make_tuple(as_bytes(out), array.size - block.size(), records);
-}
-
-py::tuple PyRecordFormat::decode(const py::buffer& data, size_t limit) const {
-  const Array<uint8_t> array(data, "block");
-  Bytes block = as_block(array);
-  std::vector<DecodedColumn> columns;
-  {
-    py::gil_scoped_release released;
-    columns = ExampleDecoder(format_).run(block, limit);
-  }
-  py::list views;
-  for (DecodedColumn& column : columns) {
-    if (column.item_bytes == 1)
-      views.append(view(std::move(column.bytes)));
-    else if (column.item_bytes == 2)
-      views.append(view(std::move(column.shorts)));
-    else
-      views.append(view(std::move(column.words)));
-  }
-  return py::make_tuple(views, array.size - block.size());
-}
-
-}  // namespace
 
 PYBIND11_MODULE(_kernels, m) {
   m.doc() = "C++ kernels of bertdata; each has a readable Python twin that specifies it.";
@@ -298,105 +23,24 @@ PYBIND11_MODULE(_kernels, m) {
   bind_owned<uint32_t>(m, "Words");
   bind_owned<uint64_t>(m, "Longs");
 
-  static py::exception<RecordError> record_error(m, "RecordError", PyExc_ValueError);
-  py::register_exception<LossyExample>(m, "LossyExample", PyExc_ValueError);
   static py::exception<InvalidUtf8> invalid_utf8(m, "InvalidUtf8", PyExc_ValueError);
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const InvalidUtf8& error) {
       PyErr_SetObject(invalid_utf8.ptr(), py::int_(error.offset).ptr());
-    } catch (const RecordError& error) {
-      PyErr_SetObject(record_error.ptr(), py::make_tuple(error.record, error.what()).ptr());
     }
   });
 
-  py::class_<PyTokenizer>(m, "Tokenizer")
-      .def(py::init([](const std::vector<std::string>& tokens, const std::vector<uint32_t>& ids, uint32_t unknown,
-                       bool lower_case, bool strips_accents, bool final_sigma, bool splits_ideographs,
-                       bool drops_unassigned, bool keeps_special_tokens, bool joins_lines, uint32_t max_word_chars,
-                       const std::vector<std::pair<uint32_t, uint32_t>>& left_out_points,
-                       const std::vector<std::string>& left_out_strings) {
-             if (tokens.size() != ids.size()) throw py::value_error("tokens and ids differ in length");
-             for (const std::string& string : left_out_strings)
-               if (string.empty()) throw py::value_error("left_out_strings: one is empty");
-             const TokenRules rules{lower_case,       strips_accents,       final_sigma, splits_ideographs,
-                                    drops_unassigned, keeps_special_tokens, joins_lines, max_word_chars};
-             return std::unique_ptr<PyTokenizer>(
-                 new PyTokenizer{Tokenizer(tokens, ids, unknown, rules, LeftOut(left_out_points, left_out_strings))});
-           }),
-           py::kw_only(), py::arg("tokens"), py::arg("ids"), py::arg("unknown"), py::arg("lower_case"),
-           py::arg("strips_accents"), py::arg("final_sigma") = true, py::arg("splits_ideographs") = true,
-           py::arg("drops_unassigned"), py::arg("keeps_special_tokens"), py::arg("joins_lines") = false,
-           py::arg("max_word_chars"), py::arg("left_out_points") = std::vector<std::pair<uint32_t, uint32_t>>{},
-           py::arg("left_out_strings") = std::vector<std::string>{})
-      .def("tokenize", &PyTokenizer::tokenize,
-           "Tokenise a UTF-8 text: (ids, sentence_ends, document_ends, number of [UNK], documents left out)")
-      .def("tokenize_each", &PyTokenizer::tokenize_each, py::arg("text"), py::arg("ends"),
-           "Tokenise joined UTF-8 texts, given the end of each: (ids, end of each text's ids)");
-
-  bind_byte_bpe(m);
-
-  py::class_<Punkt>(m, "Punkt")
-      .def(py::init([](const PunktTables::Words& abbreviations, const PunktTables::Pairs& collocations,
-                       const PunktTables::Words& sentence_starters, const PunktTables::Contexts& contexts,
-                       const std::string& variant) {
-             return Punkt(PunktTables(abbreviations, collocations, sentence_starters, contexts),
-                          punkt_variant(variant));
-           }),
-           py::kw_only(), py::arg("abbreviations"), py::arg("collocations"), py::arg("sentence_starters"),
-           py::arg("contexts"), py::arg("variant"))
-      .def("split", &split_paragraph, py::arg("paragraph"), "The sentences of one paragraph")
-      .def("segment_lines", &segment_lines, py::arg("text"), py::arg("keeps_indent"),
-           "Split UTF-8 lines into sentences, one per line");
-
-  bind_bert(m);
-  bind_dynamic_masking(m);
-  bind_electra(m);
-  bind_fairseq(m);
-  bind_mlm(m);
-  bind_modernbert(m);
-  bind_ngrams(m);
-  bind_sop(m);
-  bind_span(m);
-  bind_take(m);
-  bind_md5(m);
+  bind_examples(m);
+  bind_records(m);
+  bind_tokens(m);
   bind_mlperf_extractor(m);
   bind_wikiextractor(m);
   bind_bzip2(m);
   bind_dump_pages(m);
-
-  py::class_<PyRecordFormat>(m, "RecordFormat")
-      .def(py::init<const std::vector<PyRecordFormat::ColumnTuple>&, const std::vector<PyRecordFormat::FieldTuple>&,
-                    int, int, uint32_t>(),
-           py::kw_only(), py::arg("columns"), py::arg("fields"), py::arg("positions"), py::arg("labels"),
-           py::arg("first_slot"))
-      .def("encode", &PyRecordFormat::encode, py::arg("columns"), "Framed canonical records of a batch's columns")
-      .def("decode", &PyRecordFormat::decode, py::arg("block"), py::arg("limit"),
-           "Decode the examples of a block: (columns, bytes used)");
-
-  m.def("canonicalize", &canonicalize_block, py::arg("block"), "(canonical frames, bytes used, records) of a block");
-  m.def(
-      "crc32c",
-      [](const py::buffer& data) {
-        const Array<uint8_t> array(data, "data");
-        return crc32c(array.data, array.size);
-      },
-      "Return the CRC-32C of a buffer");
-
-  py::class_<RandomStream>(m, "RandomStream")
-      .def(py::init([](const std::vector<uint32_t>& key) {
-             check_seed(key);
-             return RandomStream(key);
-           }),
-           py::arg("key"))
-      .def("random", &RandomStream::random)
-      .def("below", [](RandomStream& stream, uint32_t n) {
-        if (!n) throw py::value_error("below: expected 1 or more, found 0");
-        return stream.below(n);
-      })
-      .def("shuffle", [](RandomStream& stream, std::vector<uint32_t> items) {
-        stream.shuffle(items.data(), static_cast<uint32_t>(items.size()));
-        return items;
-      }, "A shuffled copy of the items");
+  bind_md5(m);
+  bind_modernbert(m);
+  bind_ngrams(m);
+  bind_punkt(m);
 }

@@ -28,6 +28,10 @@ py::object view(Column<T>&& column) {
   return py::reinterpret_steal<py::object>(PyMemoryView_FromObject(py::cast(std::move(owned)).ptr()));
 }
 
+inline py::bytes as_bytes(const Column<uint8_t>& column) {
+  return py::bytes(reinterpret_cast<const char*>(column.data()), column.size());
+}
+
 template <class T>
 void bind_owned(py::module_& m, const char* name) {
   py::class_<Owned<T>>(m, name, py::buffer_protocol()).def_buffer([](Owned<T>& owned) {

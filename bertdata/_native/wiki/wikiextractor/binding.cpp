@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "buffers.h"
-#include "wiki/bindings.h"
+#include "rooms.h"
 #include "wiki/wikiextractor/extractor.h"
 
 namespace bertdata {

@@ -1,21 +1,21 @@
 // Python binding of the functions for dump pages that both extractors use.
+#pragma once
+
 #include <pybind11/pybind11.h>
 
-#include "wiki/bindings.h"
+#include <string_view>
+
 #include "wiki/revisions.h"
 
 namespace bertdata {
-namespace {
 
-size_t count_revisions(const pybind11::bytes& data) {
+inline size_t count_revisions(const pybind11::bytes& data) {
   const std::string_view text(data);
   const pybind11::gil_scoped_release released;
   return wiki::count_revisions(text);
 }
 
-}  // namespace
-
-void bind_dump_pages(pybind11::module_& m) {
+inline void bind_dump_pages(pybind11::module_& m) {
   m.def("count_revisions", &count_revisions, pybind11::arg("data"), "The number of <revision> tags in the data");
 }
 

@@ -1,4 +1,6 @@
 // Python binding of the bzip2 decoder. Twin: wiki/dump/bzip2.py and wiki/dump/bzip2_blocks.py, which use Python's bz2.
+#pragma once
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -10,12 +12,10 @@
 #include <vector>
 
 #include "buffers.h"
-#include "wiki/bindings.h"
 #include "wiki/bzip2/block_decoder.h"
 #include "wiki/bzip2/marks.h"
 
 namespace bertdata {
-namespace {
 
 // Decoder and output buffer that each thread keeps from block to block.
 struct Decoding {
@@ -25,7 +25,7 @@ struct Decoding {
 
 // Copies the text to a new bytes object. The GIL is released while copying, because touching new memory for a block's
 // text takes long.
-py::bytes copied(const Column<uint8_t>& text) {
+inline py::bytes copied(const Column<uint8_t>& text) {
   py::bytes bytes(nullptr, text.size());
   char* const data = PyBytes_AS_STRING(bytes.ptr());
   {
@@ -37,7 +37,7 @@ py::bytes copied(const Column<uint8_t>& text) {
 
 // Returns the text of a block, or None if the block is refused. Throws OverflowError if it is longer than `most`
 // bytes.
-py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end, size_t most) {
+inline py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end, size_t most) {
   static thread_local std::unique_ptr<Decoding> kept;
   const Array<uint8_t> array(data, "data");
   bzip2::Outcome outcome;
@@ -51,7 +51,7 @@ py::object decompress_block(const py::buffer& data, uint64_t first, uint64_t end
   return copied(kept->text);
 }
 
-std::vector<std::pair<uint64_t, bool>> find_marks(const py::buffer& data, size_t start, size_t stop) {
+inline std::vector<std::pair<uint64_t, bool>> find_marks(const py::buffer& data, size_t start, size_t stop) {
   const Array<uint8_t> array(data, "data");
   std::vector<std::pair<uint64_t, bool>> marks;
   {
@@ -62,9 +62,7 @@ std::vector<std::pair<uint64_t, bool>> find_marks(const py::buffer& data, size_t
   return marks;
 }
 
-}  // namespace
-
-void bind_bzip2(py::module_& m) {
+inline void bind_bzip2(py::module_& m) {
   m.def("decompress_bzip2_block", &decompress_block, py::arg("data"), py::arg("first"), py::arg("end"),
         py::arg("most"),
         "The text of the bzip2 block in the bits first to end of the data; None where it is damaged, cut off or "
