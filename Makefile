@@ -16,25 +16,26 @@ NATIVE := $(shell find bertdata/_native -name '*.h' -o -name '*.cpp')
 .PHONY: setup horovod try-horovod demo test test-thorough pins xla gpu check bench bench-fine-tuning bench-continued docs clean
 setup: $(READY)
 
-# pip install, its output in the log; where it fails, the log's end is shown.
-define install
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@( $(BIN)/python -m pip install --upgrade pip && $(BIN)/python -m pip install $(CONSTRAINTS) $(1) ) \
-	    >$(LOG) 2>&1 || { tail -n 20 $(LOG); exit 1; }
+# A command whose output goes to the log; where it fails, the log's end is shown.
+define logged
+	@( $(1) ) >>$(LOG) 2>&1 || { tail -n 20 $(LOG); exit 1; }
 endef
 
-# All extras, the kernels, and what tests and checks use: two older transformers too, each in a folder of its own.
-$(READY): setup.py pyproject.toml constraints.txt tests/support/older-transformers.txt $(NATIVE)
+# All extras, and what tests and checks use: two older transformers too, each in a folder of its own.
+$(READY): $(TOOLKIT) tests/support/older-transformers.txt
 	@echo 'Installing all extras and the test tools into $(VENV): some minutes; log: $(LOG)'
 	@echo 'Downloads 0.9 GB; with the CUDA build of PyTorch, which a package index gives on Linux, 3.4 GB (docs/running.md)'
-	$(call install,--editable '.[dev]')
+	$(call logged,$(BIN)/python tools/install_extras.py $(CONSTRAINTS) dev)
 	@$(BIN)/python tests/support/older_transformers.py || echo 'Thorough tests of exports will try that again.'
-	@touch $(TOOLKIT) $@
+	@touch $@
 
 # As little as makes shards from a dump; packaging is for the scripts in tools.
 $(TOOLKIT): setup.py pyproject.toml constraints.txt $(NATIVE)
 	@echo 'Installing the toolkit into $(VENV) and compiling its kernels (half a minute; log: $(LOG)) ...'
-	$(call install,packaging --editable '.[hdf5$(COMMA)vocab$(COMMA)wiki]')
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@: >$(LOG)
+	$(call logged,$(BIN)/python -m pip install --upgrade pip)
+	$(call logged,$(BIN)/python -m pip install $(CONSTRAINTS) packaging --editable '.[hdf5$(COMMA)vocab$(COMMA)wiki]')
 	@touch $@
 
 # The wheel is built once and kept in the user's cache; the script says so, and where its log is.
@@ -53,8 +54,10 @@ test: try-horovod
 	$(TESTS) -m 'not thorough'
 
 # What needs size, many kills, many seeds or many processes; generated input is four times as much.
+# make PARTS=5 runs a fifth of the files, another one after each commit.
+PARTS := 1
 test-thorough: try-horovod
-	HYPOTHESIS_PROFILE=more $(TESTS) -m 'thorough or hypothesis'
+	HYPOTHESIS_PROFILE=more $(TESTS) --parts $(PARTS) -m 'thorough or hypothesis'
 
 # The trainer on torch_xla on the CPU, in an environment of its own, because it needs another torch.
 xla: $(READY)
@@ -72,7 +75,8 @@ check: $(READY)
 	$(BIN)/mypy
 
 # The site of docs/ in site/. Nothing is fetched; the variable silences an advertisement of the program.
-docs: $(READY)
+docs: $(TOOLKIT)
+	$(call logged,$(BIN)/python tools/install_extras.py $(CONSTRAINTS) docs)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo 'site/index.html; with search: $(BIN)/python -m http.server --directory site'
 

@@ -6,12 +6,14 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -42,6 +44,15 @@ MODULES_LEFT_OUT = pytest.StashKey[list[str]]()
 """For each test module that is left out, the package that it lacks."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--parts",
+        type=int,
+        default=1,
+        help="divide the test files into this many parts and run one, chosen by the number of commits",
+    )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
     """Leave out a module whose import needs a package that is absent; the end of the run names it."""
@@ -55,8 +66,14 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked gpu, horovod or browser where there is none, and count them."""
+    """Leave out the tests marked gpu, horovod or browser where there is none, and those of other parts. Count them."""
     left_out = {}
+    if (parts := config.getoption("parts")) > 1:
+        part = _count_commits() % parts
+        others = [item for item in items if crc32(item.nodeid.split("::")[0].encode()) % parts != part]
+        items[:] = [item for item in items if item not in set(others)]
+        config.hook.pytest_deselected(items=others)
+        left_out[f"tests are in other parts than part {part} of {parts}"] = len(others)
     reasons = {"gpu": _why_no_gpu, "horovod": _why_no_horovod, "browser": why_no_browser}
     for mark, find_reason in reasons.items():
         wanting = [item for item in items if item.get_closest_marker(mark)]
@@ -109,6 +126,13 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for reason, count in config.stash.get(LEFT_OUT, {}).items():
         terminalreporter.write_line(f"{count} {reason}")
+
+
+def _count_commits() -> int:
+    """Return the number of commits that the checked-out commit has behind it, 0 outside a repository."""
+    command = ["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else 0
 
 
 def _why_no_gpu() -> str:
