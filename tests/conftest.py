@@ -66,7 +66,10 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked gpu, horovod or browser where there is none, and those of other parts. Count them."""
+    """Leave out the tests of other parts, and those that need a GPU, Horovod or a browser where there is none.
+
+    The numbers of tests left out are shown at the end of the run.
+    """
     left_out = {}
     if (parts := config.getoption("parts")) > 1:
         part = _count_commits() % parts
