@@ -66,7 +66,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of other parts, and those that need a GPU, Horovod or a browser where there is none.
+    """Leave out the tests of other parts, and tests that need a GPU, Horovod or a browser that is missing.
 
     The numbers of tests left out are shown at the end of the run.
     """
