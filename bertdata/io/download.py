@@ -21,7 +21,9 @@ _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}
 _CHUNK_BYTES = 1 << 20
 _SECONDS = 30
 _PATIENCE = 5
-"""A download gives up after this many failures in a row that each bring fewer than _NEW_BYTES new bytes."""
+"""Number of failures in a row, each with fewer than _PROGRESS_BYTES new bytes, after which a download gives
+up.
+"""
 _NEW_BYTES = 1 << 16
 """A connection must add at least this many bytes to the file to reset the count of failures."""
 
@@ -33,7 +35,9 @@ OnBytes = Callable[[int, int], None]
 class Download:
     """A file to download.
 
-    digest: its published md5, SHA-1 or SHA-256 in hexadecimal. The length tells the algorithm.
+    url: where the server has it.
+    path: where to store it.
+    digest: the published md5, SHA-1 or SHA-256 in hexadecimal. Which of the three it is shows in its length.
     """
 
     url: str
@@ -42,7 +46,7 @@ class Download:
 
     @property
     def part(self) -> Path:
-        """Path of the incomplete download."""
+        """Path of the file while its download is incomplete."""
         return self.path.with_name(self.path.name + PART)
 
 
@@ -202,12 +206,16 @@ def _is_permanent_error(error: Exception) -> bool:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the error's message, or the message of the error that urllib has wrapped."""
+    """Return words for an error: the server's HTTP status, or the message of the error that urllib has
+    wrapped.
+    """
     inner = getattr(error, "reason", None)
     code = getattr(error, "code", None)
     return f"the server answers {code} {inner}" if code else str(inner or error) or type(error).__name__
 
 
 def _describe_kept(file: BinaryIO) -> str:
-    """Return the last words of an error message, which say how many bytes are kept for the next attempt."""
+    """Return the end of an error message: how many bytes are kept for the next attempt. Empty if there are
+    none.
+    """
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

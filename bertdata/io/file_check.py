@@ -37,8 +37,10 @@ def check_file(
 ) -> Misfit | None:
     """Compare a file with its expected size and md5. Returns the first difference, or None if there is none.
 
-    size_only: skip the md5, so that the file is not read.
-    also: function that is called with each block of the file as it is read.
+    size: expected size in bytes.
+    md5: expected md5 in hexadecimal.
+    size_only: compare only the size, so that the file need not be read.
+    also: function to call with each block of the file as it is read, so that the file is read only once.
     """
     try:
         found = storage.read_size(path)
@@ -79,7 +81,7 @@ def compute_file_md5s(paths: Sequence[str]) -> list[str]:
 
 
 def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
-    """Return the md5s of at most eight files, reading a block of each in every round."""
+    """Return the md5s of at most eight files. The files are read in turn, a block of each."""
     digests = make_md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
     with ExitStack() as stack:
@@ -95,7 +97,10 @@ def compute_md5(data: bytes) -> str:
 
 
 class HashingSink:
-    """A writer that passes all bytes on to the function ``write``, and counts and hashes them."""
+    """A writer that passes all bytes on to another function, and counts and hashes them on the way.
+
+    write: the function that gets the bytes.
+    """
 
     def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
@@ -132,7 +137,7 @@ def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEnt
 
 
 def is_inside(name: str) -> bool:
-    """Return True if the name stays inside its directory: relative, without ``..``, not a URL."""
+    """Return True if the name stays inside its directory: it is relative, has no ``..`` and is not a URL."""
     parts = name.split("/")
     return "://" not in name and "\0" not in name and not {"", ".", ".."} & set(parts)
 

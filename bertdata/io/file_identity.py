@@ -24,7 +24,8 @@ class FileState(NamedTuple):
 
     written: time of the last change to the contents. For a remote file, all its version marks as one string.
     touched: time of the last change to contents, name or permissions (ctime), empty for a remote file. No
-        program can set it, so it exposes a replacement file with equal size and modification time.
+        program can set this time. So it differs even if another file with equal size and modification time
+        has replaced this one.
     """
 
     bytes: int
@@ -74,17 +75,17 @@ class FileIdentity(NamedTuple):
 
 
 def identify_file(path: str) -> FileIdentity:
-    """Return the identity of a file, to be called before reading.
+    """Return the identity of a file: its path, size and times. To be called before the file is read.
 
-    Raises MissingInputError if it does not exist.
+    Raises MissingInputError if the file does not exist.
     """
     return FileIdentity(path, _read_state(path))
 
 
 def add_md5(identity: FileIdentity) -> FileIdentity:
-    """Return the identity with the md5 filled in.
+    """Return the identity with the md5 filled in, like ``identity.hashed()``.
 
-    It does the same as ``identity.hashed()``. It exists because process pools can pickle a module's function.
+    This is a function of the module because a process pool can pickle such a function.
     """
     return identity.hashed()
 
@@ -99,8 +100,8 @@ def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
 def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
     """Raise ChangedInputError at the end of the block if any of the files has changed.
 
-    If the block fails with a DataError, ChangedInputError is raised instead if a file has changed, because
-    the change may be the cause.
+    The files are also checked if the block fails with a DataError. If one of them has changed,
+    ChangedInputError replaces the DataError, because the change may be its cause.
     """
     files = list(identities)
     try:
@@ -136,7 +137,11 @@ def _hash_in_state(path: str, state: FileState) -> str:
 
 
 def make_changed_error(path: str, what: str) -> ChangedInputError:
-    """Return the ChangedInputError for a file. what: how it changed, such as its size, for the message."""
+    """Return the ChangedInputError for a file.
+
+    path: the file.
+    what: the difference that shows the change, such as two sizes, for the message.
+    """
     return ChangedInputError(
         f"{path}: was changed while it was being read: {what}; run the command again when nothing else "
         "writes to it"

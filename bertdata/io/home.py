@@ -10,13 +10,13 @@ from os.path import expanduser
 from typing import Any
 
 _FIRST = re.compile(r"(--?[\w-]+=|)(~[\w.-]*)(?=/)", re.ASCII)
-"""``~/`` or ``~user/`` at the beginning of a word or of a flag's value.
+"""Matches ``~/`` or ``~user/`` at the beginning of a word, or of the value in ``--flag=value``.
 
-A lone ``~`` may be a token or separator.
+A ``~`` without a following ``/`` is not matched, because it may be a token or a separator.
 """
 
 _LATER = re.compile(r"([,+])(~[\w.-]*)(?=/)", re.ASCII)
-"""``~/`` or ``~user/`` after ``,`` or ``+``, where the next path of a list begins."""
+"""Matches ``~/`` or ``~user/`` after ``,`` or ``+``, where the next path of a list begins."""
 
 
 def expand_home(text: str) -> str:

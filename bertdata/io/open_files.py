@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from bertdata.errors import SettingsError
 
 _OTHERS = 256
-"""Number of open files to allow besides the requested ones, for libraries and the pipes of workers."""
+"""Number of open files to allow besides the requested number: libraries and the pipes of workers need some.
+"""
 
 
 @contextmanager

@@ -41,9 +41,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WINDOW = 3
-"""Number of items per worker that ``in_order`` takes from its source in advance.
+"""Number of items per worker that ``in_order`` takes from its source ahead of the results.
 
-A worker is busy with one of them, and the others are queued.
+The worker works on the first of them. The others wait, so that it never has to wait itself.
 """
 
 
@@ -69,9 +69,9 @@ def choose_start_method() -> str:
 def run_all(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the order in which they finish.
+    """Yield ``function(item)`` for every item, in the order in which the results are ready.
 
-    workers: number of processes, started for this call. The work is done by ``ProcessPool.as_done``.
+    workers: number of processes to start for this call.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -81,11 +81,12 @@ def run_all(
 def run_all_telling(
     function: Callable[[Item, Tell], Result], items: Iterable[Item], workers: int, under_way: Tell
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item, tell)`` for every item, in the order in which they finish.
+    """Yield ``function(item, tell)`` for every item, in the order in which the results are ready.
 
-    The function reports its progress through ``tell(amount)``.
+    While it works on an item, the function may call ``tell(amount)`` to report how far it is.
 
-    under_way: called now and then, in this thread, with the sum of the last amounts of all unfinished items.
+    under_way: function that is called now and then, in this thread, with the progress of the items in work:
+        the sum of the amounts that they last reported.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -95,9 +96,9 @@ def run_all_telling(
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the items' order.
+    """Yield ``function(item)`` for every item, in the order of the items.
 
-    workers: number of processes, started for this call. The work is done by ``ProcessPool.in_order``.
+    workers: number of processes to start for this call.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -111,8 +112,10 @@ class ProcessPool:
     With one worker, all work is done in the calling process. A pool can be used for several calls of
     ``in_order`` or ``as_done``. The items of a call may be the results of another call on the same pool.
 
-    apart: use a separate process even for one worker, if this process may start processes at all.
-    memory_bytes: number of bytes by which a worker may grow. Only works on systems with /proc.
+    workers: number of processes.
+    apart: start a process even for a single worker. Has no effect in a process that may not start others.
+    memory_bytes: number of bytes by which a worker may grow before it is killed. None: no limit. Only works
+        on systems with /proc.
     """
 
     def __init__(self, workers: int, *, apart: bool = False, memory_bytes: int | None = None) -> None:
@@ -129,10 +132,10 @@ class ProcessPool:
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Yield each item with ``function(item)``, in the items' order.
+        """Yield each item and the result ``function(item)``, in the order of the items.
 
-        At most WINDOW items per worker are taken in advance. So the items may be an endless iterator, and
-        memory does not grow.
+        At most WINDOW items per worker are taken from ``items`` ahead of the results. So the items may come
+        from an endless iterator, and memory does not grow.
         """
         if self._here:
             for item in items:
@@ -154,10 +157,11 @@ class ProcessPool:
     def as_done(
         self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
     ) -> Generator[Result, None, None]:
-        """Yield ``function(item)`` for every item, in the order in which they finish.
+        """Yield ``function(item)`` for every item, in the order in which the results are ready.
 
-        under_way: if not None, the function is called as ``function(item, tell)`` and may report progress by
-            ``tell(amount)``. under_way is called with the sum of these amounts over unfinished items.
+        under_way: function that is called now and then with the progress of the items in work. If it is not
+            None, the work is done by ``function(item, tell)``, which may call ``tell(amount)`` to report how
+            far it is. The progress is the sum of the amounts that the items last reported.
         """
         if self._here:
             for item in items:
@@ -184,9 +188,9 @@ class ProcessPool:
         return task.item, task.value()
 
     def _wait_for_any(self, tasks: list[PoolTask], amount: int = 0) -> None:
-        """Wait until one of the tasks is done or their total progress differs from ``amount``.
+        """Wait until one of the tasks is done, or until their total progress differs from ``amount``.
 
-        WorkerDied if a worker died meanwhile.
+        Raises WorkerDied if a worker died meanwhile.
         """
         with self._changed:
             self._changed.wait_for(
@@ -200,7 +204,10 @@ class ProcessPool:
             raise self._death
 
     def _submit(self, function: Callable[..., Any], item: Any, *, tells: bool = False) -> PoolTask:
-        """Queue an item for the next idle worker, starting the workers at the first call."""
+        """Queue an item for the next idle worker, and start the workers if this is the first item.
+
+        tells: True if the function takes a second argument, by which it reports its progress.
+        """
         if not self._workers:
             self._start()
         task = PoolTask(function, item, tells)
@@ -232,7 +239,9 @@ class ProcessPool:
             raise BertDataError(f"cannot start {self._size} workers: {reason}; give fewer") from None
 
     def _serve(self, worker: WorkerProcess) -> None:
-        """Run in a thread: pass tasks to one worker, one after another, until the queue returns None."""
+        """Pass tasks to a worker, one after another, until the queue returns None. Runs in a thread of its
+        own.
+        """
         while (task := self._waiting.get()) is not None:
             if task.dropped:
                 continue
@@ -314,6 +323,6 @@ def _may_start_processes() -> bool:
 
 
 def _drop_tasks(tasks: Iterable[PoolTask]) -> None:
-    """Mark tasks as dropped, so that the serving threads skip them."""
+    """Mark tasks as dropped, so that they are not given to a worker."""
     for task in tasks:
         task.dropped = True

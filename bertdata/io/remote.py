@@ -108,7 +108,7 @@ def upload_file(file: BinaryIO, path: str, growing: str) -> None:
 
 
 def find_missing_bucket(path: str) -> str | None:
-    """Return the name of the path's bucket if the bucket does not exist, else None."""
+    """Return the name of the bucket in the path if no such bucket exists, otherwise None."""
     if not is_object_store(path):
         return None
     file_system, inner = open_file_system(path)

@@ -17,7 +17,10 @@ from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
 
 NOTES = "sorted/"
-"""Prefix of the notes' names. No shard's name contains a slash, so the two cannot collide."""
+"""Prefix of the names of the notes about scratch files.
+
+No shard's name contains a slash, so these notes never have the name of a shard's note.
+"""
 
 _BLOCK_BYTES = 1 << 20
 
@@ -67,7 +70,11 @@ class ScratchSink:
 
 
 class KeptFiles(NamedTuple):
-    """Complete scratch files from an earlier run, and their note (a JSON file that lists them)."""
+    """Complete scratch files from an earlier run.
+
+    paths: the files' paths.
+    note: the JSON file that lists them, with further values that the earlier run stored.
+    """
 
     paths: tuple[str, ...]
     note: Mapping[str, Any]
@@ -75,7 +82,7 @@ class KeptFiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScratchFiles:
-    """The scratch files of one task. Instances can be pickled.
+    """The scratch files of a single task (a part of the run's work). Instances can be pickled.
 
     commit: the output directory.
     name: unique name of the task.
@@ -119,9 +126,10 @@ class ScratchFiles:
     def note(self, entries: Sequence[ScratchEntry], **facts: Any) -> None:
         """Write a note that the files are complete.
 
-        Does nothing for a temporary directory, which no later run finds.
+        Does nothing if the files are in a temporary directory, because no later run can find them there.
 
-        facts: further values for the note.
+        entries: name, size and checksum of each file.
+        facts: further values to store in the note.
         """
         if self.folder is None:
             files = [entry._asdict() for entry in entries]
