@@ -109,11 +109,12 @@ def _find_archive(head: bytes, path: str) -> FileKind | None:
 
 
 def _is_tar(head: bytes) -> bool:
-    """Return True if the bytes begin with a tar header with the right checksum.
+    """Return True if the bytes begin with a tar header whose checksum is right.
 
-    The checksum is the only mark that old tar archives have. It counts its own eight bytes as blanks. ::
+    Old tar archives have no other mark. The checksum is the sum of the header's bytes, in which its own eight
+    bytes count as spaces. The header's fields and their widths in bytes, 512 in all::
 
-        name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8 ...   512 bytes in all
+        name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8 ...
     """
     block = head[:_TAR_BLOCK]
     if len(block) < _TAR_BLOCK or not block[0]:
@@ -136,7 +137,11 @@ def _find_shard(head: bytes) -> FileKind | None:
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    """Return True if the bytes begin with a record's length and a tf.train.Example of exactly that length."""
+    """Return True if the bytes begin like a TFRecord file of examples.
+
+    Such a file begins with the length of its first record. The record is a tf.train.Example of exactly that
+    length.
+    """
     size = int.from_bytes(head[:8], "little")
     if len(head) < 14 or size >= 1 << 32 or head[12] != 0x0A:
         return False

@@ -1,4 +1,4 @@
-"""Records from Arrow files: the stream format, which ``datasets`` writes, and the file format."""
+"""Read records from Arrow files: both the stream format, which ``datasets`` writes, and the file format."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def find_arrow_columns(path: str, settings: RecordSettings) -> TextFields:
 
 
 def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """Read the records of an Arrow file, and yield them in pieces (see ``bertdata.sources.piece``).
+    """Read the records of an Arrow file, and yield them in pieces, that is, groups of consecutive records.
 
     Raises InputError if the file is damaged or lacks a column that the settings name.
     """
@@ -64,9 +64,9 @@ def read_arrow_texts(path: str) -> Iterator[str]:
 def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Open an Arrow file and yield its schema and its batches of rows.
 
-    Arrow's own libraries write the file format as eight magic bytes followed by a stream, so such a file can
-    be read as a stream. Other writers, such as polars, place the blocks differently. A file of theirs is read
-    with the help of its footer.
+    A file in Arrow's file format consists of blocks, and its footer says where each block is. Arrow's own
+    libraries write eight magic bytes followed by a stream, so their files can be read like a stream. Other
+    writers, such as polars, place the blocks differently. Their files are read with the help of the footer.
     """
     pyarrow = import_pyarrow(path)
     with open_unpacked(path) as unpacked:
@@ -98,12 +98,11 @@ def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[A
 
 
 class _WatchedFile:
-    """File object that remembers the last bytes that were read.
-
-    They show whether the stream has its end mark.
+    """File object that remembers the last bytes that were read, which show whether the stream has its end
+    mark.
 
     waiting: first bytes of the stream, which were already read from the file.
-    last: the last bytes read.
+    last: the last bytes that were read.
     """
 
     closed = False

@@ -27,7 +27,8 @@ def binarise(
 
     sources: files, patterns, or directories written by ``segment``.
     target: directory to write.
-    tokenizer: a tokenizer.json, a model's directory or a ``dict.txt``. It must name the tokens of all roles.
+    tokenizer: a tokenizer.json, a model's directory or a ``dict.txt``. It must name all special tokens that
+        fairseq needs: cls, sep, pad, mask and unk.
     workers: number of processes. None: one per core.
     progress: function called with a StepProgress.
     """

@@ -37,8 +37,9 @@ def extract(
 
     recipe: name of the recipe that ``create`` will use on the articles.
     extractor: version of WikiExtractor whose text is reproduced: "3.1.0", or "mlperf" (the same as "2.75").
-        None: the recipe's, which is 2.75 for mlperf, nvidia and habana, else 3.1.0.
-    date: value of ``{{CURRENTDAY}}`` and similar, a date or YYYY-MM-DD. None: the dump's date.
+        None: 2.75 for the recipes mlperf, nvidia and habana, 3.1.0 for all others.
+    date: the day that ``{{CURRENTDAY}}`` and similar templates show, a date or YYYY-MM-DD. None: the dump's
+        date.
     templates: whether to expand templates. None: as the reproduced program does.
     skip_page: id or ids of pages to leave out.
     engine: "native" or "python". None: native if the kernels are built.
@@ -68,11 +69,11 @@ def extract(
 
 
 def find_single_dump(names: Sequence[str], taker: str) -> str:
-    """Return the path of the single dump that the names or the pattern stand for.
+    """Return the path of the only dump that the names or patterns stand for.
 
     Raises SettingsError if there are several, since Wikipedia publishes large dumps in parts.
 
-    taker: what reads the dump, for the error message.
+    taker: the command or function that reads the dump, for the error message.
     """
     found = list(names) if len(names) > 1 else expand_patterns(list(names))
     if len(found) > 1:

@@ -32,7 +32,8 @@ class PackResult:
     """The result of ``pack``.
 
     forecast: statistics of the planned rows, such as the share of positions that hold a token.
-    directory, manifest: the packed dataset. None if only the plan was asked for.
+    directory: directory of the packed dataset. None if only the plan was asked for.
+    manifest: manifest of the packed dataset. None if only the plan was asked for.
     kept: number of shards that an earlier run had finished.
     """
 
@@ -46,8 +47,9 @@ class PackResult:
 def pack(request: PackRequest) -> PackResult:
     """Pack the examples of the dataset at ``path`` into rows in ``output``, as ``bertdata pack`` does.
 
-    Shards that an earlier run finished are kept. With plan_only, nothing is written and no output is needed.
-    vocab is required for files without a manifest, or for a dataset that has lost its vocabulary.
+    Shards that an earlier run finished are kept. With plan_only, the result describes the planned rows.
+    Nothing is written, and no output is needed. vocab is required for files without a manifest, or for a
+    dataset that has lost its copy of the vocabulary.
     """
     return pack_rows(request)
 
@@ -75,7 +77,7 @@ def pack_rows(request: PackRequest) -> PackResult:
 
 
 def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDataset:
-    """Open the examples to pack. Raises SettingsError if the output overlaps with them."""
+    """Open the dataset to pack. Raises SettingsError if the output overlaps with it."""
     from bertdata.packing.input_dataset import find_input_dataset
 
     path, vocabulary = convert_path(request.path), convert_optional_path(request.vocab)
@@ -116,4 +118,5 @@ class _Making:
             self._tell(SORTING, self._sorted, self._examples, "examples", finished.line)
 
     def _tell(self, stage: str, done: int, total: int, unit: str, line: str) -> None:
+        """Pass the progress on to the caller's callback."""
         self._progress(StepProgress(stage=stage, done=done, total=total, unit=unit, finished=line))

@@ -27,7 +27,7 @@ GROUP_FILES = 64
 
 @dataclass(frozen=True, slots=True)
 class FileToArticles:
-    """Worker function that reads a file's articles and splits them into sentences."""
+    """Function object that reads a file's articles and splits them into sentences. Workers call it."""
 
     load_splitter: SplitterLoader
 
@@ -49,10 +49,10 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """Split all articles into scratch files, then copy them to their shards.
+    """Split all articles into sentences in scratch files, then copy them to their shards.
 
-    place: local directory of the scratch files. None: the output directory's ``unfinished/``, where a later
-    run finds them.
+    place: local directory for the scratch files. None: the output directory's ``unfinished/``, where a later
+        run finds them.
     """
     commit, plan = run.text.commit, run.text.plan
     starts = range(0, len(run.files), GROUP_FILES)
@@ -116,9 +116,10 @@ def _is_complete_note(note: Note) -> bool:
 
 
 class Spool:
-    """Reader that finds any article in several scratch files by its number, counted from 0 over all files.
+    """Reader of articles that are stored one after another in several scratch files.
 
-    It needs eight bytes of memory per article.
+    An article is found by its number, which is counted from 0 over all files. The reader needs eight bytes of
+    memory per article.
     """
 
     def __init__(self) -> None:
@@ -129,9 +130,10 @@ class Spool:
         self._articles = 0
 
     def add(self, path: str, lengths: Iterable[int]) -> None:
-        """Add a file of concatenated articles. Their numbers continue after the previous file.
+        """Add a file of articles that are stored one after another. Their numbers continue those of the file
+        before.
 
-        lengths: bytes of each article.
+        lengths: size of each article in bytes.
         """
         starts = array("Q", [0])
         for length in lengths:

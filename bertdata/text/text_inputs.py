@@ -26,13 +26,14 @@ class TextInputs:
 
 
 def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> TextInputs:
-    """Find the files to read: the books (plain text) first, then the sources.
+    """Find the files to read: first the books (plain text), then the sources.
 
-    This is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. Raises SettingsError for
-    an unknown kind, for a file that is named twice, and for text that is held out of training.
+    NVIDIA's bertPrep.py reads BookCorpus and Wikipedia in this order. Raises SettingsError for an unknown
+    kind, for a file that is named twice, and for text that is held out of training.
 
     sources: paths, directories and patterns.
     kind: kind of all files that ``sources`` names.
+    books: paths, directories and patterns of books.
     """
     if kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")

@@ -1,7 +1,8 @@
 """Choose the training text among the paths that a user names, so that held-out text is never trained on.
 
-A directory that ``bertdata segment`` made stands for its training parts. Files of held-out text are refused.
-The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
+If a path is a directory that ``bertdata segment`` made, the training parts in it are used. Files of held-out
+text are refused. The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq`` share
+this rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +44,7 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
 
 
 def list_text_files(directory: str) -> list[str] | None:
-    """List the text files in a directory that ``bertdata segment`` made. None for any other directory."""
+    """Return the text files of a directory that ``bertdata segment`` made, None for other directories."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
         return None
@@ -74,9 +75,9 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 
 def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return a message that test shards are left out.
+    """Return a message that says which test shards are left out. The list is empty if there are none.
 
-    There is none for evaluation files like ``eval.txt``.
+    Evaluation files such as ``eval.txt`` are not mentioned.
     """
     pattern = make_test_pattern(left_out)
     if pattern is None:
@@ -88,7 +89,7 @@ def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
 
 
 def _suggest_training_text(path: str) -> str:
-    """Return advice, for an error message, what to name instead of this path."""
+    """Return the end of an error message that advises which path to give instead of this one."""
     directory = storage.get_parent(path)
     if list_text_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"
