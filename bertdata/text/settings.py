@@ -106,7 +106,7 @@ class SegmentSettings:
         self._check_language()
 
     def _check_language(self) -> None:
-        """Replace the name of the language by its code, and raise SettingsError if a setting does not suit it."""
+        """Replace the language's name by its code. Raise SettingsError if a setting does not suit it."""
         language = find_language(self.language)
         object.__setattr__(self, "language", language.code)
         if self.prefix == _PREFIX + ENGLISH:
