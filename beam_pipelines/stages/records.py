@@ -27,7 +27,7 @@ from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
-from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_cuts import PartAssignment
 from bertdata.text.record_documents import DocumentTexts, PieceText, PieceToDocuments
 from bertdata.text.record_parts import make_no_text_error
 from bertdata.text.record_text import make_bad_record_error
@@ -211,7 +211,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 
     def process(self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceText]]]) -> Iterator[Any]:
         settings = self._plan.settings
-        training, withheld = PartCuts(settings.part_bytes), PartCuts(settings.part_bytes)
+        training, withheld = PartAssignment(settings.part_bytes), PartAssignment(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
         numbers = [0 for _ in self._plan.files]
         for key, found in sorted(gathered[1], key=itemgetter(0)):
@@ -237,7 +237,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 
 
 def _list_ranges(
-    texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
+    texts: DocumentTexts, cuts: PartAssignment, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
     """Yield the parts that the documents go to, each with its range of bytes in the piece's text.
 

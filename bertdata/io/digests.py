@@ -11,7 +11,7 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 
-AT_A_TIME = 8
+STREAMS_AT_ONCE = 8
 """Number of streams that the C++ kernel hashes at the same time."""
 
 

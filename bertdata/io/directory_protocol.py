@@ -46,13 +46,13 @@ from bertdata.io.manifest_file import (
 UNFINISHED = "unfinished"
 PLAN_NAME = "plan.json"
 
-Terms = Mapping[str, Any]
+PlanSettings = Mapping[str, Any]
 """The settings that decide an output directory's bytes: JSON values, by names that error messages show.
 
 A run may continue a directory only if its terms are equal to the directory's terms.
 """
 
-FOR_ONE_RUN = ".run.tmp"
+ONE_RUN_ENDING = ".run.tmp"
 """Ending of temporary files in ``unfinished/`` that are of no use to a later run, which deletes them."""
 
 _KEPT = (".json", ".scratch")
@@ -77,8 +77,8 @@ class Commit:
         self,
         directory: str,
         kind: str,
-        terms: Terms,
-        manifest_terms: Callable[[bytes, str], Terms],
+        terms: PlanSettings,
+        manifest_terms: Callable[[bytes, str], PlanSettings],
         *,
         may_grow: tuple[str, ...] = (),
         renamed: Mapping[str, Mapping[str, str]] | None = None,
@@ -166,7 +166,7 @@ class Commit:
         if storage.is_link(self.unfinished):
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
         found = self.found_terms()
-        if found is None and (strange := self._find_strange_file()) is not None:
+        if found is None and (strange := self._find_foreign_file()) is not None:
             # The directory has a file but no plan. Another run may have written its plan between the two
             # calls above, and the file may be the first piece of that run. So look for a plan once more
             # before refusing the directory.
@@ -185,14 +185,14 @@ class Commit:
         open_names = (*unknown, *grown)
         known = {name: ours[name] for name in ours if name not in open_names}
         theirs = {name: found[name] for name in found if name not in open_names}
-        different = list_differences(known, theirs)
+        different = describe_plan_differences(known, theirs)
         if different:
             raise DatasetError(
                 f"{self.directory}: was made with other settings: {'; '.join(different)}; "
                 "choose another directory or remove this one"
             )
 
-    def _has_grown(self, name: str, found: Terms) -> bool:
+    def _has_grown(self, name: str, found: PlanSettings) -> bool:
         """Return True if a setting is a list that contains every item of the unfinished run's list."""
         theirs = found.get(name, [])
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
@@ -341,7 +341,7 @@ class Commit:
             if _is_leftover(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
-    def _find_strange_file(self) -> str | None:
+    def _find_foreign_file(self) -> str | None:
         """Return the name of a file that this tool did not write, or None if there is no such file.
 
         Called for directories that have no plan.
@@ -374,7 +374,7 @@ class Commit:
             file.write(data)
 
 
-def list_differences(ours: Terms, theirs: Terms) -> list[str]:
+def describe_plan_differences(ours: PlanSettings, theirs: PlanSettings) -> list[str]:
     """Return a phrase for each setting in which two plans differ, for the error message."""
     found = []
     if ours.get("kind") != theirs.get("kind"):
@@ -426,7 +426,7 @@ def _find_foreign_names(names: list[str]) -> list[str]:
 
 def _is_leftover(name: str) -> bool:
     """Return True if the file is of no use to a later run: half-written, or named with ``ONE_RUN_ENDING``."""
-    return ("/" not in name and name.endswith(FOR_ONE_RUN)) or storage.is_growing_name(name)
+    return ("/" not in name and name.endswith(ONE_RUN_ENDING)) or storage.is_growing_name(name)
 
 
 def _may_precede_plan(name: str) -> bool:

@@ -44,7 +44,7 @@ def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
     return [parse_entry(kind, value) for value in values]
 
 
-def parse_numbers(value: object) -> list[int]:
+def parse_number_list(value: object) -> list[int]:
     """Return the value if it is a JSON list of non-negative integers. Raises ManifestError if it is not."""
     if not isinstance(value, list) or not all(_has_type(item, int) for item in value):
         raise ManifestError(f"expected a list of numbers, found {value!r}")

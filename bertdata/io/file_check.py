@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.digests import AT_A_TIME, make_md5_streams
+from bertdata.io.digests import STREAMS_AT_ONCE, make_md5_streams
 
 _BLOCK_BYTES = 1 << 20
 _SMALL_BLOCK_BYTES = 1 << 17
@@ -75,8 +75,8 @@ def compute_file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> s
 def compute_file_md5s(paths: Sequence[str]) -> list[str]:
     """Return the hexadecimal md5 of each file, reading up to eight files at once."""
     found: list[str] = []
-    for start in range(0, len(paths), AT_A_TIME):
-        found += _hash_side_by_side(paths[start : start + AT_A_TIME])
+    for start in range(0, len(paths), STREAMS_AT_ONCE):
+        found += _hash_side_by_side(paths[start : start + STREAMS_AT_ONCE])
     return found
 
 

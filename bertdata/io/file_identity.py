@@ -15,7 +15,17 @@ from bertdata.errors import ChangedInputError, DataError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5, compute_md5
 
-_MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "modified", "mtime", "created")
+_VERSION_KEYS = (
+    "ETag",
+    "etag",
+    "generation",
+    "md5Hash",
+    "LastModified",
+    "updated",
+    "modified",
+    "mtime",
+    "created",
+)
 """Keys under which remote file systems report the version, digest or time of a file's contents."""
 
 
@@ -124,7 +134,7 @@ def _read_state(path: str) -> FileState:
     """Return the current state of a file."""
     if storage.is_remote(path):
         facts = storage.read_remote_info(path)
-        marks = " ".join(f"{name}={facts[name]}" for name in _MARKS if facts.get(name) is not None)
+        marks = " ".join(f"{name}={facts[name]}" for name in _VERSION_KEYS if facts.get(name) is not None)
         return FileState(int(facts.get("size") or 0), marks, "")
     found = storage.read_status(path)
     return FileState(found.st_size, str(found.st_mtime_ns), str(found.st_ctime_ns))

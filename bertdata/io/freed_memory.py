@@ -5,7 +5,7 @@ from typing import Any
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameter numbers of glibc's mallopt()."""
 
-_LARGE = 8 << 20
+_LARGE_BLOCK = 8 << 20
 """Size in bytes (8 MiB) from which a block of memory goes back to the system as soon as it is freed.
 
 The blocks in which input files are read are smaller. If they went back to the system too, the many system
@@ -13,7 +13,7 @@ calls would make reading 8 % slower.
 """
 
 
-def keep_less_freed_memory(large: int = _LARGE) -> None:
+def keep_less_freed_memory(large: int = _LARGE_BLOCK) -> None:
     """Make this process, and processes forked from it, return more of their freed memory to the system.
 
     By default glibc keeps freed memory for later use. Only blocks above a threshold go back to the system,

@@ -13,7 +13,7 @@ from bertdata.io.real_paths import find_repeated
 OTHERS = "other names than the input's"
 _OURS = (MANIFEST_NAME, MD5SUMS_NAME)
 
-Chosen = tuple[list[str], dict[str, list[str]]]
+ChosenNames = tuple[list[str], dict[str, list[str]]]
 """The choice among a directory's files: names of the files to read, and names of the other files by reason.
 """
 
@@ -31,7 +31,7 @@ class InputFiles:
 
 def find_input_files(
     sources: Sequence[str],
-    choose: Callable[[str, list[str]], Chosen],
+    choose: Callable[[str, list[str]], ChosenNames],
     *,
     missing: str,
     twice: str,
@@ -72,7 +72,7 @@ def _describe_contents(names: Sequence[str]) -> str:
     return f"; it holds {names[0]}{others}: name such files by a pattern and their kind by --input-kind"
 
 
-def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:
+def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) -> ChosenNames:
     """Divide a directory's file names into those to read and those to leave out.
 
     Manifests and MD5SUMS files appear in neither list.

@@ -7,7 +7,7 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 
 _MAGIC = re.compile(r"[*?[]")
-_MOST_MARKS = 8
+_MOST_SEPARATORS = 8
 """Most separators that the name of a path may contain.
 
 With a higher limit more names would have to be tried, and each may cost a request to a remote file system.
@@ -45,7 +45,7 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
     while start < len(words):
         stop = start + 1
         if not (_MAGIC.search(words[start]) or is_there(words[start])):
-            tries = range(start + 3, min(len(words), start + 1 + 2 * _MOST_MARKS) + 1, 2)
+            tries = range(start + 3, min(len(words), start + 1 + 2 * _MOST_SEPARATORS) + 1, 2)
             stop = next(
                 (end for end in tries if _is_single_path("".join(words[start:end]), marks, is_there)), stop
             )

@@ -27,8 +27,8 @@ from bertdata.io.signals import delay_signals
 from bertdata.io.worker_process import (
     GRACE_SECONDS,
     PoolTask,
-    Tell,
-    Teller,
+    RateLimitedReport,
+    ReportAmount,
     WorkerDied,
     WorkerProcess,
     block_signals,
@@ -78,8 +78,11 @@ def run_all(
         yield from pool.as_done(function, work)
 
 
-def run_all_telling(
-    function: Callable[[Item, Tell], Result], items: Iterable[Item], workers: int, under_way: Tell
+def run_all_with_progress(
+    function: Callable[[Item, ReportAmount], Result],
+    items: Iterable[Item],
+    workers: int,
+    under_way: ReportAmount,
 ) -> Generator[Result, None, None]:
     """Yield ``function(item, tell)`` for every item, in the order in which the results are ready.
 
@@ -155,7 +158,7 @@ class ProcessPool:
             _drop_tasks(under_way)  # the reader stopped early: the workers need not begin these
 
     def as_done(
-        self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
+        self, function: Callable[..., Result], items: Iterable[Item], under_way: ReportAmount | None = None
     ) -> Generator[Result, None, None]:
         """Yield ``function(item)`` for every item, in the order in which the results are ready.
 
@@ -165,7 +168,7 @@ class ProcessPool:
         """
         if self._here:
             for item in items:
-                yield function(item) if under_way is None else function(item, Teller(under_way))
+                yield function(item) if under_way is None else function(item, RateLimitedReport(under_way))
             return
         tasks = [self._submit(function, item, tells=under_way is not None) for item in items]
         try:

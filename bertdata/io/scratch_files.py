@@ -16,7 +16,7 @@ from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
 
-NOTES = "sorted/"
+NOTE_PREFIX = "sorted/"
 """Prefix of the names of the notes about scratch files.
 
 No shard's name contains a slash, so these notes never have the name of a shard's note.
@@ -100,7 +100,7 @@ class ScratchFiles:
 
         Returns None if there are none, they are damaged, or they were made from another source.
         """
-        note = self.commit.read_note(NOTES + self.name) if self.folder is None else None
+        note = self.commit.read_note(NOTE_PREFIX + self.name) if self.folder is None else None
         if note is None or note.get("source") != self.source:
             return None
         try:
@@ -114,7 +114,7 @@ class ScratchFiles:
     @contextmanager
     def open(self, ending: str = "") -> Iterator[ScratchSink]:
         """Open a new scratch file, named after the task plus ``ending``, for writing."""
-        name = self.commit.scratch_name(f"{NOTES}{self.name}{ending}")
+        name = self.commit.scratch_name(f"{NOTE_PREFIX}{self.name}{ending}")
         if self.folder is None:
             path, opened = self.commit.path(name), self.commit.open(name)
         else:
@@ -133,7 +133,7 @@ class ScratchFiles:
         """
         if self.folder is None:
             files = [entry._asdict() for entry in entries]
-            self.commit.note(NOTES + self.name, {"source": self.source, "files": files, **facts})
+            self.commit.note(NOTE_PREFIX + self.name, {"source": self.source, "files": files, **facts})
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def choose_scratch_folder(directory: str) -> Iterator[str | None]:
 def delete_scratch_files(commit: Commit) -> None:
     """Delete all scratch files and their notes, so that the directory can be used with other settings."""
     for name in commit.noted():
-        if name.startswith(NOTES):
+        if name.startswith(NOTE_PREFIX):
             commit.forget(name)
     for name in storage.list_files(commit.unfinished):
         if name.endswith(".scratch"):

@@ -32,7 +32,7 @@ _ARROW = re.compile(rb"ARROW1\0\0|\xff\xff\xff\xff[\x01-\xff]|\xff\xff\xff\xff\0
 _SHARD_REMEDY = "give the text that it was made from; bertdata show prints the examples of a shard"
 _EXPORT_REMEDY = "export its text from the program that it is from"
 
-_OTHERS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
+_OTHER_FORMATS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
     (re.compile(rb"\x89HDF\r\n\x1a\n"), "HDF5", _SHARD_REMEDY),
     (re.compile(rb"%PDF-\d"), "PDF", "take its text out: pdftotext"),
     (re.compile(rb"SQLite format 3\0"), "an SQLite database", "write its text as CSV: sqlite3 -csv -header"),
@@ -77,7 +77,7 @@ def find_signature(head: bytes, path: str) -> FileKind | None:
         return FileKind(name="Parquet", remedy=suggest_segment_command(path))
     if _ARROW.match(head):
         return FileKind(name="Arrow", remedy=suggest_segment_command(path))
-    for pattern, name, remedy in _OTHERS:
+    for pattern, name, remedy in _OTHER_FORMATS:
         if pattern.match(head):
             return FileKind(name=name, remedy=remedy)
     return _find_archive(head, path) or _find_shard(head)

@@ -16,10 +16,10 @@ from bertdata.io import work_limits
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.signals import INTERRUPTING
 
-TELL_SECONDS = 0.1
+REPORT_SECONDS = 0.1
 """Smallest time in seconds between two progress messages about an item."""
 
-Tell = Callable[[int], None]
+ReportAmount = Callable[[int], None]
 """Progress callback. Its argument is the amount of the item's work that is done so far, in any unit."""
 
 GRACE_SECONDS = 5.0
@@ -105,7 +105,7 @@ class WorkerProcess:
             work_limits.measure_private_memory(self.process.pid) or 0
         )
 
-    def do(self, task: PoolTask, told: Tell) -> tuple[Any, BaseException | None]:
+    def do(self, task: PoolTask, told: ReportAmount) -> tuple[Any, BaseException | None]:
         """Run a task in the worker. Returns the result and the error, one of which is None.
 
         Raises WorkerDied if the process ends before it has answered.
@@ -189,21 +189,25 @@ def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
     with suppress(EOFError, OSError, MemoryError):  # the parent has closed the pipe or is gone
         while True:
             function, item, tells = connection.recv()
-            call = partial(function, item, Teller(connection.send)) if tells else partial(function, item)
+            call = (
+                partial(function, item, RateLimitedReport(connection.send))
+                if tells
+                else partial(function, item)
+            )
             connection.send_bytes(_pickle_outcome(call))
             del function, item, call
 
 
-class Teller:
-    """A progress callback that skips calls within TELL_SECONDS of the last call, to save time."""
+class RateLimitedReport:
+    """A progress callback that skips calls within REPORT_SECONDS of the last call, to save time."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: ReportAmount) -> None:
         self._tell = tell
         self._next = 0.0
 
     def __call__(self, amount: int) -> None:
         if (now := monotonic()) >= self._next:
-            self._next = now + TELL_SECONDS
+            self._next = now + REPORT_SECONDS
             self._tell(amount)
 
 

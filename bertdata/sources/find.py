@@ -6,17 +6,24 @@ from functools import partial
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, find_input_files
+from bertdata.io.input_files import ChosenNames, InputFiles, choose_wanted_names, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, strip_packing_ending
 from bertdata.sources.recognise import check_kind, make_unknown_kind_error, read_beginning, recognise_kind
-from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
+from bertdata.sources.saved_datasets import (
+    INFO,
+    NOT_LISTED,
+    SPLITS,
+    STATE,
+    refuse_unlisted,
+    select_data_files,
+)
 from bertdata.sources.settings import RecordSettings
 
 TWICE = "its records would be written"
 
-_OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
+_DATASET_JSON_FILES = (STATE, INFO, SPLITS, MANIFEST_NAME)
 """JSON files that hold no records. ``save_to_disk`` or this package writes them next to the data."""
 
 
@@ -92,12 +99,12 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     """
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
-    def choose(directory: str, names: list[str]) -> Chosen:
+    def choose(directory: str, names: list[str]) -> ChosenNames:
         """Divide a directory's files into those to read and those to leave out."""
         wanted, others = choose_wanted_names(names, lambda name: _is_data_file(name, kinds))
         for reason in list(others):
             others[reason] = [
-                name for name in others[reason] if storage.get_base_name(name) not in _OF_DATASETS
+                name for name in others[reason] if storage.get_base_name(name) not in _DATASET_JSON_FILES
             ]
             if not others[reason]:
                 del others[reason]
@@ -105,7 +112,7 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
         # records, so only the files in its state.json are taken.
         if not any(name.endswith(".arrow") for name in wanted):
             return wanted, others
-        _, unlisted = take_data_files(directory, names)
+        _, unlisted = select_data_files(directory, names)
         dropped = [name for name in wanted if name in set(unlisted)]
         found = [name for name in wanted if name not in set(unlisted)]
         return found, {**others, **({NOT_LISTED: dropped} if dropped else {})}
@@ -119,7 +126,9 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
 
 def _is_data_file(name: str, kinds: Sequence[SourceKind]) -> bool:
     """Return True if the file's name fits one of the kinds."""
-    return storage.get_base_name(name) not in _OF_DATASETS and any(kind.has_file_name(name) for kind in kinds)
+    return storage.get_base_name(name) not in _DATASET_JSON_FILES and any(
+        kind.has_file_name(name) for kind in kinds
+    )
 
 
 def _guess_empty_kind(path: str) -> str:

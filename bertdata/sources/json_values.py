@@ -29,7 +29,7 @@ from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 
-_LOOKED_AT = 100
+_VALUES_LOOKED_AT = 100
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _MARK = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'["\\]')
@@ -87,7 +87,7 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
         head = file.read(HEAD_BYTES)
     values = []
     try:
-        for value in islice(read_json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
+        for value in islice(read_json_values(io.BytesIO(head), len(head)), _VALUES_LOOKED_AT):
             values.append(parse_line(value or b""))
     except ValueError:  # the head ends in the middle of a value
         pass
@@ -148,7 +148,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     """
     # Collect the value over as many blocks as it spans. Once it is too long, its bytes are dropped and only
     # its end is searched for, so memory stays bounded.
-    end = _WordEnd() if data[at : at + 1] not in b'{["' else _ValueEnd()
+    end = _BareValueEnd() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0
     while (stop := end.find(data, at)) < 0:
@@ -156,7 +156,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
         parts = [*parts, data[at:]] if held <= longest else []
         data, at = file.read(PIECE_BYTES), 0
         if not data:
-            if isinstance(end, _WordEnd):
+            if isinstance(end, _BareValueEnd):
                 return b"".join(parts), b"", 0
             raise ValueError("its last value is cut short")
     held += stop - at
@@ -164,7 +164,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     return value, data, stop
 
 
-class _WordEnd:
+class _BareValueEnd:
     """Search for the end of a value without brackets or quotes: a number, ``true``, ``false`` or ``null``."""
 
     def find(self, data: bytes, at: int) -> int:

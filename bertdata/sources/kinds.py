@@ -19,7 +19,7 @@ from bertdata.sources.json_values import find_json_value_fields, split_json_valu
 from bertdata.sources.line_pieces import find_json_line_fields, split_json_lines
 from bertdata.sources.parquet_records import find_parquet_columns, split_parquet
 from bertdata.sources.piece import SourcePiece
-from bertdata.sources.plain_text import split_text_blocks, take_whole_file
+from bertdata.sources.plain_text import split_text_blocks, yield_whole_file
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import ENDINGS
 
@@ -60,7 +60,7 @@ class SourceKind:
 
 
 SOURCE_KINDS = {
-    TEXT: SourceKind(endings=(".txt",), pieces=take_whole_file),
+    TEXT: SourceKind(endings=(".txt",), pieces=yield_whole_file),
     ARTICLES: SourceKind(endings=(), pieces=split_articles_file, names=re.compile(r"wiki_\d+")),
     ESCAPED_ARTICLES: SourceKind(
         endings=(), pieces=partial(split_articles_file, escaped=True), names=re.compile(r"wiki_\d+")

@@ -63,7 +63,7 @@ class FilePiece:
         return ReadPiece([_make_text_record(1, data, settings)], 1)
 
 
-def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
+def yield_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
     """Yield the whole file as a single piece that contains a single document."""
     yield FilePiece(path, storage.read_size(path))
 

@@ -162,7 +162,7 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
     found = recognise_kind(begin)
     if kind in _PLAIN:
         if not as_is:
-            _check_plain(begin, found)
+            _check_plain_text(begin, found)
         return
     if found == kind or (found is None and kind not in _TABLES and recognise_other_kind(begin) is None):
         return
@@ -175,7 +175,7 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
         raise InputError(f"{begin.path}: looks like {found}, expected {kind}")
 
 
-def _check_plain(begin: Beginning, found: str | None) -> None:
+def _check_plain_text(begin: Beginning, found: str | None) -> None:
     """Raise InputError if a file that should be plain text has another kind or is binary.
 
     found: kind that was recognised. None: no kind was recognised.

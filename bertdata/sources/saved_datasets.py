@@ -25,7 +25,7 @@ SPLITS = "dataset_dict.json"
 NOT_LISTED = f"caches or earlier data, {STATE} does not list them"
 
 _DATA_FILES = "_data_files"
-_INDEXES = ("_indices_data_files", "_indices_files")
+_INDEX_KEYS = ("_indices_data_files", "_indices_files")
 """Keys with which older versions of ``datasets`` name the files that hold the order of .shuffle() and
 .select().
 """
@@ -39,7 +39,7 @@ def list_data_files(state: bytes, where: str) -> list[str]:
     records.
     """
     found = parse_json(state, where)
-    if any(found.get(name) for name in _INDEXES):
+    if any(found.get(name) for name in _INDEX_KEYS):
         raise DatasetError(
             f"{where}: the dataset was saved with an index of .shuffle(), .select() or .filter(); save it "
             "again after .flatten_indices()"
@@ -70,7 +70,7 @@ def refuse_splits(directory: str, names: Sequence[str]) -> None:
             )
 
 
-def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def select_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Select the files to read in a directory, which may contain datasets saved by ``save_to_disk``.
 
     Returns two lists: the files to read, and the Arrow files that are left out because no ``state.json``

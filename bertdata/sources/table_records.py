@@ -181,7 +181,7 @@ def _measure_texts(column: Any) -> Any:
     kind = column.type
     # For example, the dictionary ["long text", "b"] with the indices [0, 0, 1] gives the sizes [9, 9, 1].
     if types.is_dictionary(kind):
-        _check_places(column)
+        _check_text_offsets(column)
         return compute.take(_measure_texts(column.dictionary), column.indices)
     if (
         types.is_string(kind)
@@ -189,12 +189,12 @@ def _measure_texts(column: Any) -> Any:
         or types.is_binary(kind)
         or types.is_large_binary(kind)
     ):
-        _check_places(column)
+        _check_text_offsets(column)
         return compute.binary_length(column)
     if types.is_string_view(kind) or types.is_binary_view(kind):
         return pa.array([_measure_cell(cell) for cell in column], pa.int64())
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        _check_places(column)
+        _check_text_offsets(column)
         items = iter(_measure_texts(column.flatten()).to_pylist())
         counts = compute.list_value_length(column).fill_null(0).to_pylist()
         return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
@@ -212,7 +212,7 @@ def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
         if _has_column(batch.schema, name)
     }
     for column in columns.values():
-        _check_places(column)
+        _check_text_offsets(column)
     # If one text may be too long, or is not UTF-8, convert row by row, so that only that row is a bad record.
     if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:
         return [_make_row_record(columns, row, settings) for row in range(batch.num_rows)]
@@ -225,7 +225,7 @@ def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
     return [make_record(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
 
 
-def _check_places(column: Any) -> None:
+def _check_text_offsets(column: Any) -> None:
     """Raise ArrowInvalid if the offsets of a text point outside its buffer, which pyarrow itself does not
     check.
 

@@ -37,10 +37,10 @@ def binarise(
     from bertdata.build.given_parts import find_parts
     from bertdata.tokens.load import find_tokenizer_file, pin_file
 
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def told(done: int, total: int, line: str) -> None:
-        tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
+    def report_progress(done: int, total: int, line: str) -> None:
+        on_progress(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
 
     directory, given = convert_path(target), list_paths(sources)
     refuse_input_as_output(directory, [*given, convert_path(tokenizer)])
@@ -51,5 +51,5 @@ def binarise(
         directory,
         pin_file(find_tokenizer_file(convert_path(tokenizer))),
         workers=count_workers(workers),
-        told=told,
+        told=report_progress,
     )

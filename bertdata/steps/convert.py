@@ -81,10 +81,10 @@ def convert(
         hashes=tuple(hashes),
         with_len=with_len,
     )
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def told(done: int, total: int, line: str) -> None:
-        tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
+    def report_progress(done: int, total: int, line: str) -> None:
+        on_progress(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
 
     directory = convert_path(target)
     refuse_input_as_output(directory, [convert_path(source), convert_optional_path(vocab)])
@@ -96,6 +96,6 @@ def convert(
         unverified=unverified,
         objective=objective,
         workers=count_workers(workers),
-        told=told,
+        told=report_progress,
     )
     return ConvertedDataset(directory=directory, manifest=manifest)

@@ -23,7 +23,7 @@ from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
-from bertdata.io.process_pool import ProcessPool, run_all_telling
+from bertdata.io.process_pool import ProcessPool, run_all_with_progress
 from bertdata.steps.create_plan import plan_request
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.keywords import accept_keywords
@@ -269,7 +269,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
     shown = _ShardProgress(progress, total, all_shards)
     results: list[TaskResult] = []
     largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
-    with closing(run_all_telling(run_task, largest_first, workers, shown.under_way)) as finished:
+    with closing(run_all_with_progress(run_task, largest_first, workers, shown.under_way)) as finished:
         for result in finished:
             shown.finish(result)
             results.append(result)
@@ -326,14 +326,16 @@ def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progre
         total, done = sum(sizes.values()), 0
         progress(StepProgress(stage=CREATING, done=0, total=total))
 
-        def tell(part: str, examples: int) -> None:
+        def report_part(part: str, examples: int) -> None:
             """Report how many examples of a part are done."""
             nonlocal done
             done += sizes[part]
             finished = f"dealt {storage.get_base_name(part)} ({examples} examples)"
             progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
 
-        found, shards = deal_run(plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell)
+        found, shards = deal_run(
+            plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), report_part
+        )
     corpus = found.corpus
     result = TaskResult(entries=((corpus.entry, shards),))
     return MadeShards(corpus=corpus, results=[result], warnings=tuple(found.warnings))

@@ -36,7 +36,7 @@ from bertdata.text.settings import SegmentSettings
 _TEXT = "text"
 _RECORDS = ("tokenizer", "objective", "container")
 _PHASES = ("phase1", "phase2")
-_OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
+_DATASET_SCHEMAS: dict[str, dict[str, dict[str, Any]]] = {
     record: {
         item.name: derive_schemas(GivenDatasetSettings)[item.name]
         for item in fields(GivenDatasetSettings)
@@ -46,7 +46,7 @@ _OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
 }
 """JSON schemas of the settings that belong to the dataset and not to its examples, by table and name."""
 # As a flag, roles are a list of NAME=TOKEN. In a file they are a table.
-_OF_DATASET["tokenizer"]["roles"] = {**_OF_DATASET["tokenizer"]["roles"], "type": "object"}
+_DATASET_SCHEMAS["tokenizer"]["roles"] = {**_DATASET_SCHEMAS["tokenizer"]["roles"], "type": "object"}
 _TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
 _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
     item.name: {"type": _TEXT_TYPES.get(type(item.default), "string")}
@@ -70,8 +70,8 @@ def apply_settings_file(
         return
     given = request.dataset_settings | request.example_settings
     file = DatasetFile(convert_path(request.config), given.get("objective"), given.get("recipe"))
-    with file.naming(given):
-        yield request.with_settings(file.under(given)), file.of_phases(given)
+    with file.name_file_in_errors(given):
+        yield request.with_settings(file.merge_given(given)), file.list_phase_settings(given)
 
 
 class DatasetFile:
@@ -110,7 +110,7 @@ class DatasetFile:
         """Settings of the text stage (segmentation of articles or records), from the table ``text``."""
         return dict(self._toml.tables.get(_TEXT, {}))
 
-    def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def merge_given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the file's settings of dataset and examples by name, overridden by the settings ``given``.
 
         If a tokeniser is given, all tokeniser settings of the file are left out, such as roles. If shuffle
@@ -119,15 +119,19 @@ class DatasetFile:
         found = {} if self.recipe is None else {"recipe": self.recipe}
         for record in _RECORDS:
             found |= {
-                name: value for name, value in self._find_table(record).items() if name in _OF_DATASET[record]
+                name: value
+                for name, value in self._find_table(record).items()
+                if name in _DATASET_SCHEMAS[record]
             }
         if "vocab" in given or "tokenizer" in given:
-            found = {name: value for name, value in found.items() if name not in _OF_DATASET["tokenizer"]}
+            found = {
+                name: value for name, value in found.items() if name not in _DATASET_SCHEMAS["tokenizer"]
+            }
         if given.get("shuffle") == "none":
             found.pop("num_shards", None)
         return {**found, **self._read_settings(()), **given}
 
-    def of_phases(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    def list_phase_settings(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
         """Return the file's settings for single phases, by phase number. Settings given as flags are left
         out.
         """
@@ -138,7 +142,7 @@ class DatasetFile:
         }
 
     @contextmanager
-    def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
+    def name_file_in_errors(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
         """Add ``FILE:LINE`` to a SettingsError in the ``with`` block if the wrong setting stands in the file.
 
         flags: names of settings that were given as flags, so that the file's values were not used.
@@ -187,7 +191,7 @@ class DatasetFile:
         """
         found: dict[str, Any] = {}
         for record in _RECORDS:
-            others = _OF_DATASET[record]
+            others = _DATASET_SCHEMAS[record]
             found |= {
                 name: value for name, value in self._find_table(*place, record).items() if name not in others
             }
@@ -225,7 +229,7 @@ class DatasetFile:
                 schemas[str(records[name])][name] = schema
         if not place:
             schemas["objective"]["name"] = {"type": "string"}
-            for record, others in _OF_DATASET.items():
+            for record, others in _DATASET_SCHEMAS.items():
                 schemas[record] |= others
         homes = {name: record for record, known in schemas.items() for name in known}
         for record in _RECORDS:
@@ -246,14 +250,14 @@ class DatasetFile:
     def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
         """Raise SettingsFileError for the first setting in a table whose name is not in the schemas."""
         for name in found:
-            with self._name_place((*place, name)):
+            with self._name_line_in_errors((*place, name)):
                 check_names([name], known)
 
     def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
         """Raise SettingsFileError for the first setting in a table whose value the schema does not allow."""
         for name, value in found.items():
             if name in schemas:
-                with self._name_place((*place, name)):
+                with self._name_line_in_errors((*place, name)):
                     check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
@@ -262,12 +266,12 @@ class DatasetFile:
         keys: path of the key in the file, such as ``("objective", "name")``.
         problem: what is wrong, for the message.
         """
-        with self._name_place(keys):
+        with self._name_line_in_errors(keys):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
-    def _name_place(self, keys: tuple[str, ...]) -> Iterator[None]:
+    def _name_line_in_errors(self, keys: tuple[str, ...]) -> Iterator[None]:
         """Raise a SettingsError in the block as SettingsFileError with the line of the key."""
         try:
             yield

@@ -53,10 +53,10 @@ def extract(
         templates=templates,
         skip_pages=tuple(map(str, pages)),
     )
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def show(stage: str, done: int, total: int) -> None:
-        tell(StepProgress(stage=STAGES[stage], done=done, total=total))
+    def report_stage(stage: str, done: int, total: int) -> None:
+        on_progress(StepProgress(stage=STAGES[stage], done=done, total=total))
 
     return wiki.extract_dump(
         convert_path(dump),
@@ -64,7 +64,7 @@ def extract(
         settings,
         engine=engine,
         workers=count_workers(workers),
-        progress=show,
+        progress=report_stage,
     )
 
 

@@ -120,10 +120,10 @@ def find_date(
     rows = load_table(table)
     _check_dump(convert_path(dump), rows)
     target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def reading(stage: str, done: int, total: int) -> None:
-        tell(StepProgress(stage="reading the first articles", done=done, total=total))
+    def report_reading(stage: str, done: int, total: int) -> None:
+        on_progress(StepProgress(stage="reading the first articles", done=done, total=total))
 
     with extract_first_articles(
         convert_path(dump),
@@ -131,17 +131,21 @@ def find_date(
         target.has_enough,
         engine=engine,
         workers=count_workers(workers),
-        progress=reading,
+        progress=report_reading,
     ) as articles:
         first = articles.first_day
         last = last_given or first.replace(year=first.year + _YEARS, day=min(first.day, 28))
         if last < first:
             raise SettingsError(f"until is {last}, expected a day from {first} on")
-        return _search_days(target, articles, first, last, tell)
+        return _search_days(target, articles, first, last, on_progress)
 
 
 def _search_days(
-    target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
+    target: "_Target",
+    articles: DatedArticles,
+    first: datetime.date,
+    last: datetime.date,
+    on_progress: OnProgress,
 ) -> DateSearch:
     """Create the first text part from the articles of each day, and compare it with the published part."""
     found = DateSearch(
@@ -156,10 +160,10 @@ def _search_days(
     total = (last - first).days + 1 if articles.pages else 1
     for number in range(total):
         day = first + datetime.timedelta(days=number)
-        tell(StepProgress(stage="trying days", done=number, total=total, unit="days"))
+        on_progress(StepProgress(stage="trying days", done=number, total=total, unit="days"))
         if target.is_published(target.make(articles.on(day))):
             found.days.append(day)
-    tell(StepProgress(stage="trying days", done=total, total=total, unit="days"))
+    on_progress(StepProgress(stage="trying days", done=total, total=total, unit="days"))
     return found
 
 

@@ -61,18 +61,18 @@ def pack_rows(request: PackRequest) -> PackResult:
     from bertdata.packing.planned_pack import plan_pack
     from bertdata.packing.run import count_all_lengths, make_pack
 
-    processes, tell = count_workers(request.workers), request.progress or ignore_progress
+    processes, on_progress = count_workers(request.workers), request.progress or ignore_progress
     settings = request.settings()
     if request.output is None and not request.plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")
     source = find_pack_source(request, settings)
-    counts = count_all_lengths(source, processes, _Counting(tell, len(source.opened.shards)))
+    counts = count_all_lengths(source, processes, _CountingProgress(on_progress, len(source.opened.shards)))
     planned = plan_pack(source, settings, counts)
     forecast = make_forecast(planned, convert_path(request.path), with_bound=request.plan_only)
     if request.plan_only or request.output is None:
         return PackResult(forecast=forecast)
     directory = convert_path(request.output)
-    made = make_pack(planned, directory, processes, _Making(tell, planned))
+    made = make_pack(planned, directory, processes, _WritingProgress(on_progress, planned))
     return PackResult(forecast=forecast, directory=directory, manifest=made.manifest, kept=made.kept)
 
 
@@ -86,7 +86,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
     return find_input_dataset(path, vocabulary, request.unverified, settings.rows, request.objective)
 
 
-class _Counting:
+class _CountingProgress:
     """Reports progress while the lengths of the examples are read."""
 
     def __init__(self, progress: OnProgress, shards: int) -> None:
@@ -98,7 +98,7 @@ class _Counting:
         self._progress(StepProgress(stage=COUNTING, done=self._done, total=self._shards, unit="files"))
 
 
-class _Making:
+class _WritingProgress:
     """Reports progress while examples are sorted, and then while shards are written."""
 
     def __init__(self, progress: OnProgress, planned: PlannedPack) -> None:

@@ -38,9 +38,9 @@ def add_warnings_first(warnings: tuple[str, ...], progress: OnProgress) -> OnPro
     """Return a callback that passes the progress on, and adds the warnings to the first progress."""
     waiting = list(warnings)
 
-    def tell(now: StepProgress) -> None:
+    def pass_on(now: StepProgress) -> None:
         first = tuple(waiting)
         waiting.clear()
         progress(now._replace(warnings=(*first, *now.warnings)))
 
-    return tell
+    return pass_on

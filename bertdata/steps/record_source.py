@@ -20,7 +20,7 @@ from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_i
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.reading import is_extracted
+from bertdata.text.reading import has_extracted_name
 from bertdata.text.record_plan import RecordPlan, plan_records
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, find_evaluation_files
@@ -92,13 +92,13 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
         for path in expand_patterns(list(sources)):
             files = [path]
             if storage.is_directory(path):
-                if any(map(is_extracted, list_inputs(path).names)):
+                if any(map(has_extracted_name, list_inputs(path).names)):
                     return ARTICLES
                 files = find_files([path], None).files
             for file in files:
                 begin = read_beginning(file)
                 if not begin.is_empty:
-                    is_named = is_extracted(storage.get_base_name(file))
+                    is_named = has_extracted_name(storage.get_base_name(file))
                     return ARTICLES if is_named or has_article_start(begin) else recognise_kind(begin)
     # This is a directory that Hugging Face's datasets saved, and it is damaged. The caller reads it as
     # records, and then reports the damage.
@@ -138,7 +138,7 @@ def run_records(
 ) -> SegmentCounts:
     """Write the text of the sources' records into ``output`` as parts (files with a sentence per line)."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
-    progress = add_warnings_first(warn_of_plan(plan), progress)
+    progress = add_warnings_first(warn_of_escaped_markup(plan), progress)
     sizes = storage.map_paths(plan.files, storage.read_size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
@@ -190,7 +190,7 @@ def preview_records(
     return [*plan.notes, *plan.lines(output)]
 
 
-def warn_of_plan(plan: RecordPlan) -> tuple[str, ...]:
+def warn_of_escaped_markup(plan: RecordPlan) -> tuple[str, ...]:
     """Return a warning for each file to be read whose text contains escaped markup."""
     return tuple(find_escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 

@@ -100,15 +100,17 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         )
     inputs = find_text(request, settings.language)
     files, kinds = inputs.files, inputs.kinds
-    tell = add_warnings_first(tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress)
+    on_progress = add_warnings_first(
+        tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress
+    )
     sizes = storage.map_paths(files, storage.read_size)
     finished, done, total = iter(files), 0, sum(sizes)
-    tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
+    on_progress(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
 
-    def show(size: int) -> None:
+    def report_file(size: int) -> None:
         nonlocal done
         done += size
-        tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
+        on_progress(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
     counts = text.segment_files(
         files,
@@ -117,9 +119,11 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         make_splitter_loader(settings, engine, tables),
         kinds=kinds,
         workers=workers,
-        progress=show,
+        progress=report_file,
     )
-    tell(StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts))))
+    on_progress(
+        StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts)))
+    )
     return counts
 
 
@@ -133,7 +137,7 @@ def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator
         yield dict(given)
         return
     file = DatasetFile(config)
-    with file.naming(given, of_text=True):
+    with file.name_file_in_errors(given, of_text=True):
         yield {**file.text, **given}
 
 

@@ -132,7 +132,7 @@ def _report_each_shard(
     """Yield the results of the tasks, after reporting each result to ``progress``."""
     total, done, tokens = shards * len(plan.targets), 0, 0
 
-    def tell(line: str) -> None:
+    def report_shards(line: str) -> None:
         progress(
             StepProgress(
                 stage=CREATING,
@@ -146,9 +146,9 @@ def _report_each_shard(
             )
         )
 
-    tell("")
+    report_shards("")
     for result in results:
         done += len(result.shards)
         tokens += sum(shard.tokens for shard in result.shards) if not result.kept else 0
-        tell(result.line)
+        report_shards(result.line)
         yield result

@@ -64,10 +64,10 @@ def _verify_dataset(path: str, content: bool, anywhere: bool, progress: OnProgre
     progress(StepProgress(stage=STAGE, done=0, total=total, unit="files"))
     done, one_at_a_time = 0, threading.Lock()  # several threads check files
 
-    def show() -> None:
+    def report_file() -> None:
         nonlocal done
         with one_at_a_time:
             done += 1
             progress(StepProgress(stage=STAGE, done=done, total=total, unit="files"))
 
-    return verify_files(path, content=content, anywhere=anywhere, on_file=show)
+    return verify_files(path, content=content, anywhere=anywhere, on_file=report_file)

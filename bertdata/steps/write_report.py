@@ -57,12 +57,12 @@ def write_report(
         for dataset in find_datasets(path, damaged=True, objective=objective)
     ]
     notes = tuple(note for dataset in found for note in dataset.notes)
-    tell = add_warnings_first(notes, progress or ignore_progress)
-    tell(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
+    on_progress = add_warnings_first(notes, progress or ignore_progress)
+    on_progress(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
     numbers: list[DatasetNumbers] = []
     for dataset, name in zip(found, _shorten_names(found), strict=True):
         numbers.append(collect_numbers(dataset, name, most, vocab=given, with_verification=verify))
-        tell(StepProgress(stage=STAGE, done=len(numbers), total=len(found), unit="datasets"))
+        on_progress(StepProgress(stage=STAGE, done=len(numbers), total=len(found), unit="datasets"))
     page = make_dataset_page(numbers)
     write_page(target, page)
     return list(page.faults)

@@ -22,7 +22,7 @@ from bertdata.text.manifest import (
     TEXT_KIND,
     TextInput,
     TextManifest,
-    make_plan_terms,
+    make_text_plan,
     parse_text_manifest,
 )
 from bertdata.text.punkt.variants import ALIASES
@@ -87,7 +87,7 @@ class TextDirectory(Generic[PlanKind]):
         tables = plan.settings.tables()
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else compute_md5(plan.articles)
-        terms = make_plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
+        terms = make_text_plan(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
         self.commit = Commit(directory, TEXT_KIND, terms, _read_manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager

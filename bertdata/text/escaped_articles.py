@@ -16,7 +16,7 @@ from bertdata.text.reading import open_articles
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
 
-_LOOKED_AT_BYTES = 64 << 20
+_SEARCHED_BYTES = 64 << 20
 """Number of bytes of text that are searched for an escape before a run.
 
 Unescaped English or German prose of this size practically never contains ``&amp;``.
@@ -25,58 +25,58 @@ Unescaped English or German prose of this size practically never contains ``&amp
 _READ_BYTES = 1 << 20
 
 
-def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], answer: str | None) -> list[str]:
     """Return each file's kind, with ``ARTICLES`` changed to ``ESCAPED_ARTICLES`` where the text is escaped.
 
     Raises SettingsError if the answer contradicts the manifests of all articles, or if there are no articles.
 
-    told: the user's answer "yes" or "no" to whether articles without a manifest are escaped. None: the user
+    answer: the user's answer "yes" or "no" to whether articles without a manifest are escaped. None: the user
         has not answered, and the text of these articles is not changed.
     """
     manifests = _ArticlesManifests()
     found: list[str] = []
-    untold = False
+    unanswered = False
     for path, kind in zip(files, kinds, strict=True):
         if not is_articles_kind(kind):
             found.append(kind)
             continue
         manifest = manifests.find(path)
-        untold |= manifest is None
-        escaped = told == "yes" if manifest is None else writes_escapes(manifest.extractor)
+        unanswered |= manifest is None
+        escaped = answer == "yes" if manifest is None else writes_escapes(manifest.extractor)
         found.append(ESCAPED_ARTICLES if escaped else ARTICLES)
-    if told is not None and not untold:
-        _refuse_contradiction(files, found, told)
+    if answer is not None and not unanswered:
+        _refuse_contradiction(files, found, answer)
     return found
 
 
-def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str) -> None:
+def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], answer: str) -> None:
     """Raise SettingsError if a manifest contradicts the user's answer, or if there are no articles.
 
-    told: the user's answer "yes" or "no" to whether the articles are escaped.
+    answer: the user's answer "yes" or "no" to whether the articles are escaped.
     """
     if not any(map(is_articles_kind, kinds)):
         raise SettingsError("--escaped-articles goes with extracted articles, of which there are none here")
     for path, kind in zip(files, kinds, strict=True):
-        if is_articles_kind(kind) and (kind == ESCAPED_ARTICLES) != (told == "yes"):
+        if is_articles_kind(kind) and (kind == ESCAPED_ARTICLES) != (answer == "yes"):
             truth = "escaped" if kind == ESCAPED_ARTICLES else "not escaped"
             raise SettingsError(
-                f"--escaped-articles {told}: {path}: its {MANIFEST_NAME} names the extractor, whose text is "
-                f"{truth}; leave the flag out"
+                f"--escaped-articles {answer}: {path}: its {MANIFEST_NAME} names the extractor, whose text "
+                f"is {truth}; leave the flag out"
             )
 
 
-def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], answer: str | None) -> list[str]:
     """Return a warning if articles contain ``&amp;`` and it is unknown whether it is an escape.
 
     It is known if a manifest lists the articles, or if the user has answered. Of articles without a manifest,
     at most the first 64 MiB are searched.
 
-    told: the user's answer "yes" or "no", None if the user has not answered.
+    answer: the user's answer "yes" or "no", None if the user has not answered.
     """
-    if told is not None:
+    if answer is not None:
         return []
     manifests = _ArticlesManifests()
-    left = _LOOKED_AT_BYTES
+    left = _SEARCHED_BYTES
     for path, kind in zip(files, kinds, strict=True):
         if not is_articles_kind(kind) or manifests.find(path) is not None:
             continue

@@ -35,7 +35,7 @@ class LoadSplitter:
     abbreviations: Abbreviations | None = None
 
     def __call__(self) -> Splitter:
-        return _load(self)
+        return _load_splitter(self)
 
 
 def make_splitter_loader(
@@ -59,7 +59,7 @@ def fetch_tables(language: str, directory: str | None) -> None:
 
 
 @lru_cache(maxsize=4)
-def _load(chosen: LoadSplitter) -> Splitter:
+def _load_splitter(chosen: LoadSplitter) -> Splitter:
     language = find_language(chosen.language)
     if language.tables is None:
         return MarkSplitter(language.code)

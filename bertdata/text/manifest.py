@@ -147,7 +147,7 @@ class TextManifest:
         Another run may use the directory only if its plan is equal.
         """
         names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
-        return make_plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
+        return make_text_plan(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
@@ -172,7 +172,7 @@ class TextManifest:
         return format_md5sums(self.files, self.dump())
 
 
-def make_plan_terms(
+def make_text_plan(
     settings: dict[str, Any],
     punkt: dict[str, Any] | None,
     articles_manifest: str | None,

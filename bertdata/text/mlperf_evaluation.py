@@ -26,7 +26,7 @@ class SeparatedText:
     withheld: list[bytes]
 
 
-def compute_quota(index: int, files: int, eval_articles: int) -> int:
+def count_articles_to_withhold(index: int, files: int, eval_articles: int) -> int:
     """Return how many articles a file contributes to the evaluation set.
 
     index: number of the file, from 0.
@@ -55,7 +55,7 @@ def withhold_articles(
     """
     # For example, "A1\n\nA2\n\n" gives ["A1", "A2", ""]. The empty last piece can be drawn too.
     articles = split_articles(text)
-    wanted = compute_quota(index, files, eval_articles)
+    wanted = count_articles_to_withhold(index, files, eval_articles)
     pieces = len(articles) if draws_rest else len(articles) - 1
     if wanted > pieces:
         found = count_articles(articles)
@@ -92,7 +92,9 @@ def find_most_eval_articles(articles: Sequence[int]) -> int:
     # Start with half of all articles, and count down until no file must contribute more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
-    while any(compute_quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
+    while any(
+        count_articles_to_withhold(index, files, most) > max(found, 1) for index, found in enumerate(articles)
+    ):
         most -= 1
     return most
 

@@ -43,7 +43,7 @@ def distribute_articles(
     _check_articles(sentences, training_shards + test_shards)
     total = sum(sentences)
     training_total = int((1 - test_fraction) * total)
-    stacks = _Stacks(sentences)
+    stacks = _UnplacedArticles(sentences)
     training = _ShardSet(shards=training_shards, nominal=training_total // training_shards)
     test = _ShardSet(shards=test_shards, nominal=(total - training_total) // test_shards)
     for kind in (training, test):
@@ -76,7 +76,7 @@ def _check_articles(sentences: Sequence[int], shards: int) -> None:
         )
 
 
-class _Stacks:
+class _UnplacedArticles:
     """Articles that are in no shard yet, in a stack for each number of sentences. The last is on top."""
 
     def __init__(self, sentences: Sequence[int]) -> None:
@@ -129,7 +129,7 @@ class _ShardSet:
     articles: list[list[int]] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
 
-    def place_first_articles(self, stacks: _Stacks) -> None:
+    def place_first_articles(self, stacks: _UnplacedArticles) -> None:
         """Give each shard the largest remaining article. The nominal size grows if an article exceeds it."""
         for _ in range(self.shards):
             placed = stacks.pop_largest(stacks.largest)
@@ -139,7 +139,7 @@ class _ShardSet:
             self.counts.append(size)
             self.nominal = max(self.nominal, size)
 
-    def place_round(self, stacks: _Stacks) -> None:
+    def place_round(self, stacks: _UnplacedArticles) -> None:
         """Give an article to each shard that does not have too many sentences already.
 
         A shard has too many if it has more than the median of all shards at the start of the round.

@@ -22,7 +22,9 @@ EXPECTED = "plain text in UTF-8, one document a file"
 _NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")
 _BOM = b"\xef\xbb\xbf"
 _ARTICLE = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")
-_LOOKED_AT = 8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
+_BYTES_SEARCHED_FOR_NUL = (
+    8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
+)
 
 
 def find_plain_files(patterns: Iterable[str]) -> InputFiles:
@@ -52,7 +54,7 @@ def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
         if whole or error.reason != "unexpected end of data":
             raise InputError.not_utf8(name, data, error.start, suggest_utf8_remedy(data, name)) from None
         text = data[: error.start].decode()
-    if "\0" in text[:_LOOKED_AT]:
+    if "\0" in text[:_BYTES_SEARCHED_FOR_NUL]:
         raise InputError(f"{name}: looks like binary data (it holds NUL), expected {EXPECTED}")
     text = text.removeprefix("\ufeff")
     if whole and not text.strip():

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, suggest_utf8_remedy
-from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, find_input_files
+from bertdata.io.input_files import ChosenNames, InputFiles, choose_wanted_names, find_input_files
 from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
@@ -38,7 +38,7 @@ def find_extracted_files(patterns: Iterable[str]) -> InputFiles:
     return find_named_files(patterns, _EXTRACTED_NAME, missing)
 
 
-def is_extracted(name: str) -> bool:
+def has_extracted_name(name: str) -> bool:
     """Return True if a path has the name of a file of extracted articles, such as ``AA/wiki_00``."""
     return _EXTRACTED_NAME.fullmatch(name) is not None
 
@@ -107,7 +107,7 @@ def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: st
     missing: error message for a directory without any such file.
     """
 
-    def choose(_: str, names: list[str]) -> Chosen:
+    def choose(_: str, names: list[str]) -> ChosenNames:
         """Divide a directory's files into those that match ``name`` and those to leave out."""
         return choose_wanted_names(names, lambda found: name.fullmatch(found) is not None)
 

@@ -17,7 +17,7 @@ class DocumentRun(NamedTuple):
     stop: int
 
 
-class PartCuts:
+class PartAssignment:
     """Assignment of documents to parts, computed for one piece (a group of records) after another.
 
     part: number of the part that is being filled.
@@ -35,7 +35,7 @@ class PartCuts:
         In the example a part has at most 10 bytes. Documents 0 and 1 go into part 0, document 2 is left out,
         document 3 goes into part 1, and document 4 is alone in part 2, although it is larger than a part:
 
-        >>> [tuple(run) for run in PartCuts(10).assign_documents([4, 6, 0, 3, 20])]
+        >>> [tuple(run) for run in PartAssignment(10).assign_documents([4, 6, 0, 3, 20])]
         [(0, 0, 2), (1, 3, 4), (2, 4, 5)]
 
         sizes: bytes of text of each document, 0 for a document that is left out.

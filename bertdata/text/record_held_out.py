@@ -17,13 +17,13 @@ from bertdata.config.held_out_names import make_record_eval_name
 from bertdata.io import storage
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.directory import PlanKind, TextDirectory
-from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_cuts import PartAssignment
 from bertdata.text.record_documents import DocumentTexts
 
 _NUMBER_BYTES = 8
 
 
-def pack_waiting_texts(texts: DocumentTexts) -> bytes:
+def encode_held_out_texts(texts: DocumentTexts) -> bytes:
     """Encode a piece's held-out documents for a scratch file, in the format that the top of this file
     describes.
     """
@@ -31,7 +31,7 @@ def pack_waiting_texts(texts: DocumentTexts) -> bytes:
     return head.tobytes() + array("Q", [*texts.ends, *texts.sizes]).tobytes() + texts.text
 
 
-def read_waiting(paths: Iterable[str]) -> Iterator[DocumentTexts]:
+def read_held_out_texts(paths: Iterable[str]) -> Iterator[DocumentTexts]:
     """Read the scratch files, and yield the held-out documents of each piece."""
     for path in paths:
         with storage.open_input(path) as file:
@@ -52,7 +52,7 @@ def write_held_out(
     """
     made: list[FileEntry] = []
     sink: HashingSink | None = None
-    cuts = PartCuts(part_bytes)
+    cuts = PartAssignment(part_bytes)
     with ExitStack() as stack:
         for found in waiting:
             ends: Sequence[int] = [0, *found.ends]
@@ -63,12 +63,12 @@ def write_held_out(
                     if sink is not None:
                         stack.close()
                         made.append(sink.entry(make_record_eval_name(len(made))))
-                    sink = stack.enter_context(_open_noted(text, make_record_eval_name(run.part)))
+                    sink = stack.enter_context(_open_noted_part(text, make_record_eval_name(run.part)))
                 sink.write(found.text[ends[run.start] : ends[run.stop]])
     return made if sink is None else [*made, sink.entry(make_record_eval_name(len(made)))]
 
 
-def _open_noted(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
+def _open_noted_part(text: TextDirectory[PlanKind], name: str) -> AbstractContextManager[HashingSink]:
     """Open an evaluation part for writing, after writing a note that names it."""
     text.commit.note(name, {})
     return text.open(name)

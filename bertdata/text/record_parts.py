@@ -23,16 +23,16 @@ from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import NumberedPiece
-from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_cuts import PartAssignment
 from bertdata.text.record_documents import PieceText, PieceToDocuments
-from bertdata.text.record_held_out import pack_waiting_texts, read_waiting, write_held_out
+from bertdata.text.record_held_out import encode_held_out_texts, read_held_out_texts, write_held_out
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
 from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
-_SCHEME = 3
+_ASSIGNMENT_VERSION = 3
 """Version of the way in which documents are assigned to parts. Notes of another version are ignored."""
 
 _PART, _EVAL = "part", "eval"
@@ -110,7 +110,7 @@ class RecordParts:
                 entries = parse_entry_list(FileEntry, note.get("files"))
             except ManifestError:
                 return
-            same = (note.get("scheme"), note.get("sources")) == (_SCHEME, self.sources)
+            same = (note.get("scheme"), note.get("sources")) == (_ASSIGNMENT_VERSION, self.sources)
             if not same or not all(matches_entry(self._text.commit.directory, entry) for entry in entries):
                 return
             self._add_part(entries)
@@ -189,7 +189,7 @@ class RecordParts:
             entries[0].name,
             {
                 "files": [entry._asdict() for entry in entries],
-                "scheme": _SCHEME,
+                "scheme": _ASSIGNMENT_VERSION,
                 "sources": self.sources,
                 "next": list(self._next),
                 "counts": counts,
@@ -207,7 +207,7 @@ class RecordParts:
             ]
             for kind in (_EVAL, REMOVED)
         }
-        made = write_held_out(self._text, read_waiting(paths[_EVAL]), self.part_bytes)
+        made = write_held_out(self._text, read_held_out_texts(paths[_EVAL]), self.part_bytes)
         if not paths[REMOVED]:
             return made
         self._text.commit.note(REMOVED, {})
@@ -247,7 +247,7 @@ class _PartWriter:
 
     def __init__(self, parts: RecordParts, stack: ExitStack) -> None:
         self._parts = parts
-        self._cuts = PartCuts(parts.part_bytes, len(parts.made))
+        self._cuts = PartAssignment(parts.part_bytes, len(parts.made))
         self._outer = stack
         self._stack = stack.enter_context(ExitStack())
         self._sinks: dict[str, tuple[str, HashingSink]] = {}
@@ -269,7 +269,7 @@ class _PartWriter:
                 self.finish(work, first + run.start)
             self._write(_PART, texts.text[ends[run.start] : ends[run.stop]])
         if found.withheld.sizes:
-            self._write(_EVAL, pack_waiting_texts(found.withheld))
+            self._write(_EVAL, encode_held_out_texts(found.withheld))
         if found.removed:
             self._write(REMOVED, format_removed_records(found.removed, work.file, before, self._parts.inputs))
 

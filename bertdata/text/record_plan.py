@@ -14,7 +14,7 @@ from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import refuse_compressed_copies
 from bertdata.text.text_plan import make_relative_names
-from bertdata.text.training_text import refuse_held_out, refuse_lists, take_training_text
+from bertdata.text.training_text import choose_training_text, refuse_file_lists, refuse_held_out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,9 +62,9 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
     kind: kind of all files. None: the kind of each file is recognised from its bytes.
     """
-    text = take_training_text(expand_patterns(sources))
+    text = choose_training_text(expand_patterns(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)
-    refuse_lists(found.files)
+    refuse_file_lists(found.files)
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)
     refuse_compressed_copies(path for path, one in named if is_articles_kind(one))

@@ -15,7 +15,7 @@ LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded
 """Counters of records that are not trained on, in the order in which the reasons are checked."""
 RUN_COUNTERS = ("withheld_in_training", "unprotected")
 """Counters that exist only for a whole run, not for a single file."""
-NVIDIA_TEXT = ("nvidia", "habana")
+NVIDIA_TEXT_RECIPES = ("nvidia", "habana")
 """Recipes whose shards are made from NVIDIA's text. All other recipes use MLPerf's text."""
 _PREFIX = "wikicorpus_"
 YES_NO = ("yes", "no")

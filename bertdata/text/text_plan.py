@@ -185,7 +185,7 @@ def list_nvidia_shard_names(settings: SegmentSettings) -> list[str]:
     ]
 
 
-def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
+def assign_articles_to_shards(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
     """Distribute articles over NVIDIA's shards, and return the numbers of each shard's articles.
 
     The shards are in the order of ``list_nvidia_shard_names``.

@@ -26,12 +26,12 @@ class TrainingText:
     notes: tuple[str, ...] = ()
 
 
-def take_training_text(paths: Iterable[str]) -> TrainingText:
+def choose_training_text(paths: Iterable[str]) -> TrainingText:
     """Replace each directory that ``segment`` made by its training parts. Other paths stay as they are."""
     found: list[str] = []
     notes: list[str] = []
     for path in paths:
-        listed = list_text_files(path) if storage.is_directory(path) else None
+        listed = list_segmented_files(path) if storage.is_directory(path) else None
         if listed is None:
             found.append(path)
             continue
@@ -43,7 +43,7 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
     return TrainingText(paths=found, notes=tuple(notes))
 
 
-def list_text_files(directory: str) -> list[str] | None:
+def list_segmented_files(directory: str) -> list[str] | None:
     """Return the text files of a directory that ``bertdata segment`` made, None for other directories."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
@@ -56,7 +56,7 @@ def list_text_files(directory: str) -> list[str] | None:
     ]
 
 
-def refuse_lists(paths: Iterable[str]) -> None:
+def refuse_file_lists(paths: Iterable[str]) -> None:
     """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
         if storage.get_base_name(path) == MD5SUMS_NAME or is_companion_list(path):
@@ -91,6 +91,6 @@ def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
 def _suggest_training_text(path: str) -> str:
     """Return the end of an error message that advises which path to give instead of this one."""
     directory = storage.get_parent(path)
-    if list_text_files(directory) is not None:
+    if list_segmented_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"
     return "leave it out"

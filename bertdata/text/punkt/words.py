@@ -37,7 +37,7 @@ def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns)
     context: the text around an end mark.
     """
     words = (_classify_word(text, tables, patterns) for text in _split_words(context, patterns))
-    return any(_ends_between(word, following, tables) for word, following in pairwise(words))
+    return any(_ends_sentence_after(word, following, tables) for word, following in pairwise(words))
 
 
 def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _is_number(lowered: str) -> bool:
     return bool(_NUMBER.fullmatch(digits))
 
 
-def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
+def _ends_sentence_after(word: _Word, following: _Word, tables: PunktTables) -> bool:
     """Return True if a sentence ends after ``word``, judging by the two words."""
     # A question or exclamation mark always ends the sentence. Any other word without a period never does.
     if not word.text.endswith("."):

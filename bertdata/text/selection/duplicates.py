@@ -28,17 +28,17 @@ from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, normalise_texts
 
-NAME = "sorted/duplicates"
+SCRATCH_NAME = "sorted/duplicates"
 """Name of the scratch file with the duplicates. It contains a slash, so it never equals the name of a part.
 """
 
-HASHED = struct.Struct(f">{HASH_BYTES}sIII")
+HASH_ENTRY = struct.Struct(f">{HASH_BYTES}sIII")
 """Entry of the first sort, for a record.
 
 It consists of the hash of the text, the number of the file, the number of the piece (a group of records) in
 the file, and the number of the record in the piece.
 """
-_FOUND = struct.Struct(">IIIIQ")
+_DUPLICATE_ENTRY = struct.Struct(">IIIIQ")
 """Entry of the second sort, for a duplicate.
 
 It consists of the numbers of the duplicate's file, piece and record in the piece, followed by the numbers of
@@ -49,7 +49,7 @@ the file and of the record in it that has the same text first.
 class PieceHashes(NamedTuple):
     """Hash entries of a piece's records.
 
-    entries: the entries (see HASHED), one after another.
+    entries: the entries (see HASH_ENTRY), one after another.
     taken: number of records in the piece. For JSON lines it is the number of lines, also of blank lines.
     first_bad: first unusable record of the piece, or None.
     """
@@ -69,16 +69,16 @@ class PieceToHashes:
         read = work.piece.read(self.settings.records)
         usable, bad = normalise_texts(read.records, self.settings)
         entries = [
-            HASHED.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
+            HASH_ENTRY.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
         ]
         first = min(bad, key=lambda one: one.number, default=None)
         return PieceHashes(b"".join(entries), read.numbers, first)
 
 
 def split_entries(entries: bytes) -> Iterator[bytes]:
-    """Split concatenated hash entries (see HASHED) into single entries."""
-    for start in range(0, len(entries), HASHED.size):
-        yield entries[start : start + HASHED.size]
+    """Split concatenated hash entries (see HASH_ENTRY) into single entries."""
+    for start in range(0, len(entries), HASH_ENTRY.size):
+        yield entries[start : start + HASH_ENTRY.size]
 
 
 def match_duplicates(
@@ -95,7 +95,7 @@ def match_duplicates(
     # 1), then record 1 of piece 3 is a duplicate of record 2 of piece 0.
     last, first = b"", RecordPlace(0, 0)
     for entry in hashed:
-        found, file, piece, number = HASHED.unpack(entry)
+        found, file, piece, number = HASH_ENTRY.unpack(entry)
         if found == last:
             yield file, piece, Duplicate(number, first)
         else:
@@ -110,8 +110,8 @@ class DuplicateList:
         self._next = next(self._entries, None)
 
     def _read(self, file: BinaryIO) -> Iterator[tuple[int, int, int, int, int]]:
-        while block := file.read(_FOUND.size << 12):
-            yield from _FOUND.iter_unpack(block)
+        while block := file.read(_DUPLICATE_ENTRY.size << 12):
+            yield from _DUPLICATE_ENTRY.iter_unpack(block)
 
     def add_duplicates(self, work: NumberedPiece) -> NumberedPiece:
         """Return the piece with its duplicates filled in. Pieces must come in order, but may be skipped."""
@@ -142,29 +142,32 @@ def find_duplicates(
         bytes.
     """
     commit, pieces, settings = text.commit, plan_pieces(text.plan), text.plan.settings
-    name = commit.scratch_name(NAME)
+    name = commit.scratch_name(SCRATCH_NAME)
     if _is_reusable(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
     # Both sorts write temporary files. If the text directory is remote, these files are in the system's
     # temporary directory.
-    with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
+    with (
+        SortedEntries(HASH_ENTRY.size, folder) as hashed,
+        SortedEntries(_DUPLICATE_ENTRY.size, folder) as found,
+    ):
         taken = _hash_records(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.
         check_all_unchanged(identities)
         for file, piece, one in match_duplicates(hashed, lambda file, piece: taken[file][piece]):
-            found.add(_FOUND.pack(file, piece, one.number, *one.of))
+            found.add(_DUPLICATE_ENTRY.pack(file, piece, one.number, *one.of))
         with commit.open(name) as output:
             sink = HashingSink(output.write)
             for entry in found:
                 sink.write(entry)
-    commit.note(NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
+    commit.note(SCRATCH_NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
     return commit.path(name)
 
 
 def _is_reusable(commit: Commit, sources: str) -> bool:
     """Return True if an earlier run over the same input left an intact file of duplicates."""
-    note = commit.read_note(NAME)
+    note = commit.read_note(SCRATCH_NAME)
     if note is None or note.get("sources") != sources:
         return False
     try:

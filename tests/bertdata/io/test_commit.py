@@ -14,7 +14,7 @@ import pytest
 
 from bertdata.errors import DatasetError, ManifestError, StorageError
 from bertdata.io import storage
-from bertdata.io.directory_protocol import Commit, list_differences
+from bertdata.io.directory_protocol import Commit, describe_plan_differences
 from bertdata.io.manifest_file import dump_json, parse_json, seal_json, unseal_json
 from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
 from tests.support.commands import contents, files_below
@@ -293,8 +293,8 @@ def test_what_is_sealed_is_unsealed() -> None:
 
 def test_differences_name_values_and_at_most_three_of_a_list() -> None:
     ours, theirs = {"a": 1, "names": list("abcdef")}, {"a": 1, "names": []}
-    assert list_differences(ours, theirs) == ["other names (a, b, c ...)"]
-    assert list_differences({"new": 1}, {}) == ["new None, now 1"]
+    assert describe_plan_differences(ours, theirs) == ["other names (a, b, c ...)"]
+    assert describe_plan_differences({"new": 1}, {}) == ["new None, now 1"]
 
 
 def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
