@@ -123,14 +123,17 @@ class Documents:
 
     @property
     def tokens(self) -> int:
+        """Number of ids."""
         return len(self.ids)
 
     @property
     def sentences(self) -> int:
+        """Number of sentences."""
         return len(self.sentence_ends)
 
     @property
     def documents(self) -> int:
+        """Number of documents."""
         return len(self.document_ends)
 
 

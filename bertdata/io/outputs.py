@@ -77,7 +77,7 @@ MDS = OutputFormat(words="an MDS shard", begins=_is_mds)
 
 
 def find_picture_format(path: str) -> OutputFormat:
-    """Return the picture format for the file name's ending: PNG for ``.png``, else SVG."""
+    """Return the picture format for the file name: PNG if the name ends with ``.png``, otherwise SVG."""
     return PNG if path.lower().endswith(".png") else SVG
 
 

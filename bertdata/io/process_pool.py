@@ -55,7 +55,7 @@ def count_available_cores() -> int:
 
 
 def choose_start_method() -> str:
-    """Return how to start workers: ``fork`` if this process has a single thread, else ``spawn``.
+    """Return how to start workers: ``fork`` if this process has a single thread, otherwise ``spawn``.
 
     Forking is much faster, but unsafe while another thread holds a lock. The number of threads is read from
     Linux, because Python does not know the threads of C libraries.

@@ -135,6 +135,9 @@ def describe_error(error: Exception) -> str:
 
 
 def _find_status(error: Exception) -> int | None:
-    """Return the HTTP status in an exception of gcsfs (``code``) or aiohttp (``status``), or None."""
+    """Return the HTTP status in an exception of gcsfs (``code``) or aiohttp (``status``).
+
+    Returns None if the exception has no status.
+    """
     found = str(getattr(error, "code", None) or getattr(error, "status", None))
     return int(found) if found.isdecimal() else None

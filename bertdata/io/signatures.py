@@ -84,7 +84,7 @@ def find_signature(head: bytes, path: str) -> FileKind | None:
 
 
 def _find_archive(head: bytes, path: str) -> FileKind | None:
-    """Return the format of an archive or office document, or None."""
+    """Return the format of an archive or office document. Returns None if the file is neither."""
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"):
         if _OFFICE.search(head[:4096]):
             return FileKind(name="a document of an office program", remedy=_EXPORT_REMEDY)
@@ -126,7 +126,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _find_shard(head: bytes) -> FileKind | None:
-    """Return the format of a shard of training examples, or None."""
+    """Return the format of a shard of training examples. Returns None if the file is no shard."""
     if _is_tfrecord(head):
         return FileKind(name="TFRecord", remedy=_SHARD_REMEDY)
     if _is_mds(head):

@@ -134,6 +134,7 @@ class _RemoteInput(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a position in the file. The arguments are those of ``io.IOBase.seek``."""
         return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:

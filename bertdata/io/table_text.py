@@ -23,7 +23,7 @@ TableRow = tuple[int, list[str]]
 def decode_table(data: bytes, where: str) -> str:
     """Return the text of a table without a byte-order mark.
 
-    InputError names the first byte that is not UTF-8.
+    Raises InputError for a byte that is not UTF-8. The message names the first such byte.
     """
     try:
         return decode_utf8(data)

@@ -86,6 +86,11 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 @contextmanager
 def _open_stream_format(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Open a file that can be read as a stream, and yield its schema and its batches of rows.
+
+    head: first bytes of the file.
+    unpacked: the file after these bytes.
+    """
     file = _WatchedFile(head.removeprefix(FILE_MAGIC), unpacked)
     with pyarrow.ipc.open_stream(pyarrow.PythonFile(file, mode="r")) as stream:
         yield stream.schema, _read_until_end(stream, file)
@@ -93,6 +98,9 @@ def _open_stream_format(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterat
 
 @contextmanager
 def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Open a file in Arrow's file format with the help of its footer, and yield its schema and batches of
+    rows.
+    """
     with open_seekable(path) as file, pyarrow.ipc.open_file(pyarrow.PythonFile(file, mode="r")) as table:
         yield table.schema, map(table.get_batch, range(table.num_record_batches))
 

@@ -28,6 +28,7 @@ def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
 
 
 def _is_list_of_texts(value: Any) -> bool:
+    """Return True if the value is a list of strings that is not empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 

@@ -175,6 +175,7 @@ def _split_members(text: str) -> dict[str, str]:
 
 
 def _skip_blanks(text: str, at: int) -> int:
+    """Return the position of the first character from ``at`` on that is not white space."""
     while text[at] in " \t\n\r":
         at += 1
     return at
@@ -190,6 +191,7 @@ def _quote_value(value: Any, name: str, line: bytes | None) -> str:
 
 
 def _quote_source(text: str) -> str:
+    """Return a shortened quotation of a value as it is written in the JSON."""
     return _shorten(text.strip())
 
 

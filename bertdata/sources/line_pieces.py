@@ -52,7 +52,7 @@ class LinesPiece:
 
 
 def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
-    """Divide a file of JSON lines into pieces (see ``bertdata.sources.piece``)."""
+    """Divide a file of JSON lines into pieces, that is, groups of consecutive whole lines."""
     with storage.open_input(path) as file:
         packed = detect_packing(file.read(6)) is not None
     if packed:

@@ -103,7 +103,10 @@ def has_article_start(begin: Beginning) -> bool:
 
 
 def recognise_other_kind(begin: Beginning) -> FileKind | None:
-    """Recognise a format that is not plain text. Returns its name with advice for the user, or None."""
+    """Return the name of a format that is not plain text, with advice for the user.
+
+    Returns None if no such format is recognised.
+    """
     if _DUMP.match(begin.text):
         remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
         return FileKind(name="a MediaWiki dump", remedy=remedy)

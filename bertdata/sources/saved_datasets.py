@@ -130,8 +130,10 @@ def _read_listed_files(folder: str) -> set[str] | None:
 
 
 def _get_folder(name: str) -> str:
+    """Return the directory in a relative path, "" if there is none."""
     return name.rpartition("/")[0]
 
 
 def _join_name(folder: str, name: str) -> str:
+    """Return the path of a file in a folder. An empty folder name leaves the file name as it is."""
     return f"{folder}/{name}" if folder else name

@@ -190,8 +190,8 @@ class ShardRun:
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
         """Create the shards in one of three ways.
 
-        With a global shuffle, the documents of all parts are mixed. If the imitated program draws all
-        examples from a single random stream, the examples are written to a fixed number of files in turn.
+        With a global shuffle, the documents of all parts are mixed. If the examples must come from a single
+        random stream, as in some original programs, they are written to a fixed number of files in turn.
         Otherwise a shard is made from each part.
         """
         if self.plan.targets[0].settings.files_of_run:

@@ -57,9 +57,7 @@ class GivenRecordSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTextSettings(GivenRecordSettings):
-    """All settings of the text stage (``segment``). They may also be set in the table ``text`` of a settings
-    file.
-    """
+    """All settings of ``segment``. They may also be set in the table ``text`` of a settings file."""
 
     recipe: str | None = repeat_setting(SegmentSettings, "recipe", default=None)
     eval_articles: int | None = repeat_setting(SegmentSettings, "eval_articles", default=None)

@@ -70,6 +70,12 @@ def read_abbreviations(path: str) -> Abbreviations:
 
 
 def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:
+    """Return the words of an abbreviation in lower case, with a period at the end.
+
+    Raises InputError if the text is not an abbreviation.
+
+    where: file and line of the text, for the message.
+    """
     words = characters.lower(text if text.endswith(".") else f"{text}.").split()
     if not all(_is_word(word) for word in words):
         raise InputError(f"{where}: found {text[:80]!r}, expected {_EXAMPLE}")

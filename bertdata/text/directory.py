@@ -163,6 +163,7 @@ class TextDirectory(Generic[PlanKind]):
 
 
 def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None:
+    """Raise InputError if an input file has another size or md5 than the articles' manifest lists."""
     listed = {entry.name: entry for entry in parse_articles_manifest(articles, ARTICLES_COPY).files}
     for item in inputs:
         entry = listed[item.name]
@@ -175,6 +176,7 @@ def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None
 
 
 def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+    """Return the plan in a text directory's manifest, that is, the settings that determine its contents."""
     return parse_text_manifest(data, where).terms()
 
 
@@ -205,7 +207,7 @@ def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
     """Raise SettingsError if the output directory is an input, contains an input or lies inside an input.
 
     Only ``OUTPUT/extracted`` is allowed as an input, if it holds finished articles. This sub-directory has a
-    separate manifest, and the text stage never writes into it.
+    manifest of its own, and ``segment`` never writes into it.
     """
     articles = storage.join(output, EXTRACTED)
     paths = [path for path in inputs if path]
@@ -217,4 +219,5 @@ def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
 
 
 def _is_below(path: str, directory: str) -> bool:
+    """Return True if the path lies inside the directory."""
     return f"{resolve_path(path)}/".startswith(f"{resolve_path(directory)}/")

@@ -1,7 +1,7 @@
 """Kinds of files that the recipes mlperf and nvidia read: articles, escaped articles, and plain text.
 
-KINDS says how files of each kind are found, checked and read. To add a kind, add an entry to it. All other
-steps of the text stage are the same for all kinds. One run may read files of several kinds.
+KINDS says how files of each kind are found, checked and read. To add a kind, add an entry to it. Everything
+else that ``segment`` does is the same for all kinds. A run may read files of several kinds.
 """
 
 from collections.abc import Callable, Iterable

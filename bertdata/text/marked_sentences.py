@@ -63,4 +63,5 @@ class MarkSplitter:
 
 
 def _end_line(end: re.Match[str]) -> str:
+    """Return the end of a sentence with a newline in place of the white space after it."""
     return end.group().rstrip() + "\n"

@@ -177,8 +177,10 @@ class PieceToDocuments:
 
 
 def _join_documents(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
+    """Join documents, and keep their ends and their sizes."""
     return DocumentTexts(b"".join(documents), array("Q", accumulate(map(len, documents))), array("Q", sizes))
 
 
 def _strip_lines(body: bytes) -> bytes:
+    """Remove the white space at both ends of each line."""
     return "".join([line.strip() + "\n" for line in body.decode().split("\n")]).encode()

@@ -231,10 +231,12 @@ class RecordParts:
 
     @property
     def part_bytes(self) -> float:
+        """Largest size of a part in bytes of text."""
         return self._text.plan.settings.part_bytes
 
     @property
     def inputs(self) -> Sequence[str]:
+        """Names of the input files in the manifest."""
         return self._text.plan.inputs
 
 
@@ -274,6 +276,10 @@ class _PartWriter:
             self._write(REMOVED, format_removed_records(found.removed, work.file, before, self._parts.inputs))
 
     def _write(self, kind: str, data: bytes) -> None:
+        """Write bytes to the current part or to one of its scratch files, which is opened first if necessary.
+
+        kind: the file to write to: _PART, _EVAL or REMOVED.
+        """
         if kind not in self._sinks:
             self._sinks[kind] = self._parts.open(kind, self._stack)
         self._sinks[kind][1].write(data)

@@ -54,6 +54,7 @@ class SentenceSplitter:
         return segmented
 
     def _segment_in_python(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
+        """Split lines into sentences without the C++ kernel."""
         try:
             lines = data.decode().removesuffix("\n").split("\n") if data else []
         except UnicodeDecodeError as error:
