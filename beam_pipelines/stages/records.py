@@ -132,7 +132,7 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
         number, path, kind = file
         with add_path_to_errors(path):
-            hashed = self._identities[number].hashed()
+            hashed = self._identities[number].with_md5()
         unescaped = int(kind == ESCAPED_ARTICLES)
         add_to_counters(count_text(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
         yield 0, SourceDigest(number, hashed.state.bytes, hashed.md5)

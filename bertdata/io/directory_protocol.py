@@ -150,7 +150,7 @@ class Commit:
         """
         self.refuse_others()
         storage.make_directory(self.unfinished)
-        self.sweep()
+        self.delete_temporary_files()
         self._write(self._plan_path, seal_json({"kind": self._kind, **self.terms}))
 
     def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
@@ -166,12 +166,12 @@ class Commit:
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
         if storage.is_link(self.unfinished):
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
-        found = self.found_terms()
+        found = self.read_plan_settings()
         if found is None and (strange := self._find_foreign_file()) is not None:
             # The directory has a file but no plan. Another run may have written its plan between the two
             # calls above, and the file may be the first piece of that run. So look for a plan once more
             # before refusing the directory.
-            found = self.found_terms()
+            found = self.read_plan_settings()
             if found is None:
                 raise DatasetError(
                     f"{self.directory}: is not empty and no {self._kind} of ours (it holds {strange}); "
@@ -199,7 +199,7 @@ class Commit:
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
         return held and self.manifest() is None
 
-    def found_terms(self) -> dict[str, Any] | None:
+    def read_plan_settings(self) -> dict[str, Any] | None:
         """Return the settings that the directory's contents were made with, or None if the directory has
         none.
 
@@ -272,7 +272,7 @@ class Commit:
         except (MissingInputError, ManifestError):
             return None
 
-    def noted(self) -> list[str]:
+    def list_noted_pieces(self) -> list[str]:
         """Return the names of the pieces (output files) that have a note.
 
         The pieces themselves may have been damaged or removed since.
@@ -282,7 +282,7 @@ class Commit:
 
         return [unquote(n[: -len(".json")]) for n in names if n.endswith(".json") and n != PLAN_NAME]
 
-    def forget(self, name: str) -> None:
+    def delete_note(self, name: str) -> None:
         """Delete a piece's note."""
         storage.remove(self._note_path(name), missing_ok=True)
 
@@ -326,7 +326,7 @@ class Commit:
         still a finished directory afterwards.
         """
         with suppress(BertDataError):  # the error that made the run fail is more important
-            self.sweep()
+            self.delete_temporary_files()
             empty = {f"{UNFINISHED}/{name}" for name in (PLAN_NAME, LOCK_NAME)}
             files = storage.list_files(self.directory)
             # A note or scratch file is worth keeping for a later run, and needs the plan next to it.
@@ -336,7 +336,7 @@ class Commit:
                 self.release()
             self._remove_if_empty()
 
-    def sweep(self) -> None:
+    def delete_temporary_files(self) -> None:
         """Delete the temporary files (``*.tmp``) that a stopped process left half-written."""
         for name in storage.list_files(self.unfinished):
             if _is_leftover(name):

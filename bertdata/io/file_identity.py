@@ -74,7 +74,7 @@ class FileIdentity(NamedTuple):
             raise make_changed_error(self.path, f"it had {self.state.bytes} bytes and now has {now.bytes}")
         raise make_changed_error(self.path, "it was written anew")
 
-    def hashed(self) -> "FileIdentity":
+    def with_md5(self) -> "FileIdentity":
         """Return the identity with the md5 filled in.
 
         Raises ChangedInputError if the file has changed meanwhile.
@@ -93,11 +93,11 @@ def identify_file(path: str) -> FileIdentity:
 
 
 def add_md5(identity: FileIdentity) -> FileIdentity:
-    """Return the identity with the md5 filled in, like ``identity.hashed()``.
+    """Return the identity with the md5 filled in, like ``identity.with_md5()``.
 
     This is a function of the module because a process pool can pickle such a function.
     """
-    return identity.hashed()
+    return identity.with_md5()
 
 
 def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:

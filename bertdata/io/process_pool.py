@@ -234,14 +234,14 @@ class ProcessPool:
                 for _ in range(self._size):
                     self._workers.append(WorkerProcess(context, self._workers, self._memory_bytes))
                 for worker in self._workers:
-                    thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
+                    thread = threading.Thread(target=self._pass_tasks, args=[worker], daemon=True)
                     thread.start()
                     self._threads.append(thread)
         except (OSError, RuntimeError) as error:  # out of memory, or the user's process limit is reached
             reason = getattr(error, "strerror", None) or error
             raise BertDataError(f"cannot start {self._size} workers: {reason}; give fewer") from None
 
-    def _serve(self, worker: WorkerProcess) -> None:
+    def _pass_tasks(self, worker: WorkerProcess) -> None:
         """Pass tasks to a worker, one after another, until the queue returns None. Runs in a thread of its
         own.
         """
@@ -249,7 +249,7 @@ class ProcessPool:
             if task.dropped:
                 continue
             try:
-                task.result, task.error = worker.do(task, partial(self._store_amount, task))
+                task.result, task.error = worker.run_task(task, partial(self._store_amount, task))
             except WorkerDied as death:
                 with self._changed:
                     self._death = self._death or death

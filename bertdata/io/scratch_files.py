@@ -152,9 +152,9 @@ def choose_scratch_folder(directory: str) -> Iterator[str | None]:
 
 def delete_scratch_files(commit: Commit) -> None:
     """Delete all scratch files and their notes, so that the directory can be used with other settings."""
-    for name in commit.noted():
+    for name in commit.list_noted_pieces():
         if name.startswith(NOTE_PREFIX):
-            commit.forget(name)
+            commit.delete_note(name)
     for name in storage.list_files(commit.unfinished):
         if name.endswith(".scratch"):
             storage.remove(storage.join(commit.unfinished, name), missing_ok=True)

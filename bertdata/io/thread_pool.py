@@ -83,11 +83,11 @@ class ThreadPool:
 
     def _wait_for_result(self, call: "_PoolCall") -> Any:
         """Return the call's result. Until then, the calling thread makes other calls from the queue."""
-        while not call.is_finished() and (waiting := self._take_waiting()):
+        while not call.is_finished() and (waiting := self._take_waiting_call()):
             waiting.run()
         return call.result()
 
-    def _take_waiting(self) -> "_PoolCall | None":
+    def _take_waiting_call(self) -> "_PoolCall | None":
         """Take a call that no worker has started from the queue. Returns None if there is none."""
         from queue import Empty
 

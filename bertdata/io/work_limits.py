@@ -23,7 +23,7 @@ CPU, MEMORY = "CPU", "memory"
 _name: Any = None  # shared array with the current piece's name; None in a process that is not a worker
 
 
-def share_name(shared: Any) -> None:
+def share_work_name(shared: Any) -> None:
     """Make this process a worker that stores the name of its current item in the shared array."""
     global _name
     _name = shared

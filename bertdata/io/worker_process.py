@@ -105,12 +105,12 @@ class WorkerProcess:
             work_limits.measure_private_memory(self.process.pid) or 0
         )
 
-    def do(self, task: PoolTask, told: ReportAmount) -> tuple[Any, BaseException | None]:
+    def run_task(self, task: PoolTask, on_amount: ReportAmount) -> tuple[Any, BaseException | None]:
         """Run a task in the worker. Returns the result and the error, one of which is None.
 
         Raises WorkerDied if the process ends before it has answered.
 
-        told: function that is called with the amount in each progress message of the task.
+        on_amount: function that is called with the amount in each progress message of the task.
         """
         from multiprocessing.reduction import ForkingPickler
 
@@ -121,7 +121,7 @@ class WorkerProcess:
         try:
             self._connection.send_bytes(work)
             while isinstance(message := self._receive_message(), int):
-                told(message)
+                on_amount(message)
         except (EOFError, OSError):
             raise self._describe_death() from None
         result, failure, trace = message
@@ -176,7 +176,7 @@ def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
     process.
     """
     keep_less_freed_memory()
-    work_limits.share_name(name)
+    work_limits.share_work_name(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTING)

@@ -195,7 +195,7 @@ class ShardRun:
         Otherwise a shard is made from each part.
         """
         if self.plan.targets[0].settings.files_of_run:
-            return make_dealt_shards(self.plan, self.parts, workers, progress)
+            return make_shards_in_turn(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
             results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
@@ -269,7 +269,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
     shown = _ShardProgress(progress, total, all_shards)
     results: list[TaskResult] = []
     largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
-    with closing(run_all_with_progress(run_task, largest_first, workers, shown.under_way)) as finished:
+    with closing(run_all_with_progress(run_task, largest_first, workers, shown.report_under_way)) as finished:
         for result in finished:
             shown.finish(result)
             results.append(result)
@@ -285,15 +285,15 @@ class _ShardProgress:
         self._now = StepProgress(stage=STAGE, done=0, total=total, all_shards=all_shards)
         progress(self._now)
 
-    def under_way(self, amount: int) -> None:
+    def report_under_way(self, amount: int) -> None:
         """Report how many bytes of the unfinished parts are done."""
-        self._tell(self._finished_bytes + amount, finished="", warnings=())
+        self._report(self._finished_bytes + amount, finished="", warnings=())
 
     def finish(self, result: TaskResult) -> None:
         """Report that a part is finished or left out."""
         self._finished_bytes += (result.skipped or result.entries[0][0]).bytes
         made = sum(shard.tokens for shard in result.shards) if not result.kept else 0
-        self._tell(
+        self._report(
             self._finished_bytes,
             finished=result.line,
             warnings=result.warnings,
@@ -301,16 +301,18 @@ class _ShardProgress:
             tokens=self._now.tokens + made,
         )
 
-    def _tell(self, done: int, **changes: Any) -> None:
+    def _report(self, done: int, **changes: Any) -> None:
         """Pass the progress on to the caller's callback."""
         # finish() reports only the bytes of finished parts. That may be less than the last report of
-        # under_way(), which includes unfinished parts. Progress must not go backwards, so the larger number
-        # is kept.
+        # report_under_way(), which includes unfinished parts. Progress must not go backwards, so the larger
+        # number is kept.
         self._now = self._now._replace(done=max(self._now.done, done), **changes)
         self._progress(self._now)
 
 
-def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
+def make_shards_in_turn(
+    plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress
+) -> MadeShards:
     """Create all files of a run that writes its examples to the files in turn, as the original programs do.
 
     All inputs share one random stream. Either all files are written or none. The files of a finished run on

@@ -112,11 +112,11 @@ class _WritingProgress:
 
         if isinstance(finished, PackedShard):
             self._packed += finished.entry.rows or 0
-            self._tell(PACKING, self._packed, self._rows, "rows", finished.line)
+            self._report(PACKING, self._packed, self._rows, "rows", finished.line)
         else:
             self._sorted += finished.examples
-            self._tell(SORTING, self._sorted, self._examples, "examples", finished.line)
+            self._report(SORTING, self._sorted, self._examples, "examples", finished.line)
 
-    def _tell(self, stage: str, done: int, total: int, unit: str, line: str) -> None:
+    def _report(self, stage: str, done: int, total: int, unit: str, line: str) -> None:
         """Pass the progress on to the caller's callback."""
         self._progress(StepProgress(stage=stage, done=done, total=total, unit=unit, finished=line))

@@ -152,7 +152,7 @@ class TextDirectory(Generic[PlanKind]):
         # those with a note. Otherwise a reader that lists the directory would read them too.
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
-        stale = {*self.commit.noted(), *(entry.name for entry in listed)}
+        stale = {*self.commit.list_noted_pieces(), *(entry.name for entry in listed)}
         for name in stale - {entry.name for entry in manifest.files}:  # left by a run over different inputs
             storage.remove(self.commit.path(name), missing_ok=True)
         if plan.articles is None:  # left by an earlier run whose articles had a manifest

@@ -59,7 +59,7 @@ def load_ngrams(
         identity = identify_file(file.path)
         texts = read_evaluation_texts(file.path, tables)
         longest = max((ngrams.add(text, source) for text in texts), default=0)
-        if identity.hashed().md5 != file.md5:
+        if identity.with_md5().md5 != file.md5:
             raise make_changed_error(file.path, f"its md5 was {file.md5} when the run began")
         if longest < words:
             raise InputError(
