@@ -26,7 +26,7 @@ from bertdata.steps.record_source import (
 from bertdata.steps.segment import apply_text_settings_file, make_segment_settings
 from bertdata.steps.segment_request import CONFIG_HELP, SegmentRequest
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.settings import NVIDIA_TEXT, TEXT_RECIPES, SegmentSettings
+from bertdata.text.settings import NVIDIA_TEXT_RECIPES, TEXT_RECIPES, SegmentSettings
 from bertdata.wiki.settings import ExtractSettings
 
 PROGRAM = "beam_pipelines.prepare"
@@ -243,7 +243,7 @@ def make_text_settings(flags: argparse.Namespace, recipe: Recipe | None) -> Segm
     recipe: name of the shards' recipe (the published settings that are reproduced), used if there is no
         --text-recipe.
     """
-    name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT else "mlperf"
+    name = "nvidia" if recipe and recipe.name in NVIDIA_TEXT_RECIPES else "mlperf"
     return make_segment_settings({"recipe": name, **flags.text_request.settings})
 
 

@@ -12,7 +12,7 @@ from beam_pipelines.stages.record_stage import RecordStage, plan_record_stage
 from beam_pipelines.transport.bundled_file import BundledFile
 from bertdata.io import storage
 from bertdata.io.terminal import say_error
-from bertdata.steps.record_source import warn_of_plan
+from bertdata.steps.record_source import warn_of_escaped_markup
 from bertdata.text.part_settings import PartSettings
 
 
@@ -74,7 +74,7 @@ def plan_source_records(flags: argparse.Namespace, settings: PartSettings) -> Re
         engine=flags.engine,
         punkt_tables=flags.punkt_tables,
     )
-    for warning in warn_of_plan(stage.plan):
+    for warning in warn_of_escaped_markup(stage.plan):
         say_error(f"{PROGRAM}: warning: {warning}")
     return stage
 

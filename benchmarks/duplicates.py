@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from benchmarks import corpus, measure
 from bertdata.io.sorted_entries import SortedEntries
 from bertdata.text.record_text import hash_text
-from bertdata.text.selection.duplicates import HASHED, match_duplicates
+from bertdata.text.selection.duplicates import HASH_ENTRY, match_duplicates
 from bertdata.text.selection.ngrams import Ngrams
 
 MILLION = 1_000_000
@@ -21,11 +21,11 @@ TWICE = 20
 
 def sort_hashes(number: int) -> int:
     """Sort ``number`` hashes as ``segment`` does. Return the number of duplicates found."""
-    with TemporaryDirectory() as place, SortedEntries(HASHED.size, place) as hashed:
+    with TemporaryDirectory() as place, SortedEntries(HASH_ENTRY.size, place) as hashed:
         for record in range(number):
             text = record // 2 if record % TWICE == 0 else record
             piece, place_in_piece = divmod(record, 4096)
-            hashed.add(HASHED.pack(hash_text(text.to_bytes(8, "big")), 0, piece, place_in_piece))
+            hashed.add(HASH_ENTRY.pack(hash_text(text.to_bytes(8, "big")), 0, piece, place_in_piece))
         return sum(1 for _ in match_duplicates(hashed, lambda file, piece: piece << 12))
 
 
@@ -34,7 +34,7 @@ def show_sorting() -> None:
     for number in (MILLION, 10 * MILLION):
         cost = measure.measure_command(sys.executable, "-m", "benchmarks.duplicates", "--hashes", str(number))
         print(
-            f"{number:>10,} hashes, {number * HASHED.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
+            f"{number:>10,} hashes, {number * HASH_ENTRY.size / 1e6:.0f} MB: {cost.wall:.0f} s, "
             f"{cost.megabytes:.0f} MB of memory"
         )
 

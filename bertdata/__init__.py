@@ -55,7 +55,7 @@ _STEPS = {
 }
 """Names of the public functions.
 
-Each is imported on first use, from the module of the same name in ``bertdata.steps``.
+The module of ``bertdata.steps`` with the function's name is imported when the function is first used.
 """
 
 if not TYPE_CHECKING:  # type checkers see only the imports above

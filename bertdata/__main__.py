@@ -5,10 +5,10 @@ import signal
 import sys
 
 _NEW_OBJECTS = 50_000
-"""Threshold of Python's garbage collector, in new objects.
+"""Number of new objects after which Python's garbage collector runs.
 
-Python's default is low and makes it run often for nothing, because reference counting frees nearly all
-objects.
+Python's default is so low that the collector would run often and find hardly anything, because reference
+counting already frees nearly all objects.
 """
 
 

@@ -84,15 +84,16 @@ class InputError(DataError):
         return cls(f"{found}; {remedy}" if remedy else found)
 
     def reason(self, path: str) -> str:
-        """Return the message without its path prefix and without its remedy.
+        """Return the message without the path at its beginning and the remedy at its end.
 
-        Paths differ between machines, so the rest is what runs on different machines can compare.
+        The manifest stores this text for an input that was skipped. It is the same on all machines, although
+        the paths differ.
         """
         return str(self).removeprefix(f"{path}: ").partition("; ")[0]
 
 
 class TooFewArticles(InputError):
-    """An extracted file has fewer articles than the evaluation set must take from it."""
+    """A file with extracted articles has fewer articles than must be moved from it to the evaluation set."""
 
 
 class ChangedInputError(DataError):
@@ -103,15 +104,17 @@ class ChangedInputError(DataError):
 
 
 class VocabularyError(DataError):
-    """A vocabulary is empty or lacks a token that the examples need."""
+    """A vocabulary is empty, or lacks a token that the examples need."""
 
 
 class ShardError(DataError):
-    """A shard is damaged or is not what its name says. The message names the record."""
+    """A shard is damaged, or is in another format than its file name says. The message names the record."""
 
 
 class AssetError(DataError):
-    """A named file cannot be obtained from any source, or its md5 does not match."""
+    """A published file, such as a vocabulary, can neither be found on this machine nor downloaded, or its md5
+    is wrong.
+    """
 
 
 class ManifestError(DataError):

@@ -1,12 +1,13 @@
 """Plain records that are passed between the steps of a run: vocabulary, documents, batches of examples.
 
 Texts and examples are stored as flat buffers with end offsets, never as lists of lists, so that a 27 MB input
-becomes a handful of buffers instead of millions of Python objects:
+becomes a handful of buffers instead of millions of Python objects. For example, two sentences with the ids 5,
+6 and 7::
 
     [[5, 6], [7]]  ->  ids [5, 6, 7], ends [2, 3]
 
 A buffer is any object with the buffer protocol and unsigned integer items: a ``memoryview``, an
-``array.array`` or a NumPy array. Token ids are 16 bits wide if the vocabulary is small enough, else 32.
+``array.array`` or a NumPy array. Token ids are 16 bits wide if the vocabulary is small enough, otherwise 32.
 """
 
 from array import array
@@ -24,8 +25,11 @@ Item = Literal["id", "uint8", "uint16", "uint32"]
 ROLES = ("cls", "sep", "pad", "mask", "unk")
 """Roles of special tokens.
 
-cls begins an example, sep ends a segment, pad fills unused positions, mask replaces a masked token, unk
-replaces a word that the vocabulary cannot spell.
+cls: begins an example.
+sep: ends a segment of an example.
+pad: fills unused positions.
+mask: replaces a masked token.
+unk: replaces a word that the vocabulary cannot spell.
 """
 
 DEFAULT_OBJECTIVE = "bert"
@@ -41,12 +45,13 @@ class Vocabulary:
     md5: md5 of the vocabulary file, which identifies the vocabulary.
     kind: the tokeniser's model: wordpiece, bpe, unigram or wordlevel.
     words: the token of each id.
-    continues_word: one byte per id, 1 if the token continues the word before it, else 0. None if the id alone
-    does not say so. In that case ``Documents.word_starts`` does.
+    continues_word: a byte for each id, 1 if the token continues the word before it, otherwise 0. None if an
+        id does not show whether its token continues a word. ``Documents.word_starts`` then has this
+        information.
     replacements: the ids of all distinct tokens, from which random replacements are drawn.
     cls, sep, mask, unk, pad: ids of the special tokens (see ROLES). None if the vocabulary has no such token.
     pair_separators: number of sep tokens between the two texts of a pair when fine-tuning or predicting. BERT
-    has 1, RoBERTa 2.
+        has 1, RoBERTa has 2.
     """
 
     name: str
@@ -63,7 +68,9 @@ class Vocabulary:
     pair_separators: int = 1
 
     def role(self, name: str) -> int:
-        """Return the id of the token with this role (see ROLES). SettingsError if the vocabulary has none."""
+        """Return the id of the token with this role (see ROLES). Raises SettingsError if there is no such
+        token.
+        """
         found: int | None = getattr(self, name)
         if found is None:
             raise SettingsError(
@@ -99,13 +106,13 @@ class Documents:
     """Tokenised text of one input, or of several inputs that are read as one.
 
     ids: all token ids, one after another.
-    sentence_ends: uint32. Sentence s is ``ids[sentence_ends[s-1]:sentence_ends[s]]``, with 0 before the
-    first.
-    document_ends: uint32. Document d is sentences ``document_ends[d-1]`` to ``document_ends[d]`` (exclusive).
+    sentence_ends: for each sentence, the index in ``ids`` after its last id, as uint32. The sentence starts
+        where the sentence before it ends.
+    document_ends: for each document, the index in ``sentence_ends`` after its last sentence, as uint32.
     unknown: how many of the ids are the unknown token. None if the tokeniser has no such token, or if they
-    were not counted.
-    word_starts: one byte per id, 1 where a word starts. None if ``Vocabulary.continues_word`` already says
-    so.
+        were not counted.
+    word_starts: a byte for each id, 1 where a word starts. None if ``Vocabulary.continues_word`` already
+        shows where words start.
     """
 
     ids: Buffer
@@ -116,14 +123,17 @@ class Documents:
 
     @property
     def tokens(self) -> int:
+        """Number of ids."""
         return len(self.ids)
 
     @property
     def sentences(self) -> int:
+        """Number of sentences."""
         return len(self.sentence_ends)
 
     @property
     def documents(self) -> int:
+        """Number of documents."""
         return len(self.document_ends)
 
 
@@ -131,14 +141,15 @@ class Documents:
 class ShardLayout:
     """Shape of a shard's records.
 
-    max_seq_length: most ids in an example (S in field shapes).
-    max_predictions_per_seq: most masked positions in an example (P in field shapes). 0 means no masks.
+    max_seq_length: most ids in an example. Shapes of fields call it S.
+    max_predictions_per_seq: most masked positions in an example. Shapes of fields call it P. 0: no masks.
     remask: True for Graphcore's order, which stores masked positions first (``bertdata.examples.slots``).
-    pad_position: the position stored in an empty slot of Graphcore's order. None means the field's default.
-    packing: name of the layout of packed rows (``bertdata.shards.packed.layouts``). A packed row holds up to
-    sequences_per_row examples that together have at most max_seq_length ids. None means one example per row.
-    sizes: pairs of (name, limit) for the sizes of further column groups that an objective defines.
-    padding_id: the id that fills unused positions, in containers whose rows have a fixed length.
+    pad_position: the position stored in an empty slot of Graphcore's order. None: the field's default.
+    packing: name of the layout of packed rows, one of ``bertdata.shards.packed.layouts``. None: rows are not
+        packed, that is, a row holds one example.
+    sequences_per_row: most examples in a packed row. Together they have at most max_seq_length ids.
+    sizes: further limits that an objective defines, as pairs of (name, limit).
+    padding_id: the id that fills unused positions, in files whose rows have a fixed length.
     """
 
     max_seq_length: int
@@ -153,14 +164,14 @@ class ShardLayout:
 
     @classmethod
     def of_sizes(cls, sizes: Mapping[str, int], **others: Any) -> "ShardLayout":
-        """Make a layout from sizes by name. Names that are not fields of this class go into ``sizes``."""
+        """Make a layout from limits by name. Limits that are no field of this class go into ``sizes``."""
         known: Any = {name: size for name, size in sizes.items() if name in cls.__dataclass_fields__}
         return cls(**known, sizes=tuple(item for item in sizes.items() if item[0] not in known), **others)
 
     def size(self, name: str) -> int:
         """Return the limit with this name, such as ``max_seq_length``.
 
-        SettingsError if there is no such size.
+        Raises SettingsError if the layout has no such limit.
         """
         found = dict(self.sizes).get(name, getattr(self, name, None))
         if found is None:
@@ -172,9 +183,9 @@ class ShardLayout:
 class ColumnGroup:
     """A group of columns that belong together, such as the positions and labels of masks.
 
-    items: what messages call the items, if an example can have any number of them.
-    size: name of the setting that limits this number.
-    Both are empty if an example has exactly one item, or one item per id.
+    items: what messages call the items, if an example can have any number of them. Empty if an example has
+        exactly one item, or one item per id.
+    size: name of the setting that limits the number of items in an example. Empty in the same cases.
     """
 
     name: str
@@ -197,7 +208,7 @@ def column(
     is_place: bool = False,
     most: int = (1 << 32) - 1,
 ) -> Any:
-    """Declare a column of an ExampleBatch. The arguments are explained in Column."""
+    """Declare a column of an ExampleBatch. The class ``Column`` explains the arguments."""
     found = {"item": item, "group": group, "ends": ends, "one": one, "noun": noun}
     return field(metadata={**found, "is_place": is_place, "most": most})
 
@@ -207,13 +218,14 @@ class Column:
     """One column of an ExampleBatch, as declared with ``column``.
 
     group: the group that the column belongs to. By default a group with this column alone. A column of end
-    offsets joins the group of the columns that it delimits.
-    ends: name of the column with the end offset of each example's items. None if each example has one item.
-    one: name of the same data in a single example (``example_type``). By default the column's name.
+        offsets joins the group of the columns that it delimits.
+    ends: name of the column with the end offset of each example's items. None: each example has one item.
+    one: name of the field with the same data in a single example (``example_type``). By default the column's
+        name.
     noun: what messages call an item.
-    is_place: True if items are positions in the example, counted from its first id. If an example has
-    several, they ascend.
-    most: the largest value allowed.
+    is_place: True if items are positions in the example, counted from its first id. They are in ascending
+        order.
+    most: the largest allowed value.
     """
 
     name: str
@@ -238,8 +250,8 @@ class ExampleBatch:
     """A batch of N examples without padding, stored column by column.
 
     ``ids`` are the model's inputs. Example i is ``ids[ends[i-1]:ends[i]]``. An objective whose examples hold
-    more derives a class with more columns. Everything else in a shard (padding, input mask, weights) can be
-    computed from the columns. See bertdata.examples.fields.
+    more than ids derives a class with further columns. Everything else in a shard (padding, input mask,
+    weights) can be computed from the columns. See bertdata.examples.fields.
     """
 
     example_type: ClassVar[type[Example]] = Example
@@ -262,7 +274,7 @@ class ExampleBatch:
 
     @classmethod
     def sizes(cls) -> tuple[str, ...]:
-        """Return the names of all settings that limit an example's size, each once, the ids' limit first."""
+        """Return the names of all settings that limit an example's size, beginning with the limit of ids."""
         return tuple(dict.fromkeys(group.size for group in cls.groups() if group.size))
 
     @classmethod
@@ -280,7 +292,7 @@ class ExampleBatch:
 
     def examples(self) -> Iterator[Any]:
         """Yield the examples one by one, as ``example_type``."""
-        # Everything except end offsets: these only say which items belong to an example.
+        # End offsets are no data of a single example, since they only say which items belong to it.
         single = [item for item in self.columns() if item.name not in self.ragged()]
         bounds = {name: [0, *map(int, getattr(self, name))] for name in self.ragged()}
         for index in range(len(self)):
@@ -296,7 +308,10 @@ class ExampleBatch:
 
     @classmethod
     def of(cls: type[BatchKind], examples: Iterable[Any], *, wide: bool) -> BatchKind:
-        """Make a batch from single examples. wide: store ids in 32 bits, else in 16."""
+        """Make a batch from single examples.
+
+        wide: store ids in 32 bits. False: store them in 16.
+        """
         codes = {"id": "I" if wide else "H", "uint8": "B", "uint16": "H", "uint32": "I"}
         made = {item.name: array(codes[item.item]) for item in cls.columns()}
         groups = cls.ragged()
@@ -306,7 +321,8 @@ class ExampleBatch:
                     made[item.name].extend(getattr(example, item.one))
                 elif item.name not in groups:
                     made[item.name].append(getattr(example, item.one))
-            # After each example its end offsets are the current lengths of the columns with its items.
+            # The column is now as long as the items of all examples so far. This length is the example's end
+            # offset.
             for ends, items in groups.items():
                 made[ends].append(len(made[items[0].name]))
         return cls(**made)
@@ -316,12 +332,13 @@ class ExampleBatch:
 def _build_columns(kind: Any) -> tuple[Column, ...]:
     """Build the Column of every declared field, with its defaults filled in.
 
-    SettingsError if a column has a variable number of items but its group has no size, which is a mistake in
-    the batch class.
+    Raises SettingsError if a column has a variable number of items but its group names no limit. That is a
+    mistake in the batch class.
     """
     declared = {item.name: dict(item.metadata) for item in fields(kind)}
-    # A column of end offsets inherits its group from the columns that it delimits:
-    # mask_ends has no group of its own, positions has ends="mask_ends" and the group of masks.
+    # A column of end offsets has no group of its own, but gets the group of the columns that it delimits. For
+    # example, ``positions`` is declared with ends="mask_ends" and the group of masks. So ``mask_ends`` also
+    # belongs to the group of masks.
     offsets: dict[Any, ColumnGroup | None] = {}
     for of in declared.values():
         offsets.setdefault(of["ends"], of["group"])
@@ -355,5 +372,5 @@ class MadeExamples(Protocol):
         ...
 
     def batch(self, start: int, stop: int, step: int = 1) -> ExampleBatch:
-        """Return the examples ``range(start, stop, step)`` of the final order."""
+        """Return every step-th example from ``start`` up to ``stop``, in the final order of the examples."""
         ...

@@ -24,7 +24,7 @@ from bertdata.text.mlperf_evaluation import format_eval_md5, format_eval_text
 from bertdata.text.mlperf_parts import trim_part_text
 from bertdata.text.mlperf_writing import FileToSentences
 from bertdata.text.nvidia_writing import FileToArticles
-from bertdata.text.text_plan import NumberedFile, deal_articles
+from bertdata.text.text_plan import NumberedFile, assign_articles_to_shards
 
 ShardPositions = tuple[Sequence[int], Sequence[int]]
 """Two sequences with an item per article of a file: its shard, and its position in that shard."""
@@ -220,7 +220,7 @@ class AssignArticles(beam.DoFn):  # type: ignore[misc]
         # Articles are numbered through all files. The arrays are made as copies of ``sentences`` to have the
         # right length. All values are then replaced.
         shard_of, position_of = array("I", sentences), array("I", sentences)
-        for shard, articles in enumerate(deal_articles(sentences, self._settings)):
+        for shard, articles in enumerate(assign_articles_to_shards(sentences, self._settings)):
             for position, article in enumerate(articles):
                 shard_of[article], position_of[article] = shard, position
         start = 0

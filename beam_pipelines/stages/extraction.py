@@ -239,7 +239,7 @@ class HashDump(beam.DoFn):  # type: ignore[misc]
 
     def process(self, dump: str) -> Iterator[tuple[int, str]]:
         with add_path_to_errors(dump):
-            yield 0, self._identity.hashed().md5
+            yield 0, self._identity.with_md5().md5
 
 
 class FinishArticles(beam.DoFn):  # type: ignore[misc]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from beam_pipelines.transport.spill_files import SUFFIX
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.directory_protocol import FOR_ONE_RUN
+from bertdata.io.directory_protocol import ONE_RUN_ENDING
 from bertdata.io.file_identity import FileIdentity, identify_file
 from bertdata.io.outputs import refuse_input_as_output
 from bertdata.io.process_pool import ProcessPool
@@ -88,7 +88,7 @@ class ExtractionStage:
 
     def find_templates_path(self, md5: str) -> str:
         """Return the path of the template file with this md5."""
-        return storage.join(self.articles.commit.unfinished, f"templates-{md5}{FOR_ONE_RUN}")
+        return storage.join(self.articles.commit.unfinished, f"templates-{md5}{ONE_RUN_ENDING}")
 
 
 def plan_extraction(

@@ -27,7 +27,7 @@ from bertdata.io.file_identity import check_all_unchanged
 from bertdata.sources.kinds import ESCAPED_ARTICLES, SOURCE_KINDS
 from bertdata.text.manifest import make_text_input
 from bertdata.text.numbered_piece import NumberedPiece
-from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_cuts import PartAssignment
 from bertdata.text.record_documents import DocumentTexts, PieceText, PieceToDocuments
 from bertdata.text.record_parts import make_no_text_error
 from bertdata.text.record_text import make_bad_record_error
@@ -132,7 +132,7 @@ class HashSource(beam.DoFn):  # type: ignore[misc]
     def process(self, file: NumberedSource) -> Iterator[tuple[int, SourceDigest]]:
         number, path, kind = file
         with add_path_to_errors(path):
-            hashed = self._identities[number].hashed()
+            hashed = self._identities[number].with_md5()
         unescaped = int(kind == ESCAPED_ARTICLES)
         add_to_counters(count_text(SegmentCounts(files=1, unescaped=unescaped, bytes_in=hashed.state.bytes)))
         yield 0, SourceDigest(number, hashed.state.bytes, hashed.md5)
@@ -211,7 +211,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 
     def process(self, gathered: tuple[int, Iterable[tuple[PieceKey, PieceText]]]) -> Iterator[Any]:
         settings = self._plan.settings
-        training, withheld = PartCuts(settings.part_bytes), PartCuts(settings.part_bytes)
+        training, withheld = PartAssignment(settings.part_bytes), PartAssignment(settings.part_bytes)
         counts = [SegmentCounts(files=1) for _ in self._plan.files]
         numbers = [0 for _ in self._plan.files]
         for key, found in sorted(gathered[1], key=itemgetter(0)):
@@ -237,7 +237,7 @@ class CutParts(beam.DoFn):  # type: ignore[misc]
 
 
 def _list_ranges(
-    texts: DocumentTexts, cuts: PartCuts, name: Callable[[int], str], first: int
+    texts: DocumentTexts, cuts: PartAssignment, name: Callable[[int], str], first: int
 ) -> Iterator[TextRange]:
     """Yield the parts that the documents go to, each with its range of bytes in the piece's text.
 

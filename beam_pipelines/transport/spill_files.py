@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertdata.io import storage
-from bertdata.io.directory_protocol import FOR_ONE_RUN
+from bertdata.io.directory_protocol import ONE_RUN_ENDING
 
-SUFFIX = f".spill{FOR_ONE_RUN}"
+SUFFIX = f".spill{ONE_RUN_ENDING}"
 
 
 @dataclass(frozen=True, slots=True)

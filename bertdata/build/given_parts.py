@@ -11,7 +11,12 @@ from bertdata.io.input_files import refuse_repeated
 from bertdata.io.manifest_file import MANIFEST_NAME, parse_json
 from bertdata.io.patterns import expand_patterns
 from bertdata.text.manifest import TEXT_KIND
-from bertdata.text.training_text import list_text_files, refuse_held_out, refuse_lists, take_training_text
+from bertdata.text.training_text import (
+    choose_training_text,
+    list_segmented_files,
+    refuse_file_lists,
+    refuse_held_out,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +53,11 @@ def find_training_text(patterns: Sequence[str]) -> GivenParts:
     file named twice with different spellings.
     """
     given = expand_patterns(patterns)
-    refuse_lists(given)
+    refuse_file_lists(given)
     for path, is_directory in zip(given, storage.map_paths(given, storage.is_directory), strict=True):
-        if is_directory and list_text_files(path) is None:
+        if is_directory and list_segmented_files(path) is None:
             _refuse_directory(path)
-    text = take_training_text(given)
+    text = choose_training_text(given)
     found = sorted(set(text.paths))  # a user may name both a directory and parts in it
     refuse_repeated(found, "its text would be read")
     refuse_held_out(found)

@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.config.recipes import Recipe
 from bertdata.examples.objectives import find_objective
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.settings import NVIDIA_TEXT, SegmentSettings
+from bertdata.text.settings import NVIDIA_TEXT_RECIPES, SegmentSettings
 
 _RECORDS = ("tokenizer", "objective", "container")
 _VOCABULARY = '# vocab = "vocab.txt"  # or tokenizer = "tokenizer.json"; here or as a flag of create\n'
@@ -60,7 +60,7 @@ def _write_text_table(recipe: Recipe) -> Iterator[str]:
 
     Settings with defaults, and those that need articles or records, are commented out.
     """
-    is_nvidia = recipe.name in NVIDIA_TEXT
+    is_nvidia = recipe.name in NVIDIA_TEXT_RECIPES
     text = SegmentSettings(recipe="nvidia" if is_nvidia else "mlperf")
     of_articles = text.as_json()
     yield "\n[text]\n"

@@ -25,7 +25,7 @@ from bertdata.examples.bins import format_bin_names
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.file_check import HashingSink
-from bertdata.io.worker_process import Tell
+from bertdata.io.worker_process import ReportAmount
 from bertdata.records import MadeExamples, ShardLayout
 from bertdata.shards.containers import make_writer
 from bertdata.shards.protocol import ShardWriter
@@ -219,7 +219,7 @@ def _find_finished(task: ShardTask) -> dict[Target, TargetEntries]:
     return found
 
 
-def run_task(task: ShardTask, tell: Tell = _ignore_progress) -> TaskResult:
+def run_task(task: ShardTask, tell: ReportAmount = _ignore_progress) -> TaskResult:
     """Create the task's shards, or keep those that an earlier run finished from the same input.
 
     tell: called now and then with the progress, as a number of bytes of the input.
@@ -262,7 +262,7 @@ class _InputProgress:
         1).
     """
 
-    tell: Tell
+    tell: ReportAmount
     input_bytes: int
     begin: float
     fraction: float

@@ -23,7 +23,7 @@ from bertdata.io.outputs import (
 )
 from bertdata.io.terminal import say, say_error
 from bertdata.steps.create_request import CreateRequest
-from bertdata.steps.record_source import warn_of_plan
+from bertdata.steps.record_source import warn_of_escaped_markup
 from bertdata.steps.source_parts import has_record_sources, plan_texts
 from bertdata.tokens.training.manifest import (
     VocabularyManifest,
@@ -148,7 +148,7 @@ def _find_text(args: argparse.Namespace) -> VocabularyText:
     given = read_record_settings(args) | own
     if has_record_sources(args.texts, given, skip_bad_inputs=False):
         plan = plan_texts(args.texts, given)
-        for note in (*plan.notes, *warn_of_plan(plan)):
+        for note in (*plan.notes, *warn_of_escaped_markup(plan)):
             say_error(f"bertdata: warning: {note}")
         return RecordFiles(plan)
     found = find_training_text(args.texts)

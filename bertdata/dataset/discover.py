@@ -18,7 +18,7 @@ from bertdata.records import DEFAULT_OBJECTIVE
 from bertdata.shards.containers import FORMATS, is_shard_name
 from bertdata.shards.mds.listing import list_mds_shards
 from bertdata.shards.mds.names import INDEX_NAME
-from bertdata.sources.saved_datasets import NOT_LISTED, take_data_files
+from bertdata.sources.saved_datasets import NOT_LISTED, select_data_files
 from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 
@@ -282,7 +282,7 @@ def _choose_shards(path: str, names: list[str]) -> tuple[list[str], dict[str, li
     Returns their names, and the names of other files that might be taken for shards, by the reason why they
     are left out.
     """
-    saved, dropped = take_data_files(path, names)
+    saved, dropped = select_data_files(path, names)
     candidates = [name for name in saved if not is_hidden(storage.get_base_name(name))]
     named = [name for name in candidates if is_shard_name(name)]
     if DICTIONARY_NAME in names and not named:

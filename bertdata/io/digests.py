@@ -11,18 +11,25 @@ from typing import Any
 
 from bertdata._native import Engine, default_engine, kernels, use_native
 
-AT_A_TIME = 8
-"""Number of streams that the C++ kernel hashes side by side."""
+STREAMS_AT_ONCE = 8
+"""Number of streams that the C++ kernel hashes at the same time."""
 
 
 def make_md5_streams(streams: int, engine: Engine | None = None) -> Any:
-    """Return a hasher of several streams: the C++ kernel's class, or ``Md5Streams`` in Python."""
+    """Return an object that computes the md5s of several streams: the C++ class, or ``Md5Streams`` in Python.
+
+    streams: number of streams.
+    engine: which of the two classes to use, None for the default engine.
+    """
     kind = kernels.Md5Streams if use_native(engine or default_engine()) else Md5Streams
     return kind(streams)
 
 
 class Md5Streams:
-    """The Python version of the kernel, with one hashlib object per stream."""
+    """The md5s of several streams, in Python, with one hashlib object per stream.
+
+    It has the methods and results of the C++ class of the same name.
+    """
 
     def __init__(self, streams: int) -> None:
         self._digests = [hashlib.md5(usedforsecurity=False) for _ in range(streams)]
@@ -35,5 +42,5 @@ class Md5Streams:
             digest.update(piece)
 
     def digests(self) -> list[bytes]:
-        """Return the 16-byte md5 of what each stream has received so far."""
+        """Return the md5 of each stream's bytes so far, as 16 bytes."""
         return [digest.digest() for digest in self._digests]

@@ -42,10 +42,11 @@ So this set is used to refuse a second lock by the same process.
 def lock_directory(folder: str, shared_with: Collection[str] = ()) -> Iterator[None]:
     """Hold the lock of an output directory during the block. Raises DatasetError if another run holds it.
 
-    At the end the lock file is removed. If this call created ``unfinished/``, the directory or its parents,
-    and they are empty, they are removed too.
+    At the end of the block the lock file is removed. Directories that this call had to create are then
+    removed too, if they are empty.
 
-    folder: the directory's ``unfinished/``, created if missing.
+    folder: path of the sub-directory ``unfinished/``, which holds the lock file. It is created if it is
+        missing.
     shared_with: names (see ``name_this_process``) of other processes of the same run. If one of them holds
         the lock, the block runs without locking, since that process protects the directory already.
     """
@@ -91,9 +92,8 @@ def remove_stale_lock(folder: str) -> None:
 def _acquire_lock(folder: str, path: str, shared_with: Collection[str]) -> int | None:
     """Lock the file and return its open descriptor.
 
-    Returns None if a process in ``shared_with`` holds the lock.
-
-    Raises DatasetError if any other process holds it.
+    Returns None if a process in ``shared_with`` (other processes of the same run) holds the lock. Raises
+    DatasetError if any other process holds it.
     """
     # A run that is just ending removes the lock file and then the folder. That may happen between any two
     # lines below, so try again until the file that is locked is the file at the path.
@@ -128,9 +128,10 @@ def _acquire_lock(folder: str, path: str, shared_with: Collection[str]) -> int |
 
 
 def _try_lock(path: str, descriptor: int, shared_with: Collection[str]) -> str | None:
-    """Try to lock the file. Returns None on success, else the name of the process that holds the lock.
+    """Try to lock the file once.
 
-    Also returns None, without a lock, on a file system that has no locks.
+    Returns None if this process now holds the lock, otherwise the name of the process that holds it. Also
+    returns None if the file system has no locks.
     """
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise DatasetError(f"{path}: is no lock of ours; remove it")
@@ -156,11 +157,12 @@ def _write_owner(path: str, descriptor: int) -> None:
 
 
 def _read_owner(descriptor: int, shared_with: Collection[str]) -> str:
-    """Read from the lock file which process holds the lock.
+    """Return the name of the process that holds the lock, read from the lock file.
 
-    The holder writes its name just after it gets the lock. Until then the file may be empty or hold the name
-    of a killed run. So an empty file is read again for a second, and so is a name outside ``shared_with``, if
-    that is not empty.
+    The process that gets the lock writes its name into the file a moment later. Until then the file may be
+    empty, or may still hold the name of a killed run. So the file is read again for about a second, until it
+    holds a name. If ``shared_with`` is not empty, the file is read again until it holds a name in
+    ``shared_with``.
     """
     owner = "process unknown"
     for _ in range(_READS):

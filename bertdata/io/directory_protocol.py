@@ -46,39 +46,40 @@ from bertdata.io.manifest_file import (
 UNFINISHED = "unfinished"
 PLAN_NAME = "plan.json"
 
-Terms = Mapping[str, Any]
-"""The settings that decide an output directory's bytes: JSON values, by names that error messages show.
+PlanSettings = Mapping[str, Any]
+"""The plan of an output directory: the settings that determine its bytes, as JSON values by name.
 
-A run may continue a directory only if its terms are equal to the directory's terms.
+Error messages show the names. A run may continue a directory only if its settings are equal to the
+directory's settings.
 """
 
-FOR_ONE_RUN = ".run.tmp"
-"""Ending of files in ``unfinished/`` that only the current run can use. The next run deletes them."""
+ONE_RUN_ENDING = ".run.tmp"
+"""Ending of temporary files in ``unfinished/`` that are of no use to a later run, which deletes them."""
 
 _KEPT = (".json", ".scratch")
 
 
 class Commit:
-    """An output directory that is written for a single plan (the settings that determine its contents).
+    """An output directory, together with its plan: the settings that determine its contents.
 
-    Instances can be pickled, cost nothing to create and are shared by all workers.
+    The object has no open files, so it can be pickled and sent to all workers.
 
-    kind: kind of the manifest (dataset, text, articles).
-    terms: the plan's settings, as JSON values by name.
-    manifest_terms: function that extracts the terms from the manifest of a finished directory. It takes the
-        manifest's bytes and path.
-    may_grow: names of terms whose value is a list that may be longer when an unfinished run is resumed. The
+    kind: what the directory holds, as in its manifest (dataset, text, articles).
+    terms: the plan, that is, the settings as JSON values by name.
+    manifest_terms: function that returns the plan of a finished directory. Its arguments are the bytes and
+        the path of the directory's manifest.
+    may_grow: names of settings that are lists and may get longer before an unfinished run is resumed. The
         caller then decides which finished pieces it can keep.
-    renamed: for a term's name, its values in earlier versions mapped to the current values, so that plans of
-        earlier versions are still recognised.
+    renamed: for the name of a setting, a dict from each value that earlier versions wrote to the value that
+        this version writes. With it, plans of earlier versions are still recognised.
     """
 
     def __init__(
         self,
         directory: str,
         kind: str,
-        terms: Terms,
-        manifest_terms: Callable[[bytes, str], Terms],
+        terms: PlanSettings,
+        manifest_terms: Callable[[bytes, str], PlanSettings],
         *,
         may_grow: tuple[str, ...] = (),
         renamed: Mapping[str, Mapping[str, str]] | None = None,
@@ -110,8 +111,9 @@ class Commit:
     def run(self) -> Iterator[None]:
         """Lock and claim the directory during the block.
 
-        If the block fails, the directory is released for other plans unless a piece was finished. Raises
-        DatasetError if the directory belongs to a different plan, or if another run is writing there.
+        If the block fails before any piece (output file) was finished, the claim is removed, so that a run
+        with other settings may use the directory. Raises DatasetError if the directory belongs to a different
+        plan, or if another run is writing there.
         """
         with self.locked():
             self.claim()
@@ -123,12 +125,12 @@ class Commit:
 
     @contextmanager
     def locked(self, *, unknown: tuple[str, ...] = ()) -> Iterator[None]:
-        """Lock the directory during the block without claiming it.
+        """Lock the directory during the block, without writing a plan into it.
 
-        Raises DatasetError if it belongs to a different plan or another run is writing there.
+        Raises DatasetError if the directory belongs to a different plan, or if another run is writing there.
 
-        unknown: names of terms (settings in the plan) that the caller does not know yet. The directory's plan
-            may have any value for these terms.
+        unknown: names of settings whose values the caller does not know yet. They may have any value in the
+            directory's plan.
         """
         # Check before the lock file is created, so that a wrong directory stays untouched. claim checks
         # again under the lock, because another run may have started in between.
@@ -141,33 +143,35 @@ class Commit:
             raise
 
     def claim(self) -> None:
-        """Write the plan into the directory, or resume an unfinished run of the same plan.
+        """Write the plan (the settings) into the directory, or check that an unfinished run there has the
+        same plan.
 
         Raises DatasetError if the directory belongs to a different plan.
         """
         self.refuse_others()
         storage.make_directory(self.unfinished)
-        self.sweep()
+        self.delete_temporary_files()
         self._write(self._plan_path, seal_json({"kind": self._kind, **self.terms}))
 
     def refuse_others(self, *, unknown: tuple[str, ...] = ()) -> None:
-        """Raise DatasetError if the directory belongs to a different plan or holds other files.
+        """Raise DatasetError if the directory belongs to a different plan, or has no plan and holds other
+        files.
 
-        Changes nothing.
+        Nothing is changed.
 
-        unknown: names of terms (settings in the plan) that the caller does not know yet. The directory's plan
-            may have any value for these terms.
+        unknown: names of settings whose values the caller does not know yet. They may have any value in the
+            directory's plan.
         """
         if storage.exists(self.directory) and not storage.is_directory(self.directory):
             raise DatasetError(f"{self.directory}: is a file, expected a directory or nothing")
         if storage.is_link(self.unfinished):
             raise DatasetError(f"{self.unfinished}: is a link, expected a directory of ours; remove it")
-        found = self.found_terms()
-        if found is None and (strange := self._find_strange_file()) is not None:
+        found = self.read_plan_settings()
+        if found is None and (strange := self._find_foreign_file()) is not None:
             # The directory has a file but no plan. Another run may have written its plan between the two
             # calls above, and the file may be the first piece of that run. So look for a plan once more
             # before refusing the directory.
-            found = self.found_terms()
+            found = self.read_plan_settings()
             if found is None:
                 raise DatasetError(
                     f"{self.directory}: is not empty and no {self._kind} of ours (it holds {strange}); "
@@ -175,30 +179,32 @@ class Commit:
                 )
         if found is None:
             return
-        # Compare all terms except those that are unknown yet or have only gained list items.
+        # Compare all settings, except those that the caller does not know yet and lists that have only gained
+        # items.
         ours = {"kind": self._kind, **self.terms}
         grown = [name for name in self._may_grow if self._has_grown(name, found)]
         open_names = (*unknown, *grown)
         known = {name: ours[name] for name in ours if name not in open_names}
         theirs = {name: found[name] for name in found if name not in open_names}
-        different = list_differences(known, theirs)
+        different = describe_plan_differences(known, theirs)
         if different:
             raise DatasetError(
                 f"{self.directory}: was made with other settings: {'; '.join(different)}; "
                 "choose another directory or remove this one"
             )
 
-    def _has_grown(self, name: str, found: Terms) -> bool:
-        """Return True if a term's value is a list that contains every item of the unfinished run's list."""
+    def _has_grown(self, name: str, found: PlanSettings) -> bool:
+        """Return True if a setting is a list that contains every item of the unfinished run's list."""
         theirs = found.get(name, [])
         held = isinstance(theirs, list) and all(item in self.terms[name] for item in theirs)
         return held and self.manifest() is None
 
-    def found_terms(self) -> dict[str, Any] | None:
-        """Return the terms of the directory (the settings that decide its bytes), or None if it has none.
+    def read_plan_settings(self) -> dict[str, Any] | None:
+        """Return the settings that the directory's contents were made with, or None if the directory has
+        none.
 
-        They come from its manifest, or without a manifest from the plan of an unfinished run. Values that
-        earlier versions wrote are translated to current ones.
+        They are read from the manifest of a finished directory, or from the plan of an unfinished run. Values
+        that earlier versions wrote are translated to current ones.
         """
         found = self._read_terms()
         for name, names in self._renamed.items():
@@ -207,7 +213,7 @@ class Commit:
         return found
 
     def _read_terms(self) -> dict[str, Any] | None:
-        """Return the terms as they were written, before renamed values are translated."""
+        """Return the directory's settings as they were written, which may be by an earlier version."""
         if (manifest := self.manifest()) is not None:
             where = self.path(MANIFEST_NAME)
             kind = parse_json(manifest, where).get("kind", self._kind)
@@ -235,9 +241,9 @@ class Commit:
 
     @contextmanager
     def open_path(self, path: str) -> Iterator[BinaryIO]:
-        """Open a file of the directory for writing. path: its full path.
+        """Open a file of the directory for writing. The file appears when the block ends without an error.
 
-        The file appears when the block ends without an error.
+        path: the file's full path.
         """
         # unfinished/ is gone if another attempt at this task has already finished the directory
         storage.make_directory(self.unfinished)
@@ -245,30 +251,38 @@ class Commit:
             yield file
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small piece in one call."""
+        """Write a piece (an output file) whose whole content is in memory."""
         storage.make_directory(storage.get_parent(self.path(name)))
         self._write(self.path(name), data)
 
     def note(self, name: str, value: dict[str, Any]) -> None:
-        """Record that a piece is finished. value: JSON object that a resuming run reads back."""
+        """Record in a note that a piece (an output file) is finished.
+
+        value: JSON object to store in the note. A resuming run reads it back.
+        """
         self._write(self._note_path(name), seal_json(value))
 
     def read_note(self, name: str) -> dict[str, Any] | None:
-        """Return a piece's note. Returns None if there is no note or the note is damaged."""
+        """Return the value in the note of a piece (an output file). Returns None if the note is missing or
+        damaged.
+        """
         path = self._note_path(name)
         try:
             return unseal_json(storage.read_bytes(path), path)
         except (MissingInputError, ManifestError):
             return None
 
-    def noted(self) -> list[str]:
-        """Return the names of all pieces with a note, whether or not the pieces are still intact."""
+    def list_noted_pieces(self) -> list[str]:
+        """Return the names of the pieces (output files) that have a note.
+
+        The pieces themselves may have been damaged or removed since.
+        """
         names = storage.list_files(self.unfinished)
         from urllib.parse import unquote  # imported here because it is slow to import
 
         return [unquote(n[: -len(".json")]) for n in names if n.endswith(".json") and n != PLAN_NAME]
 
-    def forget(self, name: str) -> None:
+    def delete_note(self, name: str) -> None:
         """Delete a piece's note."""
         storage.remove(self._note_path(name), missing_ok=True)
 
@@ -280,10 +294,13 @@ class Commit:
         *,
         release: bool = True,
     ) -> None:
-        """Write the remaining small files, then MD5SUMS, then the manifest. Then release the directory.
+        """Finish the directory: write the remaining small files, MD5SUMS and the manifest, and remove
+        ``unfinished/``.
 
-        others: contents by name of files to write before MD5SUMS.
-        release: False keeps ``unfinished/``, for a caller that releases later.
+        manifest: bytes of the manifest, which is written last.
+        md5sums: bytes of the MD5SUMS file, which is written just before the manifest.
+        others: further files to write before MD5SUMS, as a dict of contents by file name.
+        release: False keeps ``unfinished/``, for a caller that removes it later.
         """
         # The manifest must be the last file. Its existence means that the directory is finished.
         for name, data in {**(others or {}), MD5SUMS_NAME: md5sums, MANIFEST_NAME: manifest}.items():
@@ -305,10 +322,11 @@ class Commit:
     def give_up(self) -> None:
         """Let runs with other settings use the directory, unless this run has finished an output file in it.
 
-        If the directory was finished before this run, and nothing was written since, it stays finished.
+        The plan is removed together with ``unfinished/``. A directory that an earlier run had finished is
+        still a finished directory afterwards.
         """
         with suppress(BertDataError):  # the error that made the run fail is more important
-            self.sweep()
+            self.delete_temporary_files()
             empty = {f"{UNFINISHED}/{name}" for name in (PLAN_NAME, LOCK_NAME)}
             files = storage.list_files(self.directory)
             # A note or scratch file is worth keeping for a later run, and needs the plan next to it.
@@ -318,16 +336,16 @@ class Commit:
                 self.release()
             self._remove_if_empty()
 
-    def sweep(self) -> None:
-        """Delete the ``*.tmp`` files that a stopped process left half-written."""
+    def delete_temporary_files(self) -> None:
+        """Delete the temporary files (``*.tmp``) that a stopped process left half-written."""
         for name in storage.list_files(self.unfinished):
             if _is_leftover(name):
                 storage.remove(storage.join(self.unfinished, name), missing_ok=True)
 
-    def _find_strange_file(self) -> str | None:
-        """Return the name of a file that this tool did not write, or None.
+    def _find_foreign_file(self) -> str | None:
+        """Return the name of a file that this tool did not write, or None if there is no such file.
 
-        Used for directories without a plan.
+        Called for directories that have no plan.
         """
         names = storage.list_files(self.directory)
         strange = _find_foreign_names(names)
@@ -352,16 +370,17 @@ class Commit:
         return storage.join(self.unfinished, f"{_quote_name(name)}.json")
 
     def _write(self, path: str, data: bytes) -> None:
-        """Write a file of the directory in one call."""
+        """Write a file of the directory whose whole content is in memory."""
         with self.open_path(path) as file:
             file.write(data)
 
 
-def list_differences(ours: Terms, theirs: Terms) -> list[str]:
-    """Return one phrase for each term (setting) in which two plans differ."""
+def describe_plan_differences(ours: PlanSettings, theirs: PlanSettings) -> list[str]:
+    """Return a phrase for each setting in which two plans differ, for the error message."""
     found = []
     if ours.get("kind") != theirs.get("kind"):
-        # A different kind of output has different terms. Only the shared ones are worth comparing.
+        # Different kinds of output have different settings. Only the settings that both have are worth
+        # comparing.
         theirs = {name: theirs[name] for name in theirs if name in ours}
     for name in {**ours, **theirs}:
         value, other = ours.get(name), theirs.get(name)
@@ -407,8 +426,8 @@ def _find_foreign_names(names: list[str]) -> list[str]:
 
 
 def _is_leftover(name: str) -> bool:
-    """Return True for the name of a half-written file, or of a file that only its writing run can use."""
-    return ("/" not in name and name.endswith(FOR_ONE_RUN)) or storage.is_growing_name(name)
+    """Return True if the file is of no use to a later run: half-written, or named with ``ONE_RUN_ENDING``."""
+    return ("/" not in name and name.endswith(ONE_RUN_ENDING)) or storage.is_growing_name(name)
 
 
 def _may_precede_plan(name: str) -> bool:

@@ -14,15 +14,17 @@ from typing import Any, BinaryIO
 
 from bertdata.errors import AssetError, StorageError
 
-PART = ".part"
+PART_ENDING = ".part"
 """Ending of a file's name while its download is incomplete."""
 
 _ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256"}
 _CHUNK_BYTES = 1 << 20
 _SECONDS = 30
-_PATIENCE = 5
-"""A download gives up after this many failures in a row that each bring fewer than _NEW_BYTES new bytes."""
-_NEW_BYTES = 1 << 16
+_MOST_FAILURES = 5
+"""Number of failures in a row, each with fewer than _PROGRESS_BYTES new bytes, after which a download gives
+up.
+"""
+_PROGRESS_BYTES = 1 << 16
 """A connection must add at least this many bytes to the file to reset the count of failures."""
 
 OnBytes = Callable[[int, int], None]
@@ -33,7 +35,9 @@ OnBytes = Callable[[int, int], None]
 class Download:
     """A file to download.
 
-    digest: its published md5, SHA-1 or SHA-256 in hexadecimal. The length tells the algorithm.
+    url: where the server has it.
+    path: where to store it.
+    digest: the published md5, SHA-1 or SHA-256 in hexadecimal. Which of the three it is shows in its length.
     """
 
     url: str
@@ -42,8 +46,8 @@ class Download:
 
     @property
     def part(self) -> Path:
-        """Path of the incomplete download."""
-        return self.path.with_name(self.path.name + PART)
+        """Path of the file while its download is incomplete."""
+        return self.path.with_name(self.path.name + PART_ENDING)
 
 
 def download_file(wanted: Download, progress: OnBytes, sleep: Callable[[float], None] = time.sleep) -> bool:
@@ -79,14 +83,14 @@ def download_file(wanted: Download, progress: OnBytes, sleep: Callable[[float], 
             except _list_network_errors() as error:
                 # Progress counts only beyond the furthest byte so far. Otherwise a server that always
                 # restarts and breaks at the same place would be asked forever.
-                is_worth_it = file.tell() >= furthest + _NEW_BYTES
+                is_worth_it = file.tell() >= furthest + _PROGRESS_BYTES
                 furthest = max(furthest, file.tell())
                 failures = 0 if is_worth_it else failures + 1
-                if failures == _PATIENCE or _is_permanent_error(error):
+                if failures == _MOST_FAILURES or _is_permanent_error(error):
                     raise AssetError(
-                        f"{wanted.url}: {_describe_error(error)}{_describe_kept(file)}"
+                        f"{wanted.url}: {_describe_error(error)}{_describe_kept_bytes(file)}"
                     ) from error
-                sleep(2.0 ** min(failures, _PATIENCE))
+                sleep(2.0 ** min(failures, _MOST_FAILURES))
         try:
             _check_digest(wanted, wanted.url, digest, "run the command again; what came was removed")
         except AssetError:
@@ -202,12 +206,16 @@ def _is_permanent_error(error: Exception) -> bool:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the error's message, or the message of the error that urllib has wrapped."""
+    """Return words for an error: the server's HTTP status, or the message of the error that urllib has
+    wrapped.
+    """
     inner = getattr(error, "reason", None)
     code = getattr(error, "code", None)
     return f"the server answers {code} {inner}" if code else str(inner or error) or type(error).__name__
 
 
-def _describe_kept(file: BinaryIO) -> str:
-    """Return the last words of an error message, which say how many bytes are kept for the next attempt."""
+def _describe_kept_bytes(file: BinaryIO) -> str:
+    """Return the end of an error message: how many bytes are kept for the next attempt. Empty if there are
+    none.
+    """
     return f"; {file.tell():,} bytes are kept, run the same command to go on" if file.tell() else ""

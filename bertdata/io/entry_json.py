@@ -15,10 +15,13 @@ _MOST = 1 << 63
 
 
 def parse_entry(kind: type[Entry], value: object) -> Entry:
-    """Return an instance of ``kind`` with the fields of a JSON object.
+    """Return an instance of a class whose fields have the values of a JSON object.
 
-    Fields may be strings, booleans, integers from 0, None, and lists and dicts of these. Raises ManifestError
-    if a field is missing, unknown or of the wrong type.
+    Fields may be strings, booleans, non-negative integers, None, and lists and dicts of these. Raises
+    ManifestError if a field is missing, unknown or of the wrong type.
+
+    kind: the class, a NamedTuple or a dataclass.
+    value: the parsed JSON, which may be anything.
     """
     types = get_type_hints(kind)
     if not isinstance(value, dict) or set(value) != set(types):
@@ -30,17 +33,19 @@ def parse_entry(kind: type[Entry], value: object) -> Entry:
 
 
 def parse_entry_list(kind: type[Entry], values: object) -> list[Entry]:
-    """Return the instances of ``kind`` in a JSON list.
+    """Return an instance of the class for each object in a JSON list.
 
-    Raises ManifestError if the value is not a list, or a field is missing, unknown or of the wrong type.
+    Raises ManifestError if the value is not a list, or if a field is missing, unknown or of the wrong type.
+
+    kind: the class, a NamedTuple or a dataclass.
     """
     if not isinstance(values, list):
         raise ManifestError(f"expected a list, found {values!r}")
     return [parse_entry(kind, value) for value in values]
 
 
-def parse_numbers(value: object) -> list[int]:
-    """Return a JSON list of integers from 0. Raises ManifestError for any other value."""
+def parse_number_list(value: object) -> list[int]:
+    """Return the value if it is a JSON list of non-negative integers. Raises ManifestError if it is not."""
     if not isinstance(value, list) or not all(_has_type(item, int) for item in value):
         raise ManifestError(f"expected a list of numbers, found {value!r}")
     return value
@@ -67,7 +72,10 @@ def _has_type(value: object, kind: Any) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return True if UTF-8 can encode the text. JSON can also contain lone surrogates, which it cannot."""
+    """Return True if the text can be encoded in UTF-8.
+
+    A string in JSON can contain a lone surrogate (half of an escape pair), which cannot be encoded.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:

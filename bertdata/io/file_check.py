@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bertdata.errors import ManifestError, MissingInputError
 from bertdata.io import storage
-from bertdata.io.digests import AT_A_TIME, make_md5_streams
+from bertdata.io.digests import STREAMS_AT_ONCE, make_md5_streams
 
 _BLOCK_BYTES = 1 << 20
 _SMALL_BLOCK_BYTES = 1 << 17
@@ -37,8 +37,10 @@ def check_file(
 ) -> Misfit | None:
     """Compare a file with its expected size and md5. Returns the first difference, or None if there is none.
 
-    size_only: skip the md5, so that the file is not read.
-    also: function that is called with each block of the file as it is read.
+    size: expected size in bytes.
+    md5: expected md5 in hexadecimal.
+    size_only: compare only the size, so that the file need not be read.
+    also: function to call with each block of the file as it is read, so that the file is read only once.
     """
     try:
         found = storage.read_size(path)
@@ -73,13 +75,13 @@ def compute_file_md5(path: str, also: Callable[[bytes], Any] | None = None) -> s
 def compute_file_md5s(paths: Sequence[str]) -> list[str]:
     """Return the hexadecimal md5 of each file, reading up to eight files at once."""
     found: list[str] = []
-    for start in range(0, len(paths), AT_A_TIME):
-        found += _hash_side_by_side(paths[start : start + AT_A_TIME])
+    for start in range(0, len(paths), STREAMS_AT_ONCE):
+        found += _hash_side_by_side(paths[start : start + STREAMS_AT_ONCE])
     return found
 
 
 def _hash_side_by_side(paths: Sequence[str]) -> list[str]:
-    """Return the md5s of at most eight files, reading a block of each in every round."""
+    """Return the md5s of at most eight files. The files are read in turn, a block of each."""
     digests = make_md5_streams(len(paths))
     buffers = [memoryview(bytearray(_SMALL_BLOCK_BYTES)) for _ in paths]
     with ExitStack() as stack:
@@ -95,7 +97,10 @@ def compute_md5(data: bytes) -> str:
 
 
 class HashingSink:
-    """A writer that passes all bytes on to the function ``write``, and counts and hashes them."""
+    """A writer that passes all bytes on to another function, and counts and hashes them on the way.
+
+    write: the function that gets the bytes.
+    """
 
     def __init__(self, write: Callable[[bytes | memoryview], Any]) -> None:
         self._write = write
@@ -103,6 +108,7 @@ class HashingSink:
         self.bytes = 0
 
     def write(self, data: bytes | memoryview) -> None:
+        """Pass the bytes on to the other function, and count and hash them."""
         self._write(data)
         self._digest.update(data)
         self.bytes += len(data)
@@ -132,7 +138,7 @@ def parse_entries(values: Iterable[dict[str, Any]], where: str) -> tuple[FileEnt
 
 
 def is_inside(name: str) -> bool:
-    """Return True if the name stays inside its directory: relative, without ``..``, not a URL."""
+    """Return True if the name stays inside its directory: it is relative, has no ``..`` and is not a URL."""
     parts = name.split("/")
     return "://" not in name and "\0" not in name and not {"", ".", ".."} & set(parts)
 

@@ -15,7 +15,17 @@ from bertdata.errors import ChangedInputError, DataError, MissingInputError
 from bertdata.io import storage
 from bertdata.io.file_check import compute_file_md5, compute_md5
 
-_MARKS = ("ETag", "etag", "generation", "md5Hash", "LastModified", "updated", "modified", "mtime", "created")
+_VERSION_KEYS = (
+    "ETag",
+    "etag",
+    "generation",
+    "md5Hash",
+    "LastModified",
+    "updated",
+    "modified",
+    "mtime",
+    "created",
+)
 """Keys under which remote file systems report the version, digest or time of a file's contents."""
 
 
@@ -24,7 +34,8 @@ class FileState(NamedTuple):
 
     written: time of the last change to the contents. For a remote file, all its version marks as one string.
     touched: time of the last change to contents, name or permissions (ctime), empty for a remote file. No
-        program can set it, so it exposes a replacement file with equal size and modification time.
+        program can set this time. So it differs even if another file with equal size and modification time
+        has replaced this one.
     """
 
     bytes: int
@@ -63,7 +74,7 @@ class FileIdentity(NamedTuple):
             raise make_changed_error(self.path, f"it had {self.state.bytes} bytes and now has {now.bytes}")
         raise make_changed_error(self.path, "it was written anew")
 
-    def hashed(self) -> "FileIdentity":
+    def with_md5(self) -> "FileIdentity":
         """Return the identity with the md5 filled in.
 
         Raises ChangedInputError if the file has changed meanwhile.
@@ -74,19 +85,19 @@ class FileIdentity(NamedTuple):
 
 
 def identify_file(path: str) -> FileIdentity:
-    """Return the identity of a file, to be called before reading.
+    """Return the identity of a file: its path, size and times. To be called before the file is read.
 
-    Raises MissingInputError if it does not exist.
+    Raises MissingInputError if the file does not exist.
     """
     return FileIdentity(path, _read_state(path))
 
 
 def add_md5(identity: FileIdentity) -> FileIdentity:
-    """Return the identity with the md5 filled in.
+    """Return the identity with the md5 filled in, like ``identity.with_md5()``.
 
-    It does the same as ``identity.hashed()``. It exists because process pools can pickle a module's function.
+    This is a function of the module because a process pool can pickle such a function.
     """
-    return identity.hashed()
+    return identity.with_md5()
 
 
 def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
@@ -99,8 +110,8 @@ def check_all_unchanged(identities: Iterable[FileIdentity]) -> None:
 def require_unchanged(identities: Iterable[FileIdentity]) -> Iterator[None]:
     """Raise ChangedInputError at the end of the block if any of the files has changed.
 
-    If the block fails with a DataError, ChangedInputError is raised instead if a file has changed, because
-    the change may be the cause.
+    The files are also checked if the block fails with a DataError. If one of them has changed,
+    ChangedInputError replaces the DataError, because the change may be its cause.
     """
     files = list(identities)
     try:
@@ -123,7 +134,7 @@ def _read_state(path: str) -> FileState:
     """Return the current state of a file."""
     if storage.is_remote(path):
         facts = storage.read_remote_info(path)
-        marks = " ".join(f"{name}={facts[name]}" for name in _MARKS if facts.get(name) is not None)
+        marks = " ".join(f"{name}={facts[name]}" for name in _VERSION_KEYS if facts.get(name) is not None)
         return FileState(int(facts.get("size") or 0), marks, "")
     found = storage.read_status(path)
     return FileState(found.st_size, str(found.st_mtime_ns), str(found.st_ctime_ns))
@@ -136,7 +147,11 @@ def _hash_in_state(path: str, state: FileState) -> str:
 
 
 def make_changed_error(path: str, what: str) -> ChangedInputError:
-    """Return the ChangedInputError for a file. what: how it changed, such as its size, for the message."""
+    """Return the ChangedInputError for a file.
+
+    path: the file.
+    what: the difference that shows the change, such as two sizes, for the message.
+    """
     return ChangedInputError(
         f"{path}: was changed while it was being read: {what}; run the command again when nothing else "
         "writes to it"

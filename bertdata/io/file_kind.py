@@ -25,7 +25,7 @@ TEXT = "plain text in UTF-8"
 BOM = b"\xef\xbb\xbf"
 """UTF-8's byte-order mark."""
 
-_JSON_SHARE = 0.9  # least share of the non-blank lines that are JSON objects in a JSON-lines file
+_JSON_SHARE = 0.9  # smallest share of the non-blank lines that must be JSON objects in a JSON-lines file
 _JSON_TOKEN = re.compile(
     rb"""\s*(?:("[^"\\\n]*(?:\\.[^"\\\n]*)*")|([{}\[\],:])|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity)"""
 )
@@ -40,8 +40,9 @@ def refuse_other_kinds(data: bytes, name: str, expected: str = TEXT, *, json_rem
     """Raise InputError, with a remedy, if the data is clearly not text.
 
     data: a file's contents, or at least its first HEAD_BYTES + 1 bytes.
-    expected: what the caller reads, for the message.
-    json_remedy: remedy for JSON input, instead of the command that converts it.
+    name: the file's name, for the message.
+    expected: words for what the caller reads, for the message.
+    json_remedy: remedy to print for JSON input. Empty: the command that converts the file to text.
     """
     kind = find_kind(data[:HEAD_BYTES], name, whole=len(data) <= HEAD_BYTES)
     if kind is None:
@@ -60,10 +61,10 @@ def check_beginning(
 ) -> None:
     """Read the first bytes of a file and raise InputError if they are not UTF-8 text.
 
-    drops_bad_utf8: accept invalid UTF-8.
-    expected: what the caller reads, for the message.
-    json_remedy: remedy for JSON input, instead of the command that converts it.
-    open_input: opens the file, for example with decompression.
+    drops_bad_utf8: accept invalid UTF-8, because the caller drops the invalid bytes.
+    expected: words for what the caller reads, for the message.
+    json_remedy: remedy to print for JSON input. Empty: the command that converts the file to text.
+    open_input: function that opens the file, for example one that also decompresses it.
     """
     with open_input(path) as file:
         head = file.read(HEAD_BYTES + 1)
@@ -81,7 +82,9 @@ def check_beginning(
 def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
     """Return the format that a file's first bytes show, or None for plain text.
 
-    whole: ``head`` is the complete file.
+    head: the file's first bytes.
+    name: the file's name, for the remedy.
+    whole: True if ``head`` is the complete file.
     """
     if (found := find_signature(head, name)) is not None:
         return found
@@ -93,7 +96,7 @@ def find_kind(head: bytes, name: str, *, whole: bool) -> FileKind | None:
 
 
 def _find_utf16(head: bytes) -> str:
-    """Return UTF-16LE, UTF-16BE, UTF-16 or UTF-32 if the bytes have that encoding, else an empty string."""
+    """Return the encoding of the bytes: UTF-16LE, UTF-16BE, UTF-16 or UTF-32. Empty for any other."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -116,7 +119,7 @@ def _find_utf16(head: bytes) -> str:
 
 
 def _count_control_bytes(data: bytes) -> int:
-    """Return the number of bytes below 32 (the space character), which are rare in text."""
+    """Return the number of control bytes (below 32, the space character). They are rare in text."""
     return sum(byte < 32 for byte in data)
 
 
@@ -153,7 +156,7 @@ def _find_json(head: bytes, name: str, whole: bool) -> FileKind | None:
 
 
 def _is_json_object(line: bytes) -> bool:
-    """Return True if the line is a JSON object with at least one member."""
+    """Return True if the line is a JSON object that is not empty."""
     try:
         value = parse_json_text(line, any_number=True)
     except ValueError:
@@ -162,7 +165,12 @@ def _is_json_object(line: bytes) -> bool:
 
 
 def _begins_json_value(head: bytes, whole: bool) -> bool:
-    """Return True if the bytes are the beginning of a JSON value with at least one member or string."""
+    """Return True if the bytes begin a JSON value that holds a string: an object with a key, a list with a
+    string.
+
+    head: a file's first bytes.
+    whole: True if ``head`` is the complete file, so that the value must be complete too.
+    """
     end, strings = 0, 0
     for token in _split_json(head):
         end = token.end()
@@ -188,14 +196,16 @@ def _split_json(head: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _make_json_kind(kind: str, head: bytes, name: str) -> FileKind:
+    """Return the FileKind for JSON input, with the command that converts this file to text."""
     return FileKind(name=kind, remedy=_make_json_remedy(head, name))
 
 
 def _make_json_remedy(head: bytes, name: str) -> str:
-    """Return a shell command that makes text parts of the JSON.
+    """Return a shell command that converts a JSON file to text files, for the error message.
 
-    The member with the longest string is used as the text. Records are objects, either one after another or
-    in a top-level list. Objects that are nested deeper must be extracted with jq first.
+    The text is taken from the member with the longest string. If the objects with this member are separate
+    values or items of a top-level list, the command is ``bertdata segment``. If they are nested deeper, the
+    command first extracts them with jq.
     """
     found = [(len(value), depth, key) for depth, key, value in islice(_read_members(head), 1000)]
     if not found:
@@ -210,18 +220,18 @@ def _make_json_remedy(head: bytes, name: str) -> str:
 
 
 def list_json_members(head: bytes) -> Iterator[tuple[int, str]]:
-    """Yield depth and key of each member with a string value in the beginning of a JSON text.
+    """Yield the depth and the key of each member with a string value in the beginning of a JSON text.
 
-    The last value may be cut.
+    The text may end inside the last member's value.
     """
     for depth, quoted, _ in _read_members(head.removeprefix(BOM)):
         yield depth, quoted[1:-1].decode(errors="replace")
 
 
 def _read_members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield depth, quoted key and quoted value of each member with a string value.
+    """Yield the depth, the quoted key and the quoted value of each member with a string value.
 
-    The last value may be cut.
+    The bytes may end inside the last value, which is then yielded as far as it goes.
     """
     depth, key, before = 0, b"", b""
     end = 0
@@ -238,7 +248,9 @@ def _read_members(head: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def suggest_utf8_remedy(data: bytes, name: str) -> str:
-    """Return a remedy for data that is not valid UTF-8, depending on whether it looks like Latin-1."""
+    """Return a remedy for data that is not valid UTF-8: conversion from Latin-1 if the data looks like
+    Latin-1.
+    """
     if looks_like_latin1(data):
         # A UTF-8 byte-order mark before Latin-1 text is not part of the text. tail cuts it off.
         command = "iconv -f WINDOWS-1252 -t UTF-8"
@@ -252,10 +264,13 @@ def suggest_utf8_remedy(data: bytes, name: str) -> str:
 def looks_like_latin1(data: bytes) -> bool:
     """Return True if the data looks like Latin-1.
 
-    In Latin-1 text most non-ASCII bytes are single letters next to ASCII letters. The function examines the
-    first thousand runs of non-ASCII bytes. It counts the single letters, and the runs that do not look like
-    Latin-1: they are valid UTF-8 or longer than two bytes. There must be at least ten times as many letters
-    as such runs.
+    In Latin-1 text most non-ASCII bytes are letters between ASCII letters. So the function looks at the first
+    thousand runs of non-ASCII bytes and counts two things:
+
+    - runs that look like Latin-1: one or two bytes, all Latin-1 letters, with an ASCII letter next to them,
+    - runs that do not: valid UTF-8, or longer than two bytes.
+
+    The data looks like Latin-1 if the first number is at least ten times the second.
     """
     letters = others = 0
     for run in islice(_HIGH_RUN.finditer(data, len(BOM) if data.startswith(BOM) else 0), 1000):

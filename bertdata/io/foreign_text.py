@@ -6,17 +6,17 @@ from typing import Any
 from bertdata.io import storage
 
 MOST_NESTED = 500
-"""Deepest allowed nesting of lists and tables.
+"""Deepest nesting of lists and tables that is accepted.
 
-Python's parsers themselves fail at its recursion limit, about 1,000.
+The limit is half of Python's recursion limit (about 1,000), at which Python's parsers themselves fail.
 """
 
 TOO_DEEP = f"its values are nested more than {MOST_NESTED} deep"
 
 MOST_DIGITS = 300
-"""Most digits of an integer, so that every integer also fits a float (below 1e308).
+"""Most digits that an integer may have. Every such integer also fits into a float (below 1e308).
 
-Python's limit is 4,300 digits, or the value of an environment variable.
+Python itself accepts up to 4,300 digits, or a number that an environment variable sets.
 """
 
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from os.path import expanduser
 from typing import Any
 
-_FIRST = re.compile(r"(--?[\w-]+=|)(~[\w.-]*)(?=/)", re.ASCII)
-"""``~/`` or ``~user/`` at the beginning of a word or of a flag's value.
+_HOME_AT_START = re.compile(r"(--?[\w-]+=|)(~[\w.-]*)(?=/)", re.ASCII)
+"""Matches ``~/`` or ``~user/`` at the beginning of a word, or of the value in ``--flag=value``.
 
-A lone ``~`` may be a token or separator.
+A ``~`` without a following ``/`` is not matched, because it may be a token or a separator.
 """
 
-_LATER = re.compile(r"([,+])(~[\w.-]*)(?=/)", re.ASCII)
-"""``~/`` or ``~user/`` after ``,`` or ``+``, where the next path of a list begins."""
+_HOME_IN_LIST = re.compile(r"([,+])(~[\w.-]*)(?=/)", re.ASCII)
+"""Matches ``~/`` or ``~user/`` after ``,`` or ``+``, where the next path of a list begins."""
 
 
 def expand_home(text: str) -> str:
@@ -28,11 +28,11 @@ def expand_home(text: str) -> str:
     """
     if "~" not in text:
         return text
-    if begins := _FIRST.match(text):
+    if begins := _HOME_AT_START.match(text):
         text = f"{begins[1]}{expanduser(begins[2])}{text[begins.end() :]}"
     if any(character.isspace() for character in text):
         return text
-    return _LATER.sub(lambda found: found[1] + expanduser(found[2]), text)
+    return _HOME_IN_LIST.sub(lambda found: found[1] + expanduser(found[2]), text)
 
 
 def expand_words(words: Sequence[str]) -> list[str]:

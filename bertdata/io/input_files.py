@@ -13,15 +13,16 @@ from bertdata.io.real_paths import find_repeated
 OTHERS = "other names than the input's"
 _OURS = (MANIFEST_NAME, MD5SUMS_NAME)
 
-Chosen = tuple[list[str], dict[str, list[str]]]
-"""Two results: the names of a directory's files to read, and the names of files to leave out, by reason."""
+ChosenNames = tuple[list[str], dict[str, list[str]]]
+"""The choice among a directory's files: names of the files to read, and names of the other files by reason.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFiles:
     """The input files to read, sorted by path.
 
-    notes: lines about other files that were left out, by reason.
+    notes: for each reason why other files were left out, a line that tells the user.
     """
 
     files: list[str]
@@ -30,7 +31,7 @@ class InputFiles:
 
 def find_input_files(
     sources: Sequence[str],
-    choose: Callable[[str, list[str]], Chosen],
+    choose: Callable[[str, list[str]], ChosenNames],
     *,
     missing: str,
     twice: str,
@@ -40,8 +41,9 @@ def find_input_files(
     Raises MissingInputError for a pattern or directory without files. Raises SettingsError for a file that is
     named twice, even with different spellings.
 
-    choose: function that divides the file names of a directory into wanted and other names. Its arguments are
-        the directory's path and the names.
+    sources: the paths, patterns and directories.
+    choose: function that chooses the files to read in a directory. Its arguments are the directory's path and
+        the names of its files.
     missing: error message for a directory without wanted files.
     twice: what would happen to the contents of a file named twice ("would be read"), for the error message.
     """
@@ -63,17 +65,19 @@ def find_input_files(
 
 
 def _describe_contents(names: Sequence[str]) -> str:
-    """Return words for the end of an error message that say what a directory without suitable files holds."""
+    """Return the end of an error message that says what a directory without suitable files holds."""
     if not names:
         return "; it is empty"
     others = "" if len(names) == 1 else f" and {len(names) - 1} others"
     return f"; it holds {names[0]}{others}: name such files by a pattern and their kind by --input-kind"
 
 
-def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) -> Chosen:
-    """Divide a directory's file names into wanted and other names.
+def choose_wanted_names(names: Sequence[str], is_wanted: Callable[[str], bool]) -> ChosenNames:
+    """Divide a directory's file names into those to read and those to leave out.
 
     Manifests and MD5SUMS files appear in neither list.
+
+    is_wanted: returns True for the name of a file to read.
     """
     wanted = [name for name in names if is_wanted(name)]
     others = [name for name in names if not is_wanted(name) and storage.get_base_name(name) not in _OURS]

@@ -39,12 +39,13 @@ class NumberText:
 
 
 def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
-    """Return the value of a JSON text. ValueError, with a one-line message, if it is not JSON in UTF-8.
+    """Return the value of a JSON text. Raises ValueError, with a message of one line, if it is not JSON in
+    UTF-8.
 
-    Values nested more than MOST_NESTED deep and lone surrogates are also errors. So are numbers that are not
-    finite floats: NaN, infinities, 1e999, integers of more than MOST_DIGITS digits.
+    ValueError is also raised for values nested more than MOST_NESTED deep, for lone surrogates, and for
+    numbers that are not finite floats: NaN, infinities, 1e999, and integers of more than MOST_DIGITS digits.
 
-    any_number: accept such numbers. NaN and Infinity then become floats, and other such numbers a NumberText.
+    any_number: accept such numbers. NaN and Infinity then become floats, and the others become a NumberText.
     """
     text = decode_utf8(data)
     try:
@@ -68,7 +69,7 @@ def parse_json_text(data: bytes | str, *, any_number: bool = False) -> Any:
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Return the value of a JSON file.
 
-    ValueError as from ``parse_json_text``, and if the file is larger than 1 GiB.
+    Raises ValueError if the file is larger than 1 GiB, and wherever ``parse_json_text`` does.
     """
     return parse_json_text(read_bounded(os.fspath(path), MOST_BYTES))
 

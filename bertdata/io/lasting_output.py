@@ -1,7 +1,8 @@
 """Standard output and error that keep working when their reader is gone.
 
-A run of hours must not fail because its output is no longer read: ``2>&1 | grep -m1 step``, a killed ``tee``,
-a closed terminal, ``2>&-``. Everything important is also in the run's log files.
+A run of hours must not fail because nobody reads its output any more. That happens if the terminal is closed,
+if the ``tee`` or ``grep -m1`` behind a pipe has ended, or if the shell closed the stream (``2>&-``).
+Everything important is also in the run's log files.
 """
 
 import errno
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 _GONE = (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO)
 _FULL_SECONDS = 10.0
-"""Seconds to wait for a slow reader of a non-blocking (O_NONBLOCK) descriptor before output is dropped."""
+"""Seconds to wait until the reader of a full pipe makes room. After that, the output is dropped.
+
+Only descriptors in non-blocking mode (O_NONBLOCK) need this, since others wait by themselves.
+"""
 
 
 class LastingFile(io.RawIOBase):
@@ -101,7 +105,7 @@ def _reopen_closed_descriptors() -> None:
 
 
 def _find_descriptor(stream: TextIO) -> int | None:
-    """Return the stream's file descriptor, None if it has none or is closed."""
+    """Return the stream's file descriptor. Returns None if the stream has none or is closed."""
     try:
         return stream.fileno()
     except (OSError, ValueError, AttributeError):  # an in-memory stream, or a closed one

@@ -23,11 +23,11 @@ _FEW = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """The files below a directory. Names are relative to it and sorted.
+    """The files below a directory.
 
-    folders: names of the directories that hold the files. An empty name stands for the listed directory
-        itself.
-    left_out: names that are not in the listing, by reason (HIDDEN, CIRCLES ...).
+    names: the files' names, sorted and relative to the directory.
+    folders: names of the directories that hold the files. The empty name is the listed directory itself.
+    left_out: for each reason (HIDDEN, CIRCLES ...), the names that are not in the listing for this reason.
     """
 
     names: list[str]
@@ -53,7 +53,7 @@ def list_inputs(directory: str, *, hidden: bool = False) -> Listing:
 
 
 def describe_left_out(directory: str, left_out: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return a line for each reason for leaving names out: how many names, and the first few of them."""
+    """Return a line for each reason why names were left out: how many names, and the first few of them."""
     lines = []
     for reason, all_names in left_out.items():
         names = list(all_names)
@@ -90,7 +90,7 @@ class _DirectoryWalk:
         self._links: list[tuple[str, str]] = []
 
     def run(self) -> None:
-        """Walk through the directory and everything that links in it lead to."""
+        """Walk through the directory, and through all directories to which links in it lead."""
         self._enter("", os.path.realpath(self._root))
         # A link may lead to a folder with more links, which _enter appends to the same queue.
         while self._links:
@@ -115,7 +115,7 @@ class _DirectoryWalk:
             self._enter(name, real)
 
     def _enter(self, name: str, real: str) -> None:
-        """Add the files of a directory and of its real sub-directories. Links are only queued."""
+        """Add the files of a directory and of its real sub-directories. Links are queued for later."""
         if real in self._entered:
             self.left_out[REPEATED].append(f"{name}/")
             return

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 
 def list_missing_directories(path: str) -> list[str]:
-    """Return a local path and those of its parents that do not exist, innermost first."""
+    """Return those of a local path and its parents that do not exist, the innermost first."""
     found = []
     path = os.path.abspath(path)
     while not os.path.lexists(path):

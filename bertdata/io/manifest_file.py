@@ -55,11 +55,13 @@ def check_version(
     known: tuple[int, ...] = (FORMAT_VERSION,),
     remedies: Mapping[int, str] | None = None,
 ) -> None:
-    """Raise ManifestError unless this program can read the format version.
+    """Raise ManifestError if this program cannot read the format version.
 
-    found: the version in the file, any JSON value.
-    remedies: advice for the error message, by version. The default advice is to use the program version that
-        wrote the file.
+    found: the version in the file, which may be any JSON value.
+    where: path of the file, for the message.
+    known: the versions that this program can read.
+    remedies: advice for the error message, by version. For other versions the advice is to use the version of
+        this program that wrote the file.
     """
     if found in known:
         return
@@ -72,9 +74,10 @@ def check_version(
 
 
 def parse_checked(data: bytes, where: str, schema: str) -> dict[str, Any]:
-    """Parse a manifest and check its format version and ``schemas/<schema>.json``.
+    """Return the JSON object of a manifest, after checking its format version and its fields.
 
-    Returns the JSON object.
+    where: path of the manifest, for messages.
+    schema: name of the JSON schema that the fields must match, ``schemas/<schema>.json``.
     """
     value = parse_json(data, where)
     check_version(value.get("format_version", FORMAT_VERSION), where)  # first: the schema depends on it
@@ -91,7 +94,7 @@ def check_schema(value: dict[str, Any], where: str, schema: str) -> None:
 
 
 def format_md5sum_line(md5: str, name: str) -> str:
-    """Return a line of an md5sum file. Newlines and backslashes in the name are escaped as md5sum does."""
+    """Return a line of an md5sum file. Newlines and backslashes in the name are escaped, as md5sum does."""
     if "\\" in name or "\n" in name:
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n")
         return f"\\{md5}  {escaped}\n"
@@ -99,12 +102,12 @@ def format_md5sum_line(md5: str, name: str) -> str:
 
 
 def format_md5sums(files: Iterable[ListedFile], manifest: bytes | None = None) -> bytes:
-    """Return the contents of an MD5SUMS file: one line per file, then a line for the manifest.
+    """Return the contents of an MD5SUMS file: a line for each file, then a line for the manifest.
 
     With the manifest in it, MD5SUMS shows when a directory has lost its manifest. (The manifest in turn
     cannot contain the md5 of MD5SUMS.)
 
-    manifest: the manifest's bytes. None omits its line, as in directories written by earlier versions.
+    manifest: the manifest's bytes. None: write no line for the manifest, like earlier versions.
     """
     lines = [format_md5sum_line(file.md5, file.name) for file in files]
     if manifest is not None:
@@ -113,7 +116,10 @@ def format_md5sums(files: Iterable[ListedFile], manifest: bytes | None = None) -
 
 
 def seal_json(value: dict[str, Any]) -> bytes:
-    """Return a plan or note as JSON, with the format version and a ``seal``: an md5 over everything else."""
+    """Return a plan or note as JSON with two more fields: the format version, and a ``seal``.
+
+    The seal is an md5 of all other fields. It shows whether the file was damaged or edited.
+    """
     whole = {"format_version": FORMAT_VERSION, **value}
     return dump_json({**whole, "seal": _compute_digest(whole)})
 

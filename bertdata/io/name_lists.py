@@ -7,10 +7,10 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 
 _MAGIC = re.compile(r"[*?[]")
-_MOST_MARKS = 8
-"""Most separators that a path may contain.
+_MOST_SEPARATORS = 8
+"""Most separators that the name of a path may contain.
 
-Each further combination may cost a request to a remote file system.
+With a higher limit more names would have to be tried, and each may cost a request to a remote file system.
 """
 
 
@@ -25,11 +25,14 @@ def path_exists(path: str) -> bool:
 def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_exists) -> list[str]:
     """Split a list of paths at the separators, except inside the name of an existing path.
 
-    For example ``a+b`` is one path if a file of that name exists. ``a+b+c`` is ``a+b`` and ``c`` if there is
-    a file ``a+b`` and no file ``a``. ``a+b/*.tfrecord`` is one pattern if there is a directory ``a+b``.
+    Examples, with ``+`` as the separator:
+
+    - ``a+b`` is a single path if a file ``a+b`` exists.
+    - ``a+b+c`` is the paths ``a+b`` and ``c`` if a file ``a+b`` exists and no file ``a``.
+    - ``a+b/*.tfrecord`` is a single pattern if a directory ``a+b`` exists.
 
     marks: the separator characters.
-    is_there: tells whether a path exists, for callers that look in more places than the file system.
+    is_there: function that tells whether a path exists, for callers that also look outside the file system.
     """
     # "a+b+c" -> ["a", "+", "b", "+", "c"]: names and separators alternate
     words = re.split(f"([{re.escape(marks)}])", names)
@@ -42,7 +45,7 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
     while start < len(words):
         stop = start + 1
         if not (_MAGIC.search(words[start]) or is_there(words[start])):
-            tries = range(start + 3, min(len(words), start + 1 + 2 * _MOST_MARKS) + 1, 2)
+            tries = range(start + 3, min(len(words), start + 1 + 2 * _MOST_SEPARATORS) + 1, 2)
             stop = next(
                 (end for end in tries if _is_single_path("".join(words[start:end]), marks, is_there)), stop
             )
@@ -54,7 +57,7 @@ def split_names(names: str, marks: str, is_there: Callable[[str], bool] = path_e
 def _is_single_path(path: str, marks: str, is_there: Callable[[str], bool]) -> bool:
     """Return True if the path exists, or if it is a pattern inside an existing directory.
 
-    The pattern's own components must not contain a separator.
+    Separators may occur in the directory's name, but not in the pattern after it.
     """
     if is_there(path):
         return True

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 from bertdata.errors import SettingsError
 
-_OTHERS = 256
-"""Number of open files to allow besides the requested ones, for libraries and the pipes of workers."""
+_EXTRA_FILES = 256
+"""Number of open files to allow besides the requested number: libraries and the pipes of workers need some.
+"""
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def allow_open_files(count: int) -> Iterator[None]:
     except ModuleNotFoundError:  # a system without these limits
         yield
         return
-    kind, needed = resource.RLIMIT_NOFILE, count + _OTHERS
+    kind, needed = resource.RLIMIT_NOFILE, count + _EXTRA_FILES
     soft, hard = resource.getrlimit(kind)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         yield

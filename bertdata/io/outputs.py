@@ -27,8 +27,8 @@ _OVERWRITE = "give another name, or --overwrite to replace it"
 class OutputFormat:
     """The format of an output file.
 
-    words: its name in messages.
-    begins: returns True if the first bytes of a file may come from an older output of this format.
+    words: name of the format in messages.
+    begins: function that returns True if a file's first bytes look like an older output of this format.
     """
 
     words: str
@@ -36,7 +36,7 @@ class OutputFormat:
 
 
 def _make_prefix_test(pattern: bytes) -> Callable[[bytes], bool]:
-    """Return a function that tells whether some bytes begin with a match of the pattern."""
+    """Return a function that returns True for bytes that begin with a match of the pattern."""
     expression = re.compile(pattern, re.DOTALL | re.IGNORECASE)
     return lambda head: expression.match(head) is not None
 
@@ -77,7 +77,7 @@ MDS = OutputFormat(words="an MDS shard", begins=_is_mds)
 
 
 def find_picture_format(path: str) -> OutputFormat:
-    """Return the picture format for the file name's ending: PNG for ``.png``, else SVG."""
+    """Return the picture format for the file name: PNG if the name ends with ``.png``, otherwise SVG."""
     return PNG if path.lower().endswith(".png") else SVG
 
 
@@ -91,8 +91,12 @@ def check_output(
 ) -> None:
     """Raise SettingsError if the output file is an input, or would replace a file of another format.
 
-    remedy: last words of the error message about another format, which advise the user. Empty: the message
-        mentions ``--overwrite``.
+    output: path of the file that the command will write.
+    inputs: paths that the command reads.
+    form: format that the command writes.
+    overwrite: allow a file of another format to be replaced.
+    remedy: end of the error message about another format, which advises the user. Empty: advise
+        ``--overwrite``.
     """
     refuse_input_as_output(output, inputs)
     refuse_foreign_file(output, form, overwrite=overwrite, remedy=remedy or _OVERWRITE)
@@ -101,9 +105,9 @@ def check_output(
 def refuse_input_as_output(output: str, inputs: Iterable[str | None], *, goes_on: bool = False) -> None:
     """Raise SettingsError if the output is an input, contains an input or lies inside an input.
 
-    inputs: files, directories and patterns. Names of published assets are skipped, and so is None.
-    goes_on: the output is a directory that an earlier run has begun. The command only writes files with
-        special names there, so this directory may contain an input or lie inside an input.
+    inputs: files, directories and patterns. None and names of published assets are skipped.
+    goes_on: True if the output is a directory that an earlier run has begun. The command then only writes
+        files with special names there, so the directory may contain an input or lie inside an input.
     """
     target = resolve_path(output)
     # An input on another file system cannot be the output. Skip it, since listing a bucket takes time.
@@ -125,12 +129,14 @@ def refuse_input_as_output(output: str, inputs: Iterable[str | None], *, goes_on
 
 
 def refuse_foreign_file(path: str, form: OutputFormat, *, overwrite: bool, remedy: str = _OVERWRITE) -> None:
-    """Raise SettingsError if the path is an existing file that is not in the output's format.
+    """Raise SettingsError if the path is a directory, or an existing file in another format than the
+    output's.
 
-    Empty files may always be replaced. SettingsError also if the path is a directory.
+    Empty files may always be replaced.
 
-    overwrite: allow any file.
-    remedy: end of the error message.
+    form: the output's format.
+    overwrite: allow a file in any format.
+    remedy: end of the error message, which advises the user.
     """
     if not storage.exists(path):
         return
@@ -145,7 +151,9 @@ def refuse_foreign_file(path: str, form: OutputFormat, *, overwrite: bool, remed
 
 
 def _find_input_paths(given: str) -> list[str]:
-    """Return the existing paths that an input names. A missing input is reported later, when it is read."""
+    """Return the existing paths that an input names. A missing input is not reported here, but when it is
+    read.
+    """
     if storage.exists(given):
         return [given]
     try:
@@ -155,9 +163,10 @@ def _find_input_paths(given: str) -> list[str]:
 
 
 def _is_same_file(output: str, path: str) -> bool:
-    """Return True if the file system says that both paths lead to one file.
+    """Return True if both paths lead to the same file, according to the file system.
 
-    That finds hard links, and names that only differ in case on a case-insensitive file system.
+    Unlike a comparison of paths, this also finds hard links, and names that differ only in case on a file
+    system that ignores case.
     """
     one, other = find_local_path(output), find_local_path(path)
     if one is None or other is None:
@@ -169,7 +178,7 @@ def _is_same_file(output: str, path: str) -> bool:
 
 
 def _is_below(inner: str, outer: str) -> bool:
-    """Return True if a real path lies below another real path."""
+    """Return True if a path lies inside a directory. Both must be real paths, without links."""
     return inner.startswith(outer.rstrip("/") + "/") and inner != outer
 
 

@@ -1,14 +1,14 @@
 """Expansion of path patterns, with the same rules for local files and buckets.
 
-::
+Patterns, and what they match in a directory ``in``::
 
     in/*.txt        in/a.txt
-    in/**/*.txt     in/a.txt in/x/b.txt in/x/y/c.txt     ``**`` matches any number of folders, also zero
+    in/**/*.txt     in/a.txt in/x/b.txt in/x/y/c.txt     (``**`` matches any number of folders, also none)
     in/**           all files below in
 
-``*``, ``?`` and ``[`` do not match ``/``. As in a shell, names that begin with ``.`` match only a pattern
-that begins with ``.`` too. ``**`` follows links to directories once and never in a circle, as ``listing``
-does.
+``*``, ``?`` and ``[`` do not match ``/``. As in a shell, a name that begins with ``.`` is matched only by a
+pattern that begins with ``.`` too. ``**`` follows a link to a directory only if it does not lead to a
+directory that was visited before, like the directory listing in ``listing``.
 """
 
 import re
@@ -52,9 +52,9 @@ def find_matches(pattern: str) -> list[str]:
 def _match_local(components: list[str]) -> set[str]:
     """Return the matches of a local pattern.
 
-    ``glob`` handles all wildcards except ``**``, because its ``**`` follows links without limit. So the
-    pattern is split at the first ``**``. Every folder below the part before it is tried with the part after
-    it.
+    The pattern is split at the first ``**``. The part before it gives a directory. The part after it is tried
+    in every folder below that directory. ``glob`` handles the other wildcards, but not ``**``, because there
+    it would follow links in circles.
 
     components: the pattern, split at ``/``.
     """
@@ -115,7 +115,9 @@ def _has_hidden(name: str) -> bool:
 
 
 def _drop_containers(paths: set[str]) -> set[str]:
-    """Remove directories that contain other matches: ``in/**/*`` means the files below ``in``."""
+    """Remove each directory that contains other matches, so that ``in/**/*`` gives the files below ``in``
+    only.
+    """
     containers = set()
     for path in paths:
         above = path

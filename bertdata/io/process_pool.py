@@ -27,8 +27,8 @@ from bertdata.io.signals import delay_signals
 from bertdata.io.worker_process import (
     GRACE_SECONDS,
     PoolTask,
-    Tell,
-    Teller,
+    RateLimitedReport,
+    ReportAmount,
     WorkerDied,
     WorkerProcess,
     block_signals,
@@ -41,9 +41,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WINDOW = 3
-"""Number of items per worker that ``in_order`` takes from its source in advance.
+"""Number of items per worker that ``in_order`` takes from its source ahead of the results.
 
-A worker is busy with one of them, and the others are queued.
+The worker works on the first of them. The others wait, so that it never has to wait itself.
 """
 
 
@@ -55,7 +55,7 @@ def count_available_cores() -> int:
 
 
 def choose_start_method() -> str:
-    """Return how to start workers: ``fork`` if this process has a single thread, else ``spawn``.
+    """Return how to start workers: ``fork`` if this process has a single thread, otherwise ``spawn``.
 
     Forking is much faster, but unsafe while another thread holds a lock. The number of threads is read from
     Linux, because Python does not know the threads of C libraries.
@@ -69,23 +69,27 @@ def choose_start_method() -> str:
 def run_all(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the order in which they finish.
+    """Yield ``function(item)`` for every item, in the order in which the results are ready.
 
-    workers: number of processes, started for this call. The work is done by ``ProcessPool.as_done``.
+    workers: number of processes to start for this call.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
         yield from pool.as_done(function, work)
 
 
-def run_all_telling(
-    function: Callable[[Item, Tell], Result], items: Iterable[Item], workers: int, under_way: Tell
+def run_all_with_progress(
+    function: Callable[[Item, ReportAmount], Result],
+    items: Iterable[Item],
+    workers: int,
+    under_way: ReportAmount,
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item, tell)`` for every item, in the order in which they finish.
+    """Yield ``function(item, tell)`` for every item, in the order in which the results are ready.
 
-    The function reports its progress through ``tell(amount)``.
+    While it works on an item, the function may call ``tell(amount)`` to report how far it is.
 
-    under_way: called now and then, in this thread, with the sum of the last amounts of all unfinished items.
+    under_way: function that is called now and then, in this thread, with the progress of the items in work:
+        the sum of the amounts that they last reported.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -95,9 +99,9 @@ def run_all_telling(
 def run_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Yield ``function(item)`` for every item, in the items' order.
+    """Yield ``function(item)`` for every item, in the order of the items.
 
-    workers: number of processes, started for this call. The work is done by ``ProcessPool.in_order``.
+    workers: number of processes to start for this call.
     """
     work = list(items)
     with ProcessPool(min(workers, len(work))) as pool:
@@ -111,8 +115,10 @@ class ProcessPool:
     With one worker, all work is done in the calling process. A pool can be used for several calls of
     ``in_order`` or ``as_done``. The items of a call may be the results of another call on the same pool.
 
-    apart: use a separate process even for one worker, if this process may start processes at all.
-    memory_bytes: number of bytes by which a worker may grow. Only works on systems with /proc.
+    workers: number of processes.
+    apart: start a process even for a single worker. Has no effect in a process that may not start others.
+    memory_bytes: number of bytes by which a worker may grow before it is killed. None: no limit. Only works
+        on systems with /proc.
     """
 
     def __init__(self, workers: int, *, apart: bool = False, memory_bytes: int | None = None) -> None:
@@ -129,10 +135,10 @@ class ProcessPool:
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Yield each item with ``function(item)``, in the items' order.
+        """Yield each item and the result ``function(item)``, in the order of the items.
 
-        At most WINDOW items per worker are taken in advance. So the items may be an endless iterator, and
-        memory does not grow.
+        At most WINDOW items per worker are taken from ``items`` ahead of the results. So the items may come
+        from an endless iterator, and memory does not grow.
         """
         if self._here:
             for item in items:
@@ -152,16 +158,17 @@ class ProcessPool:
             _drop_tasks(under_way)  # the reader stopped early: the workers need not begin these
 
     def as_done(
-        self, function: Callable[..., Result], items: Iterable[Item], under_way: Tell | None = None
+        self, function: Callable[..., Result], items: Iterable[Item], under_way: ReportAmount | None = None
     ) -> Generator[Result, None, None]:
-        """Yield ``function(item)`` for every item, in the order in which they finish.
+        """Yield ``function(item)`` for every item, in the order in which the results are ready.
 
-        under_way: if not None, the function is called as ``function(item, tell)`` and may report progress by
-            ``tell(amount)``. under_way is called with the sum of these amounts over unfinished items.
+        under_way: function that is called now and then with the progress of the items in work. If it is not
+            None, the work is done by ``function(item, tell)``, which may call ``tell(amount)`` to report how
+            far it is. The progress is the sum of the amounts that the items last reported.
         """
         if self._here:
             for item in items:
-                yield function(item) if under_way is None else function(item, Teller(under_way))
+                yield function(item) if under_way is None else function(item, RateLimitedReport(under_way))
             return
         tasks = [self._submit(function, item, tells=under_way is not None) for item in items]
         try:
@@ -184,9 +191,9 @@ class ProcessPool:
         return task.item, task.value()
 
     def _wait_for_any(self, tasks: list[PoolTask], amount: int = 0) -> None:
-        """Wait until one of the tasks is done or their total progress differs from ``amount``.
+        """Wait until one of the tasks is done, or until their total progress differs from ``amount``.
 
-        WorkerDied if a worker died meanwhile.
+        Raises WorkerDied if a worker died meanwhile.
         """
         with self._changed:
             self._changed.wait_for(
@@ -200,7 +207,10 @@ class ProcessPool:
             raise self._death
 
     def _submit(self, function: Callable[..., Any], item: Any, *, tells: bool = False) -> PoolTask:
-        """Queue an item for the next idle worker, starting the workers at the first call."""
+        """Queue an item for the next idle worker, and start the workers if this is the first item.
+
+        tells: True if the function takes a second argument, by which it reports its progress.
+        """
         if not self._workers:
             self._start()
         task = PoolTask(function, item, tells)
@@ -224,20 +234,22 @@ class ProcessPool:
                 for _ in range(self._size):
                     self._workers.append(WorkerProcess(context, self._workers, self._memory_bytes))
                 for worker in self._workers:
-                    thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
+                    thread = threading.Thread(target=self._pass_tasks, args=[worker], daemon=True)
                     thread.start()
                     self._threads.append(thread)
         except (OSError, RuntimeError) as error:  # out of memory, or the user's process limit is reached
             reason = getattr(error, "strerror", None) or error
             raise BertDataError(f"cannot start {self._size} workers: {reason}; give fewer") from None
 
-    def _serve(self, worker: WorkerProcess) -> None:
-        """Run in a thread: pass tasks to one worker, one after another, until the queue returns None."""
+    def _pass_tasks(self, worker: WorkerProcess) -> None:
+        """Pass tasks to a worker, one after another, until the queue returns None. Runs in a thread of its
+        own.
+        """
         while (task := self._waiting.get()) is not None:
             if task.dropped:
                 continue
             try:
-                task.result, task.error = worker.do(task, partial(self._store_amount, task))
+                task.result, task.error = worker.run_task(task, partial(self._store_amount, task))
             except WorkerDied as death:
                 with self._changed:
                     self._death = self._death or death
@@ -314,6 +326,6 @@ def _may_start_processes() -> bool:
 
 
 def _drop_tasks(tasks: Iterable[PoolTask]) -> None:
-    """Mark tasks as dropped, so that the serving threads skip them."""
+    """Mark tasks as dropped, so that they are not given to a worker."""
     for task in tasks:
         task.dropped = True

@@ -51,7 +51,12 @@ def list_mrpc_downloads(folder: Path, server: str | None) -> list[Download]:
 
 
 def _list_downloads(server: str, files: dict[str, str], folder: Path) -> list[Download]:
-    """Return a download for each file at the server. files: digest by name."""
+    """Return a download for each file.
+
+    server: URL of the directory in which the server has the files.
+    files: the published digests by file name.
+    folder: local directory for the files.
+    """
     base = server.rstrip("/")
     return [Download(f"{base}/{name}", folder / name, digest) for name, digest in files.items()]
 

@@ -92,10 +92,11 @@ fa5918cbe7914550720edf389a7555cc  turkish/ortho_context.tab
 
 
 def _make_asset(name: str, files: dict[str, str], folder: str = "") -> Asset:
-    """Return the asset of Punkt tables.
+    """Return the asset (a set of files with md5s) of a language's Punkt tables.
 
-    files: md5s by path below the folder.
-    folder: sub-directory of punkt_tab, with a leading slash.
+    name: name of the asset, which is also its folder in the cache.
+    files: md5s by file name.
+    folder: sub-directory of ``punkt_tab`` with the files, with a slash at its beginning.
     """
     return Asset(
         name=name,
@@ -121,7 +122,11 @@ def _make_assets() -> dict[str, Asset]:
 
 
 PUNKT_ASSETS = _make_assets()
-"""The tables of each language. English came first, and is in the cache as ``punkt`` itself."""
+"""The assets with the Punkt tables, by language.
+
+English was supported first, so its tables are in the folder ``punkt`` of the cache. The other languages have
+sub-folders such as ``punkt/german``.
+"""
 
 
 def obtain_every_language() -> None:

@@ -1,6 +1,7 @@
-"""Real paths: a file has one real path, however its name is spelt and whatever symbolic links lead to it.
+"""Real paths: a file has a single real path, however its name is spelt and whatever symbolic links lead to
+it.
 
-::
+On the left, several paths of the same file. On the right, its real path::
 
     ./x.jsonl, r/../x.jsonl, /home/a/x.jsonl, file:///home/a/x.jsonl, a link to it    /home/a/x.jsonl
     gs://bucket/x.jsonl, gcs://bucket/x.jsonl                                         gs://bucket/x.jsonl
@@ -55,7 +56,7 @@ def find_repeated(paths: Sequence[str]) -> tuple[str, str] | None:
 
 
 def find_local_path(path: str) -> str | None:
-    """Return the path on the local file system, None for the URL of another file system."""
+    """Return the path on the local file system. Returns None for a URL of another file system."""
     for start in _LOCAL:
         if path.startswith(start):
             return path[len(start) :]
@@ -63,14 +64,14 @@ def find_local_path(path: str) -> str | None:
 
 
 def find_file_system(path: str) -> str:
-    """Return an empty name for a local path, or the scheme of a URL, such as ``gs``."""
+    """Return the name of the file system: the scheme of a URL, such as ``gs``, or "" for a local path."""
     return "" if find_local_path(path) is not None else _normalize_url(path).partition("://")[0]
 
 
 def _normalize_url(path: str) -> str:
-    """Return the URL with the usual name of its scheme, and without slashes at its ends.
+    """Return the URL with the usual name of its scheme, and without slashes before and after its path.
 
-    ``.`` and ``..`` stay, because in a bucket they are ordinary characters of a key.
+    ``.`` and ``..`` stay, because in a bucket they are ordinary characters of a name.
     """
     scheme, _, rest = path.partition("://")
     return f"{_SAME_SCHEMES.get(scheme, scheme)}://{rest.strip('/')}"

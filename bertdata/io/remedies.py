@@ -1,9 +1,9 @@
 """Shell commands that error messages suggest for files of an unsupported format.
 
-Each command works as printed, and afterwards the failed run works when repeated. To that end, the pattern
-that matched the file before must match exactly one file afterwards. So the original is moved to a hidden
-name, which patterns do not match. For a file in a bucket only a description is returned, since a shell cannot
-read it there.
+Each command works as printed, and the failed run then works when it is repeated. So after the command, the
+pattern that matched the unsupported file must match the new file and no other. That is why the original is
+moved to a hidden name, which patterns do not match. For a file in a bucket only a description is returned,
+since a shell cannot read it there.
 """
 
 import shlex
@@ -41,8 +41,10 @@ def suggest_unpacking(program: str, ending: str, path: str) -> str:
 def suggest_archive_unpacking(command: str, path: str, endings: tuple[str, ...]) -> str:
     """Return a command that unpacks an archive into a new directory.
 
+    The directory's name is the archive's name without its ending, plus ``-files``.
+
     command: shell command with the placeholders ARCHIVE and DIR.
-    endings: file name endings that the directory's name drops.
+    endings: possible endings of the archive's name.
     """
     what = "unpack it and give its files"
     if storage.is_remote(path):
@@ -54,9 +56,9 @@ def suggest_archive_unpacking(command: str, path: str, endings: tuple[str, ...])
 
 
 def suggest_segment_command(path: str, field: str | None = None) -> str:
-    """Return the ``bertdata segment`` command that converts a file of records to text parts.
+    """Return the ``bertdata segment`` command that converts a file of records to text files.
 
-    field: name of the field with the text, if known.
+    field: name of the field with the text. None: the command has a placeholder for it.
     """
     what = "make parts of its records"
     if storage.is_remote(path):

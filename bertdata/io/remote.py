@@ -108,7 +108,7 @@ def upload_file(file: BinaryIO, path: str, growing: str) -> None:
 
 
 def find_missing_bucket(path: str) -> str | None:
-    """Return the name of the path's bucket if the bucket does not exist, else None."""
+    """Return the name of the bucket in the path if no such bucket exists, otherwise None."""
     if not is_object_store(path):
         return None
     file_system, inner = open_file_system(path)
@@ -135,6 +135,9 @@ def describe_error(error: Exception) -> str:
 
 
 def _find_status(error: Exception) -> int | None:
-    """Return the HTTP status in an exception of gcsfs (``code``) or aiohttp (``status``), or None."""
+    """Return the HTTP status in an exception of gcsfs (``code``) or aiohttp (``status``).
+
+    Returns None if the exception has no status.
+    """
     found = str(getattr(error, "code", None) or getattr(error, "status", None))
     return int(found) if found.isdecimal() else None

@@ -16,8 +16,11 @@ from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
 from bertdata.io.entry_json import parse_entry_list
 
-NOTES = "sorted/"
-"""Prefix of the notes' names. No shard's name contains a slash, so the two cannot collide."""
+NOTE_PREFIX = "sorted/"
+"""Prefix of the names of the notes about scratch files.
+
+No shard's name contains a slash, so these notes never have the name of a shard's note.
+"""
 
 _BLOCK_BYTES = 1 << 20
 
@@ -67,7 +70,11 @@ class ScratchSink:
 
 
 class KeptFiles(NamedTuple):
-    """Complete scratch files from an earlier run, and their note (a JSON file that lists them)."""
+    """Complete scratch files from an earlier run.
+
+    paths: the files' paths.
+    note: the JSON file that lists them, with further values that the earlier run stored.
+    """
 
     paths: tuple[str, ...]
     note: Mapping[str, Any]
@@ -75,7 +82,7 @@ class KeptFiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScratchFiles:
-    """The scratch files of one task. Instances can be pickled.
+    """The scratch files of a single task (a part of the run's work). Instances can be pickled.
 
     commit: the output directory.
     name: unique name of the task.
@@ -93,7 +100,7 @@ class ScratchFiles:
 
         Returns None if there are none, they are damaged, or they were made from another source.
         """
-        note = self.commit.read_note(NOTES + self.name) if self.folder is None else None
+        note = self.commit.read_note(NOTE_PREFIX + self.name) if self.folder is None else None
         if note is None or note.get("source") != self.source:
             return None
         try:
@@ -107,7 +114,7 @@ class ScratchFiles:
     @contextmanager
     def open(self, ending: str = "") -> Iterator[ScratchSink]:
         """Open a new scratch file, named after the task plus ``ending``, for writing."""
-        name = self.commit.scratch_name(f"{NOTES}{self.name}{ending}")
+        name = self.commit.scratch_name(f"{NOTE_PREFIX}{self.name}{ending}")
         if self.folder is None:
             path, opened = self.commit.path(name), self.commit.open(name)
         else:
@@ -119,13 +126,14 @@ class ScratchFiles:
     def note(self, entries: Sequence[ScratchEntry], **facts: Any) -> None:
         """Write a note that the files are complete.
 
-        Does nothing for a temporary directory, which no later run finds.
+        Does nothing if the files are in a temporary directory, because no later run can find them there.
 
-        facts: further values for the note.
+        entries: name, size and checksum of each file.
+        facts: further values to store in the note.
         """
         if self.folder is None:
             files = [entry._asdict() for entry in entries]
-            self.commit.note(NOTES + self.name, {"source": self.source, "files": files, **facts})
+            self.commit.note(NOTE_PREFIX + self.name, {"source": self.source, "files": files, **facts})
 
 
 @contextmanager
@@ -144,9 +152,9 @@ def choose_scratch_folder(directory: str) -> Iterator[str | None]:
 
 def delete_scratch_files(commit: Commit) -> None:
     """Delete all scratch files and their notes, so that the directory can be used with other settings."""
-    for name in commit.noted():
-        if name.startswith(NOTES):
-            commit.forget(name)
+    for name in commit.list_noted_pieces():
+        if name.startswith(NOTE_PREFIX):
+            commit.delete_note(name)
     for name in storage.list_files(commit.unfinished):
         if name.endswith(".scratch"):
             storage.remove(storage.join(commit.unfinished, name), missing_ok=True)

@@ -13,9 +13,9 @@ INTERRUPTING = (signal.SIGINT, signal.SIGTERM)
 def delay_signals() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until the end of the block. Does nothing outside the main thread.
 
-    Use it for code in which an exception at an arbitrary line would do damage. The Python handlers are
-    replaced. Blocking the signals would not be enough, since another thread might receive one, and Python
-    then runs the handler in the main thread.
+    It protects code in which an exception at an arbitrary line would do damage. The Python handlers of the
+    signals are replaced during the block. Blocking the signals in the main thread would not be enough:
+    another thread might receive a signal, and Python would still run the handler in the main thread.
     """
     came: list[int] = []
     handlers: dict[signal.Signals, Any] = {}

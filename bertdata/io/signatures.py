@@ -32,7 +32,7 @@ _ARROW = re.compile(rb"ARROW1\0\0|\xff\xff\xff\xff[\x01-\xff]|\xff\xff\xff\xff\0
 _SHARD_REMEDY = "give the text that it was made from; bertdata show prints the examples of a shard"
 _EXPORT_REMEDY = "export its text from the program that it is from"
 
-_OTHERS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
+_OTHER_FORMATS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
     (re.compile(rb"\x89HDF\r\n\x1a\n"), "HDF5", _SHARD_REMEDY),
     (re.compile(rb"%PDF-\d"), "PDF", "take its text out: pdftotext"),
     (re.compile(rb"SQLite format 3\0"), "an SQLite database", "write its text as CSV: sqlite3 -csv -header"),
@@ -77,14 +77,14 @@ def find_signature(head: bytes, path: str) -> FileKind | None:
         return FileKind(name="Parquet", remedy=suggest_segment_command(path))
     if _ARROW.match(head):
         return FileKind(name="Arrow", remedy=suggest_segment_command(path))
-    for pattern, name, remedy in _OTHERS:
+    for pattern, name, remedy in _OTHER_FORMATS:
         if pattern.match(head):
             return FileKind(name=name, remedy=remedy)
     return _find_archive(head, path) or _find_shard(head)
 
 
 def _find_archive(head: bytes, path: str) -> FileKind | None:
-    """Return the format of an archive or office document, or None."""
+    """Return the format of an archive or office document. Returns None if the file is neither."""
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"):
         if _OFFICE.search(head[:4096]):
             return FileKind(name="a document of an office program", remedy=_EXPORT_REMEDY)
@@ -109,11 +109,12 @@ def _find_archive(head: bytes, path: str) -> FileKind | None:
 
 
 def _is_tar(head: bytes) -> bool:
-    """Return True if the bytes begin with a tar header with the right checksum.
+    """Return True if the bytes begin with a tar header whose checksum is right.
 
-    The checksum is the only mark that old tar archives have. It counts its own eight bytes as blanks. ::
+    Old tar archives have no other mark. The checksum is the sum of the header's bytes, in which its own eight
+    bytes count as spaces. The header's fields and their widths in bytes, 512 in all::
 
-        name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8 ...   512 bytes in all
+        name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8 ...
     """
     block = head[:_TAR_BLOCK]
     if len(block) < _TAR_BLOCK or not block[0]:
@@ -125,7 +126,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _find_shard(head: bytes) -> FileKind | None:
-    """Return the format of a shard of training examples, or None."""
+    """Return the format of a shard of training examples. Returns None if the file is no shard."""
     if _is_tfrecord(head):
         return FileKind(name="TFRecord", remedy=_SHARD_REMEDY)
     if _is_mds(head):
@@ -136,7 +137,11 @@ def _find_shard(head: bytes) -> FileKind | None:
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    """Return True if the bytes begin with a record's length and a tf.train.Example of exactly that length."""
+    """Return True if the bytes begin like a TFRecord file of examples.
+
+    Such a file begins with the length of its first record. The record is a tf.train.Example of exactly that
+    length.
+    """
     size = int.from_bytes(head[:8], "little")
     if len(head) < 14 or size >= 1 << 32 or head[12] != 0x0A:
         return False

@@ -1,7 +1,7 @@
 """External sort of fixed-size byte strings, for more entries than fit in memory.
 
-Sorted runs are written to nameless temporary files and then merged. Memory holds one run of RUN_ENTRIES
-entries, about 64 MiB including Python's objects.
+The entries are sorted in runs of RUN_ENTRIES entries. Each run is written to a nameless temporary file, and
+the files are merged at the end. Memory holds a single run, about 64 MiB including Python's objects.
 """
 
 import heapq
@@ -17,12 +17,12 @@ _BLOCK_ENTRIES = 1 << 11
 
 
 class SortedEntries:
-    """A collection of entries that are added in any order and iterated in byte order.
+    """A collection of entries that are added in any order and read in byte order.
 
     The temporary files disappear with the object or the process.
 
-    entry_bytes: size of every entry.
-    directory: place of the temporary files. None: the system's default.
+    entry_bytes: size of every entry in bytes.
+    directory: directory for the temporary files. None: the system's default.
     """
 
     def __init__(self, entry_bytes: int, directory: str | None = None) -> None:
@@ -40,12 +40,11 @@ class SortedEntries:
             self._held = []
 
     def _add_run(self, entries: Iterable[bytes], level: int) -> None:
-        """Write sorted entries to a new file, which is called a run, and add it to this level.
+        """Write sorted entries to a new file, a run, and add the run to the list of this level.
 
-        As soon as a level has MOST_RUNS files, they are merged into one file of the next level.
-
-        With 64 runs per level, level 0 holds files of 1 run, level 1 of 64 runs, level 2 of 4,096 runs. So
-        every entry is rewritten once per level, and never more than 64 files per level are open.
+        A level's runs are merged into a run of the next level as soon as there are MOST_RUNS of them. So with
+        64 runs per level, a run of level 1 holds the entries of 64 runs of level 0, and a run of level 2
+        those of 4,096. Every entry is rewritten once per level, and at most 64 files per level are open.
         """
         if level == len(self._levels):
             self._levels.append([])
@@ -56,7 +55,7 @@ class SortedEntries:
             _close(runs)
 
     def _write_run(self, entries: Iterable[bytes]) -> BinaryIO:
-        """Write the entries to a new temporary file."""
+        """Write the entries to a new temporary file, and return the file."""
         file = TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by close
         file.writelines(entries)
         return file

@@ -5,12 +5,12 @@ from typing import BinaryIO
 
 
 class SpooledFile:
-    """Bytes that are first written, then read back.
+    """A file that is first written, then read back.
 
-    On disk the file has no name, so it disappears when it is closed and when the process ends in any way.
+    On disk the file has no name, so it disappears when it is closed, and when the process ends in any way.
 
-    most_bytes: size above which the bytes move to disk.
-    directory: place of the file on disk. None: the system's default.
+    most_bytes: size from which the file is moved from memory to disk.
+    directory: directory for the file on disk. None: the system's default.
     """
 
     def __init__(self, most_bytes: int, directory: str | None = None) -> None:

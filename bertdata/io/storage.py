@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 _BUFFER_BYTES = 1 << 20
 _GROWING_NAME = r"[^/]+\.[0-9a-f]{16}\.tmp"
 _REQUESTS = 16
-"""Number of small remote requests that run at once, since each mostly waits for the network."""
+"""Number of small remote requests that run at the same time. Most of their time is spent waiting."""
 
 
 def is_remote(path: str) -> bool:
@@ -40,9 +40,10 @@ def _strip_scheme(path: str) -> str:
 
 @contextmanager
 def name_path_in_errors(path: str, missing: str = "no such file or directory") -> Iterator[None]:
-    """Turn the file system's exceptions in the block into MissingInputError or StorageError with the path.
+    """Turn the file system's exceptions in the block into MissingInputError or StorageError, with the path.
 
-    missing: error message for a file that does not exist.
+    path: path for the message.
+    missing: words of the message if the file does not exist.
     """
     try:
         yield
@@ -110,7 +111,9 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def _refuse_special(path: str) -> None:
-    """Raise MissingInputError for a pipe, socket or device. Reading one could wait forever or never end."""
+    """Raise MissingInputError for a pipe, socket or device, because reading it could wait forever or never
+    end.
+    """
     mode = os.stat(_strip_scheme(path)).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
@@ -131,6 +134,7 @@ class _RemoteInput(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a position in the file. The arguments are those of ``io.IOBase.seek``."""
         return int(self._file.seek(offset, whence))
 
     def tell(self) -> int:
@@ -153,14 +157,15 @@ def open_output(path: str, *, temporary: str | None = None) -> Iterator[BinaryIO
     """Open an output file that appears under its path only if the block ends without an error.
 
     A local file is written under a temporary name and renamed at the end. A remote file is first written to a
-    nameless temporary file on this machine (in TMPDIR) and uploaded when it is complete. So a crash, or a
-    second writer of the same path, can never leave half a file there.
+    nameless temporary file on this machine (in TMPDIR) and uploaded when it is complete. So neither a crash
+    nor a second writer of the same path can leave half a file there.
 
-    temporary: directory for the temporary name, on the same file system. Default: the path's directory.
+    temporary: directory for the file under its temporary name, on the same file system. None: the path's
+        directory.
     """
     directory = temporary if temporary is not None else get_parent(path)
-    # Random, so that two processes that write the same path never share a temporary file. Whoever renames
-    # last wins, with a complete file.
+    # The temporary name is random, so that two processes that write the same path never share a temporary
+    # file. The process that renames its file last wins, with a complete file.
     growing = join(directory, make_growing_name(get_base_name(path)))
     if is_remote(path):
         with _open_remote_output(path, growing) as file:
@@ -218,9 +223,9 @@ def _open_remote_output(path: str, growing: str) -> Iterator[BinaryIO]:
 class _NamedOutput:
     """An output file whose errors name its path.
 
-    Errors of flushing and closing are included, since a full disk may show only then.
+    A full disk may show only when the file is flushed or closed, so these errors name the path too.
 
-    closes: False only flushes the file at the end, because the caller still reads it.
+    closes: False only flushes the file at the end, and leaves it open for the caller to read.
     """
 
     def __init__(self, file: BinaryIO, path: str, *, closes: bool = True) -> None:
@@ -245,7 +250,10 @@ class _NamedOutput:
 
 
 def remove(path: str, *, missing_ok: bool = False) -> None:
-    """Delete a file. missing_ok: do not raise MissingInputError if it does not exist."""
+    """Delete a file.
+
+    missing_ok: do nothing if the file does not exist. Otherwise MissingInputError is raised.
+    """
     try:
         with name_path_in_errors(path):
             if is_remote(path):
@@ -264,7 +272,10 @@ def exists(path: str) -> bool:
 
 
 def is_directory(path: str) -> bool:
-    """Return True if the path is a directory. In an object store: if there are files below it."""
+    """Return True if the path is a directory.
+
+    An object store has no directories. There the path counts as a directory if files lie below it.
+    """
     return _read_type(path) == "directory" if is_remote(path) else os.path.isdir(_strip_scheme(path))
 
 
@@ -294,9 +305,9 @@ def read_size(path: str) -> int:
 
 
 def read_version(path: str) -> tuple[int, ...]:
-    """Return numbers that change when a local file is modified or replaced.
+    """Return numbers that change when a local file is modified or replaced, such as its size and times.
 
-    Returns no numbers for a remote file.
+    The tuple is empty for a remote file.
     """
     if is_remote(path):
         return ()
@@ -335,8 +346,8 @@ def make_directory(path: str) -> None:
 def remove_directory(path: str, *, only: Callable[[str], bool] = lambda name: True) -> None:
     """Delete a directory and the files in it, if it exists.
 
-    only: returns True for the names of files that may be deleted. If any other file remains, so does the
-        directory.
+    only: function that returns True for the name of a file that may be deleted. If another file remains, the
+        directory remains too.
     """
     if not is_object_store(path) and not exists(path):
         return

@@ -1,6 +1,6 @@
 """Reading of small CSV and TSV tables, such as settings and logs, from any source.
 
-Input records may be larger than memory. They have a separate reader, ``bertdata/sources/delimited.py``.
+Files with input text may be larger than memory. They have another reader, ``bertdata/sources/delimited.py``.
 """
 
 import csv
@@ -11,9 +11,9 @@ from bertdata.errors import InputError
 from bertdata.io.foreign_text import decode_utf8
 
 MOST_COLUMNS = 10_000
-"""Most columns of a table.
+"""Most columns that a table may have.
 
-Without a limit, one row of a few MB could have millions, all named in an error.
+Without a limit, a row of a few MB could have millions of columns, and an error message would name them all.
 """
 
 TableRow = tuple[int, list[str]]
@@ -23,7 +23,7 @@ TableRow = tuple[int, list[str]]
 def decode_table(data: bytes, where: str) -> str:
     """Return the text of a table without a byte-order mark.
 
-    InputError names the first byte that is not UTF-8.
+    Raises InputError for a byte that is not UTF-8. The message names the first such byte.
     """
     try:
         return decode_utf8(data)
@@ -32,8 +32,11 @@ def decode_table(data: bytes, where: str) -> str:
 
 
 def parse_table(text: str, where: str, *, delimiter: str = ",", quoted: bool = True) -> list[TableRow]:
-    """Return the rows that are not empty. InputError names the line where the CSV is invalid.
+    """Return the rows of a table that are not empty.
 
+    Raises InputError with the line number if the CSV is invalid.
+
+    where: path of the table, for the message.
     quoted: False for tables in which ``"`` is an ordinary character. A row of such a table always ends with
         its line.
     """
@@ -65,10 +68,10 @@ def check_heading(names: Sequence[str], where: str) -> None:
 def name_row_fields(
     rows: Sequence[TableRow], where: str, *, skips_short: bool = False
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line number, field by column name) for each row after the first, which names the columns.
+    """Yield the rows after the heading, each as its line number and a dict from column name to field.
 
-    Raises InputError if two columns have the same name, or a row has more or fewer fields than there are
-    columns.
+    The heading is the first row, which names the columns. Raises InputError if two columns have the same
+    name, or if a row has more or fewer fields than there are columns.
 
     skips_short: skip rows with too few fields, which a killed program may have left.
     """

@@ -15,9 +15,9 @@ _JOINERS = "\u200c\u200d"
 def escape_unprintable(text: str) -> str:
     """Return the text in one line, with every unprintable character as its Python escape.
 
-    Printable means ``str.isprintable``, plus the two zero-width joiners that some scripts need inside words.
-    So control characters, line separators, marks that change the writing direction, and lone surrogates are
-    escaped.
+    Printable characters are those of ``str.isprintable``, and the two zero-width joiners that some scripts
+    need inside words. So control characters, line separators, marks that change the writing direction, and
+    lone surrogates are escaped.
     """
     if text.isprintable():
         return text
@@ -38,9 +38,9 @@ NOTHING_WRITTEN = "dry run: nothing was written"
 
 
 def say(*lines: str, to: TextIO | None = None) -> None:
-    """Print the lines to standard output, or to ``to``.
+    """Print the lines to standard output, or to the stream ``to``.
 
-    All lines go out in one write, so that lines of other processes do not come between them.
+    They are written in a single call, so that lines of other processes do not come between them.
     """
     stream = to if to is not None else sys.stdout
     stream.write("".join(f"{_escape_unencodable(escape_unprintable(line), stream)}\n" for line in lines))
@@ -48,7 +48,9 @@ def say(*lines: str, to: TextIO | None = None) -> None:
 
 
 def say_text(text: str, *, to: TextIO | None = None) -> None:
-    """Print a text of several lines. Names in it must already be free of newlines."""
+    """Print a text of several lines. The caller must have escaped newlines in file names and words in the
+    text.
+    """
     say(*text.removesuffix("\n").split("\n"), to=to)
 
 

@@ -1,8 +1,8 @@
 """A pool of threads for functions that release the GIL. Results come in order, with bounded memory.
 
-It works like ``process_pool``, except that nothing is pickled and workers cannot be killed. When the pool is
-closed, also after an error, a signal or a reader that stops early, calls that have not begun are dropped, and
-running calls are finished.
+It works like ``process_pool``, except that nothing is pickled and a worker cannot be killed. The pool may be
+closed early: after an error, after a signal, or because the reader of the results stops. Then running calls
+are finished, and calls that have not begun are dropped.
 
 The calling thread is one of the workers: while the next result is not ready, it works on items too. An extra
 thread beyond the number of cores would push other threads' data out of the processor caches.
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from threading import Thread
 
 WINDOW = 8
-"""Number of items per worker that ``in_order`` takes from its source in advance.
+"""Number of items per worker that ``in_order`` takes from its source ahead of the results.
 
-It is large, because the calling thread adds no items to the queue while it works on an item.
+It is large, because the calling thread adds no items to the queue while it works on an item itself.
 """
 
 SWITCH_SECONDS = 0.0003
-"""Python's thread switch interval while a pool has threads.
+"""Seconds after which Python lets another thread run, while a pool has threads.
 
-A worker that returns from a kernel waits up to this long for the GIL. Python's default of 5 ms is as long as
-the kernels need for some items.
+A worker that returns from a C++ kernel waits up to this long for the GIL. Python's default of 5 ms would be
+as long as the kernels need for some items.
 """
 
 Item = TypeVar("Item")
@@ -57,10 +57,11 @@ class ThreadPool:
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Yield each item with ``function(item)``, in the items' order. Errors are raised in that order too.
+        """Yield each item and the result ``function(item)``, in the order of the items.
 
-        At most WINDOW items per worker are taken in advance. So the items may be an endless iterator, and
-        memory does not grow.
+        An error of the function is raised at the place of its item. At most WINDOW items per worker are taken
+        from ``items`` ahead of the results. So the items may come from an endless iterator, and memory does
+        not grow.
         """
         if self._size <= 1:
             for item in items:
@@ -81,19 +82,13 @@ class ThreadPool:
                 call.is_cancelled = True
 
     def _wait_for_result(self, call: "_PoolCall") -> Any:
-        """Return the call's result.
-
-        Until the result is ready, the calling thread makes other calls from the queue.
-        """
-        while not call.is_finished() and (waiting := self._take_waiting()):
+        """Return the call's result. Until then, the calling thread makes other calls from the queue."""
+        while not call.is_finished() and (waiting := self._take_waiting_call()):
             waiting.run()
         return call.result()
 
-    def _take_waiting(self) -> "_PoolCall | None":
-        """Remove from the queue a call that no worker has started, and return it.
-
-        Returns None if there is none.
-        """
+    def _take_waiting_call(self) -> "_PoolCall | None":
+        """Take a call that no worker has started from the queue. Returns None if there is none."""
         from queue import Empty
 
         try:
@@ -102,7 +97,7 @@ class ThreadPool:
             return None
 
     def _submit(self, function: Callable[[Any], Any], item: Any) -> "_PoolCall":
-        """Add an item to the queue. Starts another thread if there are fewer than the pool may have."""
+        """Add an item to the queue. Starts another thread if the pool may have one more."""
         if self._ended:
             raise _make_cancelled_error()
         if len(self._threads) < self._size - 1:
@@ -157,7 +152,7 @@ class ThreadPool:
 
 
 class _PoolCall:
-    """A function call with an item. Any worker makes it, and the calling thread waits for its result."""
+    """A call of a function with an item. A worker makes the call, and the calling thread takes its result."""
 
     __slots__ = ("_error", "_function", "_result", "_unfinished", "is_cancelled", "item")
 
@@ -174,7 +169,8 @@ class _PoolCall:
     def run(self) -> None:
         """Make the call unless it is cancelled, and keep its result or error.
 
-        KeyboardInterrupt and similar are also raised at once, in the thread that runs the call.
+        KeyboardInterrupt and other exceptions that end the program are also raised at once, in the thread
+        that makes the call.
         """
         try:
             self._result = None if self.is_cancelled else self._function(self.item)
@@ -194,7 +190,7 @@ class _PoolCall:
     def result(self) -> Any:
         """Wait for the call and return its result, or raise its error.
 
-        Raises CancelledError if it was cancelled.
+        Raises CancelledError if the call was cancelled.
         """
         self._unfinished.acquire()
         if self.is_cancelled:

@@ -15,7 +15,7 @@ else:
 
 MOST_BYTES = 1 << 20
 MOST_DOTS = 100
-"""Most dots in a key. The parser's time grows with the square of their number."""
+"""Most dots that a key may have. The time of Python's parser grows with the square of the number of dots."""
 
 # A string, a comment, or a punctuation mark. Strings and comments must be matched as a whole, because they
 # may contain the punctuation marks.
@@ -29,7 +29,7 @@ _BETWEEN_KEYS = frozenset("[]{}=,\n")
 class TomlFile:
     """The tables of a TOML file.
 
-    SettingsFileError names the file and, if it is not valid TOML, the line.
+    If the file is not valid TOML, SettingsFileError names the file and the line.
     """
 
     def __init__(self, path: str) -> None:
@@ -69,7 +69,7 @@ class TomlFile:
 def _parse(text: str) -> dict[str, Any]:
     """Return the tables of a TOML text.
 
-    Raises TOMLDecodeError if it is not TOML, ValueError if it exceeds a limit.
+    Raises TOMLDecodeError if the text is not TOML, and ValueError if it exceeds a limit.
     """
     if _has_long_key(text):
         raise ValueError(f"a key of more than {MOST_DOTS} dots")

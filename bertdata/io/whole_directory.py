@@ -18,9 +18,9 @@ IsSame = Callable[[Path, Path], bool]
 
 
 def has_same_files(one: Path, other: Path) -> bool:
-    """Return True if both directories contain files of the same names and bytes.
+    """Return True if both directories contain the same file names with the same bytes.
 
-    Sub-directories are not expected.
+    Neither directory may have sub-directories.
     """
     names = sorted(os.listdir(one))
     if names != sorted(os.listdir(other)):
@@ -32,11 +32,11 @@ def has_same_files(one: Path, other: Path) -> bool:
 def open_directory(path: Path, is_same: IsSame = has_same_files) -> Iterator[Path]:
     """Create a local directory that appears under its path when the block ends without an error.
 
-    An existing directory stays if its contents are the same, and is replaced if they differ. The new
-    directory is written in ``unfinished/`` next to the path under a random name, so that several machines may
-    write the same directory at the same time.
+    If the path is an existing directory with the same contents, it stays. If its contents differ, it is
+    replaced. The new directory is written under a random name in a folder ``unfinished/`` next to the path,
+    so that several machines may write the same directory at the same time.
 
-    is_same: compares the existing directory (first argument) with the new one.
+    is_same: function that compares the existing directory (first argument) with the new one.
     """
     growing = _find_unfinished(path.parent) / storage.make_growing_name(path.name)
     missing = list_missing_directories(str(path.parent))

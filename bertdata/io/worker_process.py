@@ -16,17 +16,17 @@ from bertdata.io import work_limits
 from bertdata.io.freed_memory import keep_less_freed_memory
 from bertdata.io.signals import INTERRUPTING
 
-TELL_SECONDS = 0.1
-"""Least time between two progress messages of an item."""
+REPORT_SECONDS = 0.1
+"""Smallest time in seconds between two progress messages about an item."""
 
-Tell = Callable[[int], None]
-"""Progress callback. It gets the amount of the item's work that is done so far."""
+ReportAmount = Callable[[int], None]
+"""Progress callback. Its argument is the amount of the item's work that is done so far, in any unit."""
 
 GRACE_SECONDS = 5.0
-"""Time that a terminated worker has to run its ``finally`` blocks before it is killed."""
+"""Seconds in which a terminated worker may run its ``finally`` blocks before it is killed."""
 
 WATCH_SECONDS = 0.25
-"""Interval at which the memory of a worker is checked, if it is limited."""
+"""Seconds between two checks of a worker's memory, if its memory is limited."""
 
 
 class WorkerDied(BertDataError):
@@ -50,9 +50,9 @@ class WorkerDied(BertDataError):
 class PoolTask:
     """An item submitted to a pool, with its result or error once it is done.
 
-    tells: the function takes a progress callback.
-    amount: last reported progress.
-    dropped: the result is no longer wanted, so the item need not be started.
+    tells: True if the function takes a progress callback as its second argument.
+    amount: progress that the function last reported.
+    dropped: True if nobody wants the result any more, so that the item need not be started.
     """
 
     def __init__(self, function: Callable[..., Any], item: Any, tells: bool) -> None:
@@ -105,12 +105,12 @@ class WorkerProcess:
             work_limits.measure_private_memory(self.process.pid) or 0
         )
 
-    def do(self, task: PoolTask, told: Tell) -> tuple[Any, BaseException | None]:
-        """Run a task in the worker. Returns (result, error), one of which is None.
+    def run_task(self, task: PoolTask, on_amount: ReportAmount) -> tuple[Any, BaseException | None]:
+        """Run a task in the worker. Returns the result and the error, one of which is None.
 
-        WorkerDied if the process ends before it has answered.
+        Raises WorkerDied if the process ends before it has answered.
 
-        told: called with the amount in every progress message.
+        on_amount: function that is called with the amount in each progress message of the task.
         """
         from multiprocessing.reduction import ForkingPickler
 
@@ -121,7 +121,7 @@ class WorkerProcess:
         try:
             self._connection.send_bytes(work)
             while isinstance(message := self._receive_message(), int):
-                told(message)
+                on_amount(message)
         except (EOFError, OSError):
             raise self._describe_death() from None
         result, failure, trace = message
@@ -172,9 +172,11 @@ class _WorkerTraceback(Exception):
 
 
 def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
-    """Run the worker process: receive items from the pipe and send results until the pipe is closed."""
+    """Receive items from the pipe and send back results, until the pipe is closed. Runs in the worker
+    process.
+    """
     keep_less_freed_memory()
-    work_limits.share_name(name)
+    work_limits.share_work_name(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTING)
@@ -187,28 +189,32 @@ def _run_worker(connection: Any, inherited: list[Any], name: Any) -> None:
     with suppress(EOFError, OSError, MemoryError):  # the parent has closed the pipe or is gone
         while True:
             function, item, tells = connection.recv()
-            call = partial(function, item, Teller(connection.send)) if tells else partial(function, item)
+            call = (
+                partial(function, item, RateLimitedReport(connection.send))
+                if tells
+                else partial(function, item)
+            )
             connection.send_bytes(_pickle_outcome(call))
             del function, item, call
 
 
-class Teller:
-    """A progress callback that skips calls within TELL_SECONDS of the last call, to save time."""
+class RateLimitedReport:
+    """A progress callback that skips calls within REPORT_SECONDS of the last call, to save time."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: ReportAmount) -> None:
         self._tell = tell
         self._next = 0.0
 
     def __call__(self, amount: int) -> None:
         if (now := monotonic()) >= self._next:
-            self._next = now + TELL_SECONDS
+            self._next = now + REPORT_SECONDS
             self._tell(amount)
 
 
 def _pickle_outcome(call: Callable[[], Any]) -> Any:
-    """Make the call and return the pickled (result, error, traceback).
+    """Make the call. Return its result or its error with the traceback, pickled.
 
-    SIGTERM during the call ends the process after all ``finally`` blocks have run.
+    If SIGTERM arrives during the call, the process ends after all ``finally`` blocks have run.
     """
     import pickle
     from multiprocessing.reduction import ForkingPickler
@@ -234,18 +240,19 @@ def _pickle_outcome(call: Callable[[], Any]) -> Any:
 def _handle_sigterm(signum: int, frame: FrameType | None) -> None:
     """Handle SIGTERM: raise SystemExit, so that ``finally`` blocks run."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not interrupt the cleaning up
-    sys.excepthook = sys.unraisablehook = _ignore_error  # finalizers of interrupted work may complain
+    # objects of the interrupted work may fail while Python deletes them
+    sys.excepthook = sys.unraisablehook = _ignore_error
     sys.exit(128 + signum)
 
 
 def _ignore_error(*error: object) -> None:
-    """Ignore an error. A hook for ``sys.excepthook``."""
+    """Ignore an error that would otherwise be printed. Used in place of ``sys.excepthook``."""
 
 
 def _end_with_parent(main_thread: int) -> None:
-    """Run in a thread: end this worker when the parent process is gone.
+    """End this worker when the parent process is gone. Runs in a thread.
 
-    SIGTERM is sent first, and GRACE_SECONDS later the process exits at once.
+    The worker first gets SIGTERM. If it has not ended GRACE_SECONDS later, it exits at once.
     """
     from multiprocessing import parent_process
 

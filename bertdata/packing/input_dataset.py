@@ -237,7 +237,7 @@ def count_shard_lengths(task: CountTask) -> LengthCounts:
         histogram += count_lengths(found, size, shard.path)
         if has_group(type(batch), MASKS):
             np.maximum.at(masks, found, compute_lengths(get_masks(batch).ends))
-    entry = None if shard.md5 is not None else _make_file_entry(shard, identity.hashed(), histogram)
+    entry = None if shard.md5 is not None else _make_file_entry(shard, identity.with_md5(), histogram)
     return LengthCounts(histogram=histogram, masks=masks, entry=entry)
 
 

@@ -11,7 +11,7 @@ from bertdata.dataset.manifest import Manifest, ShardEntry
 from bertdata.dataset.sorted_runs import SortedExamples
 from bertdata.errors import DataError, UsageError
 from bertdata.io import storage
-from bertdata.io.digests import AT_A_TIME
+from bertdata.io.digests import STREAMS_AT_ONCE
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
 from bertdata.packing.gather import PackedShard, gather_rows_together, keep_shard
@@ -108,7 +108,7 @@ def _make_shards(
         on_shard(shard)
     if len(kept) == len(job.names):
         return kept
-    groups = group_small_tasks(planned.sort_tasks(job), AT_A_TIME, workers)
+    groups = group_small_tasks(planned.sort_tasks(job), STREAMS_AT_ONCE, workers)
     found = list(_report_each_shard(pool.as_done(sort_shards_together, groups), on_shard))
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}

@@ -1,4 +1,4 @@
-"""Records from Arrow files: the stream format, which ``datasets`` writes, and the file format."""
+"""Read records from Arrow files: both the stream format, which ``datasets`` writes, and the file format."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def find_arrow_columns(path: str, settings: RecordSettings) -> TextFields:
 
 
 def split_arrow(path: str, settings: RecordSettings) -> Iterator[RowsPiece]:
-    """Read the records of an Arrow file, and yield them in pieces (see ``bertdata.sources.piece``).
+    """Read the records of an Arrow file, and yield them in pieces, that is, groups of consecutive records.
 
     Raises InputError if the file is damaged or lacks a column that the settings name.
     """
@@ -64,9 +64,9 @@ def read_arrow_texts(path: str) -> Iterator[str]:
 def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Open an Arrow file and yield its schema and its batches of rows.
 
-    Arrow's own libraries write the file format as eight magic bytes followed by a stream, so such a file can
-    be read as a stream. Other writers, such as polars, place the blocks differently. A file of theirs is read
-    with the help of its footer.
+    A file in Arrow's file format consists of blocks, and its footer says where each block is. Arrow's own
+    libraries write eight magic bytes followed by a stream, so their files can be read like a stream. Other
+    writers, such as polars, place the blocks differently. Their files are read with the help of the footer.
     """
     pyarrow = import_pyarrow(path)
     with open_unpacked(path) as unpacked:
@@ -86,6 +86,11 @@ def _open(path: str) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 @contextmanager
 def _open_stream_format(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Open a file that can be read as a stream, and yield its schema and its batches of rows.
+
+    head: first bytes of the file.
+    unpacked: the file after these bytes.
+    """
     file = _WatchedFile(head.removeprefix(FILE_MAGIC), unpacked)
     with pyarrow.ipc.open_stream(pyarrow.PythonFile(file, mode="r")) as stream:
         yield stream.schema, _read_until_end(stream, file)
@@ -93,17 +98,19 @@ def _open_stream_format(head: bytes, unpacked: BinaryIO, pyarrow: Any) -> Iterat
 
 @contextmanager
 def _open_file_format(path: str, pyarrow: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Open a file in Arrow's file format with the help of its footer, and yield its schema and batches of
+    rows.
+    """
     with open_seekable(path) as file, pyarrow.ipc.open_file(pyarrow.PythonFile(file, mode="r")) as table:
         yield table.schema, map(table.get_batch, range(table.num_record_batches))
 
 
 class _WatchedFile:
-    """File object that remembers the last bytes that were read.
-
-    They show whether the stream has its end mark.
+    """File object that remembers the last bytes that were read, which show whether the stream has its end
+    mark.
 
     waiting: first bytes of the stream, which were already read from the file.
-    last: the last bytes read.
+    last: the last bytes that were read.
     """
 
     closed = False

@@ -1,6 +1,6 @@
 """Read records from files of articles, which WikiExtractor writes between ``<doc id="...">`` and ``</doc>``.
 
-Each article is one record, with the id of the article. Its text is the lines after the title, as in
+Each article is one record. Its id is the article's id, and its text is the lines after the title, as in
 WikiExtractor's JSON output.
 """
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertdata.sources.escapes import take_back_escapes
+from bertdata.sources.escapes import unescape_text
 from bertdata.sources.piece import PIECE_BYTES, Found, ReadPiece
 from bertdata.sources.records import BadRecord, Record
 from bertdata.sources.settings import RecordSettings
@@ -52,18 +52,20 @@ class ArticlesPiece:
 def split_articles_file(
     path: str, settings: RecordSettings, *, escaped: bool = False
 ) -> Iterator[ArticlesPiece]:
-    """Divide a file of articles into pieces of whole articles (see ``bertdata.sources.piece``).
+    """Divide a file of articles into pieces, that is, groups of consecutive whole articles.
 
     An article is cut after ``settings.raw_bytes`` bytes, so that memory stays bounded. Such an article is
-    longer than any record may be, so it becomes a bad record anyway.
+    longer than a record may be, so it becomes a bad record (a record that cannot be used) anyway.
+
+    escaped: whether the extractor escaped ``&``, ``<`` and ``>`` in the text.
     """
     with open_unpacked(path) as file:
         rest, looked_at = b"", 0
         while more := file.read(PIECE_BYTES):
             rest += more
             rest = rest.removeprefix(_BOM)
-            # Cut after the last complete article. ``looked_at`` avoids searching the same bytes again while
-            # a long article grows.
+            # Cut after the last complete article. The bytes before ``looked_at`` were already searched, and
+            # need not be searched again each time a long article grows.
             closing = rest.rfind(_END, looked_at)
             if cut := rest.find(b"\n", closing + 1) + 1 if closing >= 0 else 0:
                 yield ArticlesPiece(rest[:cut], cut, escaped)
@@ -93,7 +95,7 @@ def _make_article_record(
     if (_WHOLE_OPENING if is_whole else _OPENING).search(text):
         return BadRecord(number, "malformed", "is not closed by </doc> before the next one opens", identity)
     try:
-        return Record(number, (take_back_escapes(text) if escaped else text).decode(), identity)
+        return Record(number, (unescape_text(text) if escaped else text).decode(), identity)
     except UnicodeDecodeError as error:
         fault = f"byte 0x{text[error.start]:02x} is not UTF-8"
         return BadRecord(number, "malformed", fault, identity)

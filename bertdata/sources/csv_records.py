@@ -18,10 +18,10 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？", "।")
 
 
 def read_csv_columns(path: str, settings: RecordSettings, *, kind: str) -> TextFields:
-    """Return the names of a file's columns, each of which may hold the text.
+    """Return the names of a CSV or TSV file's columns, each of which may hold the text.
 
-    Raises InputError if the file has no line of names, and SettingsError if the only name reads like a
-    record, since the file then probably has no line of names.
+    Raises InputError if the file has no line of names. Raises SettingsError if the file has a single column
+    whose name reads like a record, since the file then probably has no line of names.
     """
     names = _read_names(path, settings, kind)
     # Without a heading, the first record would be taken for a name and be lost. With several columns the user
@@ -44,6 +44,7 @@ def _is_like_record(name: str) -> bool:
 
 
 def _read_names(path: str, settings: RecordSettings, kind: str) -> list[str]:
+    """Return the names in the first line of the file."""
     with open_unpacked(path) as file:
         row = next(iter(RowReader(file, _detect_delimiting(path, settings, kind), settings.raw_bytes)), None)
     if settings.no_heading:
@@ -52,6 +53,7 @@ def _read_names(path: str, settings: RecordSettings, kind: str) -> list[str]:
 
 
 def _check_names(row: Row | None, path: str, settings: RecordSettings) -> list[str]:
+    """Return the fields of the first row as names. Raises InputError if they cannot be names of columns."""
     if row is not None and row.fault:
         raise InputError(f"{path}: record 0: the line of names {row.fault}")
     if row is None or not any(row.fields):
@@ -63,13 +65,16 @@ def _check_names(row: Row | None, path: str, settings: RecordSettings) -> list[s
 
 
 def _detect_delimiting(path: str, settings: RecordSettings, kind: str) -> Delimiting:
+    """Find out how the file is split into rows and fields, from its first bytes and the settings."""
     with open_unpacked(path) as file:
         head = file.read(HEAD_BYTES)
     return find_delimiting(head, path, kind, quoting=settings.quoting, separator=settings.separator)
 
 
 def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[RowsPiece]:
-    """Read the records of a CSV or TSV file, and yield them in pieces (see ``bertdata.sources.piece``)."""
+    """Read the records of a CSV or TSV file, and yield them in pieces, that is, groups of consecutive
+    records.
+    """
     delimiting = _detect_delimiting(path, settings, kind)
     with open_unpacked(path) as file:
         rows = RowReader(file, delimiting, settings.raw_bytes)
@@ -95,6 +100,7 @@ def split_csv(path: str, settings: RecordSettings, *, kind: str) -> Iterator[Row
 def _make_csv_record(
     row: Row, names: list[str], delimiting: Delimiting, settings: RecordSettings
 ) -> Record | BadRecord:
+    """Make a record from a row. A faulty row gives a BadRecord."""
     if row.is_too_long:
         return BadRecord(0, "too_long", row.fault)
     if row.fault:

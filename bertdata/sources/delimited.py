@@ -1,12 +1,16 @@
 """Read rows of delimited text (CSV and TSV).
 
 The sources, the evaluation sets and the tables for fine-tuning all use this reader. There are two ways of
-quoting. With ``csv`` (RFC 4180), a field in double quotes may contain separators and line ends, and ``""`` in
-it is a quote. With ``none``, a quote is an ordinary character and every line is a row, as most programs write
-tab-separated files::
+quoting:
+
+- ``csv`` (RFC 4180): a field in double quotes may contain separators and line ends. In it, ``""`` is a quote.
+- ``none``: a quote is an ordinary character and every line is a row, as most programs write tab-separated
+  files.
+
+This file has quoting ``none``. Its second row has two fields, of which the first begins with a quote::
 
     text<TAB>id
-    "I saw it once.<TAB>1        one row of two fields, the first starts with a quote
+    "I saw it once.<TAB>1
 
 A file must be read from its start, because a line end inside quotes looks like any other line end.
 """
@@ -24,7 +28,7 @@ Quoting = Literal["csv", "none"]
 QUOTING: tuple[Quoting, ...] = get_args(Quoting)
 
 DEFAULT_DELIMITING: dict[str, tuple[str, Quoting]] = {"csv": (",", "csv"), "tsv": ("\t", "none")}
-"""Default separator and quoting per file kind."""
+"""Default separator and way of quoting, by kind of file."""
 
 SEPARATORS = (",", ";", "\t", "|")
 """The separators that are recognised automatically."""
@@ -40,8 +44,8 @@ class Delimiting:
     """How a file is split into rows and fields.
 
     separator: character between two fields.
-    quoting: "csv" or "none", described above.
-    passed: how many lines before the first row are skipped.
+    quoting: "csv" or "none". The text at the top of this file describes both.
+    passed: number of lines to skip before the first row.
     """
 
     separator: str
@@ -63,11 +67,11 @@ class Row(NamedTuple):
 
 
 class RowReader:
-    """Iterable over the rows of a file, which can be iterated once.
+    """Reads the rows of a file. A reader can be iterated over only once.
 
-    Bytes that are not UTF-8 become lone surrogates (the error handler "surrogateescape").
+    Bytes that are not UTF-8 become lone surrogates (Python's error handler "surrogateescape").
 
-    raw_bytes: longest accepted row in bytes. A longer row is skipped and yielded with a fault.
+    raw_bytes: longest accepted row in bytes. A longer row is skipped, and yielded as a row with a fault.
     read: number of bytes read so far.
     """
 
@@ -92,6 +96,7 @@ class RowReader:
                 yield row
 
     def _read_plain_rows(self) -> Iterator[Row]:
+        """Yield the rows of a file without quoting, in which every line is a row."""
         while True:
             self._lines.begin_row()
             line = next(self._lines, None)
@@ -101,6 +106,7 @@ class RowReader:
             yield Row(self._lines.number, text.split(self._delimiting.separator) if text else [])
 
     def _read_quoted_rows(self) -> Iterator[Row]:
+        """Yield the rows of a file with quoted fields, which may contain line ends."""
         rows = csv.reader(self._lines, delimiter=self._delimiting.separator, strict=True)
         raise_field_limit(self._raw_bytes)
         while True:
@@ -131,7 +137,7 @@ class _Lines:
         self.number = 0
 
     def begin_row(self) -> None:
-        """Tell the iterator that the next line starts a new row. The length of a row is counted from here."""
+        """Start to count the length of a new row, which begins with the next line."""
         self._held, self.is_too_long = 0, False
 
     def __iter__(self) -> "_Lines":
@@ -152,10 +158,11 @@ class _Lines:
             return line.decode(errors="surrogateescape")
         self.is_too_long = True
         self._skip_row(line, is_quoted)
-        # Give csv.reader an end of the row that it accepts. RowReader replaces the row by a fault.
+        # End the row in a way that csv.reader accepts. RowReader replaces the row by a row with a fault.
         return '"\n' if is_quoted else "\n"
 
     def _skip_row(self, line: bytes, is_quoted: bool) -> None:
+        """Skip the remaining lines of a row that is too long."""
         is_quoted ^= self._has_odd_quotes(line)
         while is_quoted or not line.endswith(b"\n"):
             line = self._file.readline(_PASSED_BYTES)
@@ -165,14 +172,17 @@ class _Lines:
             is_quoted ^= self._has_odd_quotes(line)
 
     def _has_odd_quotes(self, line: bytes) -> bool:
+        """Return True if the line contains an odd number of quotes, so that it opens or closes a quoted
+        field.
+        """
         return self._is_quoting and line.count(b'"') % 2 == 1
 
 
 def raise_field_limit(size: int) -> None:
-    """Raise the csv module's field limit to at least ``size`` characters.
+    """Allow the csv module to read fields of ``size`` characters.
 
-    The limit belongs to the process (131,072 by default). It is never lowered, because another file may be
-    half read. Rows are limited separately by ``raw_bytes``.
+    The limit is shared by the whole process (131,072 characters by default). It is never lowered, because
+    another file may be half read. The length of a row is limited separately by ``raw_bytes``.
     """
     csv.field_size_limit(max(size, csv.field_size_limit()))
 
@@ -193,13 +203,15 @@ def find_delimiting(
 ) -> Delimiting:
     """Find out how a CSV or TSV file is split into rows and fields.
 
+    If the first line of a .csv file has no comma, the other SEPARATORS are tried. A separator fits if it
+    splits all of the first rows into the same number of fields. Raises SettingsError unless exactly one
+    separator fits.
+
     head: first bytes of the file.
     path: path of the file, for errors.
     kind: "csv" or "tsv".
-    quoting, separator: the user's choices. None: determined from ``kind`` and the first bytes.
-
-    If the first line of a .csv file has no comma, the other SEPARATORS are tried. A separator fits if it
-    splits all the first rows into the same number of fields. Raises SettingsError unless exactly one fits.
+    quoting: the user's choice of quoting. None: the usual quoting of this kind.
+    separator: the user's choice of separator. None: the separator is found in the first bytes.
     """
     usual, usual_quoting = DEFAULT_DELIMITING[kind]
     chosen: Quoting = "csv" if (quoting or usual_quoting) == "csv" else "none"
@@ -207,14 +219,16 @@ def find_delimiting(
         return Delimiting(parse_separator(separator), chosen)
     if (
         kind == "tsv"
-    ):  # keep the separator that the file name states: a mark in the text of a single column is no separator
+        # keep the separator that the file's ending states: other marks in a text of a single column separate
+        # nothing
+    ):
         return Delimiting(usual, chosen)
     first = head.removeprefix(BOM).partition(b"\n")[0]
     # spreadsheet programs write a first line such as "sep=;"
     if first.startswith(b"sep=") and len(first.rstrip(b"\r")) == 5:
         return Delimiting(chr(first[4]), chosen, passed=1)
-    # Try all marks on the first rows.
-    # "a;b\n1;2\n" -> widths {",": [1, 1], ";": [2, 2], "\t": [1, 1], "|": [1, 1]} -> only ";" is possible
+    # Try all separators on the first rows, and count the fields that each gives. For "a;b\n1;2\n" the counts
+    # are {",": [1, 1], ";": [2, 2], "\t": [1, 1], "|": [1, 1]}, so only ";" is possible.
     widths = {mark: _count_fields(head, Delimiting(mark, chosen)) for mark in (usual, *SEPARATORS)}
     others = [mark for mark, found in widths.items() if found and found[0] > 1]
     if not others or usual in others:
@@ -235,9 +249,9 @@ def _quote_separator(separator: str) -> str:
 
 
 def _count_fields(head: bytes, delimiting: Delimiting) -> list[int]:
-    """Count the fields of each row in the first bytes of a file, 0 for a faulty row.
+    """Return the number of fields of each row in the first bytes of a file, 0 for a faulty row.
 
-    The last row is left out if it is faulty and ``head`` may end in the middle of it.
+    The last row is left out if it is faulty only because ``head`` ends in the middle of it.
     """
     whole = head.rpartition(b"\n")[0] + b"\n" if head.count(b"\n") > 1 else head
     found: list[int] = []

@@ -18,13 +18,13 @@ _CHARACTERS = {
 }
 
 ESCAPED_AMPERSAND = b"&amp;"
-"""Nearly every escaped text contains this, and hardly any other text does."""
+"""The escaped ``&``. Nearly every escaped text contains it, and hardly any other text does."""
 
 
-def take_back_escapes(text: bytes) -> bytes:
+def unescape_text(text: bytes) -> bytes:
     """Return the text as it was before an extractor escaped it.
 
-    >>> take_back_escapes(b"R&amp;D, if 5 &lt; 6; written &amp;amp;")
+    >>> unescape_text(b"R&amp;D, if 5 &lt; 6; written &amp;amp;")
     b'R&D, if 5 < 6; written &amp;'
     """
     if b"&" not in text:

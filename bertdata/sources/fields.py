@@ -1,9 +1,10 @@
 r"""Look up fields of a record by name, and turn a field's value into text.
 
 A name such as ``a.b`` means the field ``b`` inside the field ``a``. A value is a text if it is a string,
-bytes in UTF-8, or a list of paragraphs, which are joined by blank lines::
+bytes in UTF-8, or a list of paragraphs. Paragraphs are joined by blank lines. In this record the field
+``body.paragraphs`` has the text "One.\n\nTwo."::
 
-    {"body": {"paragraphs": ["One.", "Two."]}}   body.paragraphs: "One.\n\nTwo."
+    {"body": {"paragraphs": ["One.", "Two."]}}
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,9 @@ class TextFields(NamedTuple):
 
     texts: fields that hold strings.
     paragraphs: fields that hold lists of strings, or bytes. The text field is chosen from these only if
-    ``texts`` is empty.
-    inner: text fields inside other fields, as ``a.b``. They are read only if the user names them.
+        ``texts`` is empty.
+    inner: names, such as ``a.b``, of text fields inside other fields. They are read only if the user names
+        them.
     """
 
     texts: list[str]

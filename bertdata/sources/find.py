@@ -6,18 +6,25 @@ from functools import partial
 
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
-from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, find_input_files
+from bertdata.io.input_files import ChosenNames, InputFiles, choose_wanted_names, find_input_files
 from bertdata.io.manifest_file import MANIFEST_NAME
 from bertdata.sources.fields import TextFields
 from bertdata.sources.kinds import BLOCKS, SOURCE_KINDS, SourceKind, strip_packing_ending
 from bertdata.sources.recognise import check_kind, make_unknown_kind_error, read_beginning, recognise_kind
-from bertdata.sources.saved_datasets import INFO, NOT_LISTED, SPLITS, STATE, refuse_unlisted, take_data_files
+from bertdata.sources.saved_datasets import (
+    INFO,
+    NOT_LISTED,
+    SPLITS,
+    STATE,
+    refuse_unlisted,
+    select_data_files,
+)
 from bertdata.sources.settings import RecordSettings
 
 TWICE = "its records would be written"
 
-_OF_DATASETS = (STATE, INFO, SPLITS, MANIFEST_NAME)
-"""JSON files that are not data: written next to the data by ``save_to_disk`` or by this package."""
+_DATASET_JSON_FILES = (STATE, INFO, SPLITS, MANIFEST_NAME)
+"""JSON files that hold no records. ``save_to_disk`` or this package writes them next to the data."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,14 +44,14 @@ class Sources:
 
 
 def find_sources(patterns: Sequence[str], kind: str | None, *, as_is: bool = False) -> Sources:
-    """Find the files that patterns and directories name, and determine the kind of each.
-
-    kind: kind of all files. None: each file's bytes determine its kind. An empty file among others is allowed
-    and has no records.
-    as_is: accept any bytes as plain text.
+    """Find the files that patterns and directories name, and determine the kind of each file.
 
     Raises InputError for a file whose kind is unknown or clearly differs from ``kind``, MissingInputError if
     a pattern matches nothing, and DatasetError for a saved dataset with several splits.
+
+    kind: kind of all files. None: the kind of each file is recognised from its bytes. Empty files may be
+        among the files. They have no records.
+    as_is: accept any bytes as plain text.
     """
     found = find_files(patterns, kind)
     files = found.files
@@ -81,21 +88,23 @@ def _determine_kind(path: str, *, kind: str | None, as_is: bool) -> str | None:
 def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
     """Find the files that patterns and directories name.
 
-    A directory is searched recursively, without hidden files, for names that fit ``kind`` (or any kind if
-    None). In a directory saved by ``datasets``, only the data files that its ``state.json`` lists are taken.
-
-    kind: kind of all files, or None.
+    Directories are searched recursively. Their hidden files, and files whose names do not fit the kind, are
+    left out. In a directory saved by ``datasets``, only the data files that its ``state.json`` lists are
+    taken.
 
     Raises MissingInputError if a pattern matches nothing or a directory has no such file, SettingsError for a
     file that is named twice, and DatasetError for a saved dataset with several splits.
+
+    kind: kind of all files. None: take files whose names fit any kind.
     """
     kinds = [SOURCE_KINDS[kind]] if kind is not None else list(SOURCE_KINDS.values())
 
-    def choose(directory: str, names: list[str]) -> Chosen:
+    def choose(directory: str, names: list[str]) -> ChosenNames:
+        """Divide a directory's files into those to read and those to leave out."""
         wanted, others = choose_wanted_names(names, lambda name: _is_data_file(name, kinds))
         for reason in list(others):
             others[reason] = [
-                name for name in others[reason] if storage.get_base_name(name) not in _OF_DATASETS
+                name for name in others[reason] if storage.get_base_name(name) not in _DATASET_JSON_FILES
             ]
             if not others[reason]:
                 del others[reason]
@@ -103,7 +112,7 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
         # records, so only the files in its state.json are taken.
         if not any(name.endswith(".arrow") for name in wanted):
             return wanted, others
-        _, unlisted = take_data_files(directory, names)
+        _, unlisted = select_data_files(directory, names)
         dropped = [name for name in wanted if name in set(unlisted)]
         found = [name for name in wanted if name not in set(unlisted)]
         return found, {**others, **({NOT_LISTED: dropped} if dropped else {})}
@@ -116,7 +125,10 @@ def find_files(patterns: Sequence[str], kind: str | None) -> InputFiles:
 
 
 def _is_data_file(name: str, kinds: Sequence[SourceKind]) -> bool:
-    return storage.get_base_name(name) not in _OF_DATASETS and any(kind.has_file_name(name) for kind in kinds)
+    """Return True if the file's name fits one of the kinds."""
+    return storage.get_base_name(name) not in _DATASET_JSON_FILES and any(
+        kind.has_file_name(name) for kind in kinds
+    )
 
 
 def _guess_empty_kind(path: str) -> str:
@@ -133,10 +145,11 @@ def _guess_empty_kind(path: str) -> str:
 
 
 def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Sequence[str]) -> RecordSettings:
-    """Fill in ``text_field`` if the user did not name it and the first file with fields has one text field.
+    """Return the settings with ``text_field`` filled in, if the user named no field and only one is possible.
 
-    Raises SettingsError if several fields hold text, if the named field does not exist, or if a field is
-    named but none of the files has fields.
+    The fields are those of the first file whose records have fields. Raises SettingsError if several fields
+    hold text, if the named field does not exist, or if a field is named and all files are of kinds
+    without fields.
     """
     for path, kind in zip(files, kinds, strict=True):
         columns = SOURCE_KINDS[kind].columns
@@ -160,6 +173,7 @@ def choose_text_field(settings: RecordSettings, files: Sequence[str], kinds: Seq
 
 
 def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:
+    """Raise SettingsError if the field that the user named is not among the fields that were found."""
     if found and name not in found:
         raise SettingsError(
             f"{path}: has no field {name!r} of texts, expected one of {', '.join(map(repr, found))}"
@@ -167,7 +181,8 @@ def _check_field_exists(name: str, found: Sequence[str], path: str) -> None:
 
 
 def _choose_only_field(found: TextFields, settings: RecordSettings, path: str) -> str:
-    """Return the only field that holds strings. Without any, return the only field of lists of strings.
+    """Return the only field that holds strings, or if there is none, the only field that holds lists of
+    strings.
 
     Raises SettingsError if there are several such fields, and InputError if there is none.
     """

@@ -10,7 +10,9 @@ from bertdata.sources.fields import TextFields
 
 
 def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
-    """Return the names of the fields that hold text in any of these objects, in order of occurrence."""
+    """Return the names of the fields that hold text in any of these objects, in the order in which they
+    occur.
+    """
     texts: dict[str, None] = {}
     paragraphs: dict[str, None] = {}
     inner: dict[str, None] = {}
@@ -26,6 +28,7 @@ def find_text_fields(objects: Sequence[Mapping[str, Any]]) -> TextFields:
 
 
 def _is_list_of_texts(value: Any) -> bool:
+    """Return True if the value is a list of strings that is not empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
@@ -42,16 +45,16 @@ def _find_inner_fields(value: Mapping[str, Any], before: str) -> Iterator[str]:
 
 
 def find_text_fields_in_head(head: bytes) -> TextFields:
-    """Return the names of an object's string fields. ``head`` contains only the start of the object."""
+    """Return the names of the fields with strings, if only the beginning of an object is known."""
     found = [(depth, name) for depth, name in list_json_members(head)]
     least = min((depth for depth, _ in found), default=0)
     return TextFields(list(dict.fromkeys(name for depth, name in found if depth == least)), [], [])
 
 
 def refuse_inner_records(head: bytes, path: str) -> None:
-    """Raise InputError if a file seems to be one object that contains a list of objects.
+    """Raise InputError if a file looks like one object that contains a list of objects.
 
-    The objects in the list are then probably the records.
+    The objects in the list are then probably the records. The error says how to extract them.
 
     head: first bytes of the file.
     """

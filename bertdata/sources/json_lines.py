@@ -19,7 +19,9 @@ except ImportError:
 _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SHOWN = 40
 _MOST_BITS = 63
-"""Integers of up to this many bits are the same in every parser. orjson turns larger integers into floats."""
+"""Most bits of an integer that every parser reads as the same number. orjson turns larger integers into
+floats.
+"""
 
 _OF_ANY_LENGTH = json.JSONDecoder(parse_int=str, parse_float=str)
 
@@ -38,7 +40,7 @@ def parse_line(line: bytes) -> Any:
     if orjson is not None:
         try:
             return orjson.loads(line)
-        # orjson refused the line. The standard library decides, and its error message explains more
+        # orjson refused the line. Let the standard library decide, since its error message explains more.
         except ValueError:
             pass
     return parse_json_text(line.decode(), any_number=True)
@@ -56,9 +58,9 @@ def _measure_depth(line: bytes) -> int:
 
 
 def read_line_records(data: bytes, settings: RecordSettings) -> Iterator[Record | BadRecord]:
-    """Yield the record of each JSON line in ``data``, numbered by line from 1.
+    """Yield the record of each line of JSON, numbered by line from 1.
 
-    A blank line has a number but no record.
+    A blank line gives no record, but counts as a line.
     """
     for number, line in enumerate(data.split(b"\n"), 1):
         if line and not line.isspace():
@@ -68,7 +70,7 @@ def read_line_records(data: bytes, settings: RecordSettings) -> Iterator[Record 
 def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record | BadRecord:
     """Parse a JSON value into a record. A faulty value gives a BadRecord.
 
-    line: the value: an object, or a bare string if the settings name no text field.
+    line: the JSON value. It must be an object, or a string if the settings name no text field.
     """
     if len(line) > settings.raw_bytes:
         return BadRecord(number, "too_long", f"a line of more than {settings.raw_bytes} bytes")
@@ -88,10 +90,10 @@ def parse_record(number: int, line: bytes, settings: RecordSettings) -> Record |
 def make_record(
     number: int, fields: dict[str, Any], settings: RecordSettings, line: bytes | None = None
 ) -> Record | BadRecord:
-    """Make a record from the fields of an object or row. Missing or wrong fields give a BadRecord.
+    """Make a record from the fields of an object or a table row. Missing or wrong fields give a BadRecord.
 
-    line: JSON that the fields were parsed from, or None for a table. Ids and error messages quote numbers as
-    they are written in the JSON, so that they do not depend on the parser.
+    line: the JSON that the fields were parsed from, None for a table row. Ids and error messages show numbers
+        as they are written there, so that they do not depend on the parser.
     """
     name = settings.text_field or ""
     identity = None
@@ -136,15 +138,15 @@ def _format_id(value: Any, name: str, line: bytes | None) -> str | None:
 
 
 def _is_plain_integer(value: Any) -> bool:
-    """Return True for an integer that JSON can write in only one way. 0 is excluded because ``-0`` exists."""
+    """Return True for an integer that JSON can write in only one way. (0 can also be ``-0``.)"""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return is_integer and value != 0 and value.bit_length() <= _MOST_BITS
 
 
 def find_member_source(text: str, name: str) -> str:
-    """Return the value of an object's member as it is written in the JSON.
+    """Return the value of an object's member exactly as it is written in the JSON.
 
-    If the name is repeated, the last member counts.
+    If the object has several members of that name, the last one counts.
 
     >>> find_member_source('{"id": 1.50, "of": {"id": 1e3}}', "of.id")
     '1e3'
@@ -158,8 +160,8 @@ def find_member_source(text: str, name: str) -> str:
 
 def _split_members(text: str) -> dict[str, str]:
     """Split a valid JSON object into its members: the source text of each value, by name."""
-    # Scan '{"id": 1.50, "of": {}}' member by member: raw_decode finds where a name or value ends, and the
-    # value is cut out of the text as it is written.
+    # Go through an object such as '{"id": 1.50, "of": {}}' member by member. raw_decode finds where a name or
+    # a value ends. The value is then cut out of the text as it is written.
     members: dict[str, str] = {}
     at = _skip_blanks(text, 0) + 1
     while text[at := _skip_blanks(text, at)] != "}":
@@ -173,13 +175,14 @@ def _split_members(text: str) -> dict[str, str]:
 
 
 def _skip_blanks(text: str, at: int) -> int:
+    """Return the position of the first character from ``at`` on that is not white space."""
     while text[at] in " \t\n\r":
         at += 1
     return at
 
 
 def _quote_value(value: Any, name: str, line: bytes | None) -> str:
-    """Quote the value of a field for an error message, shortened."""
+    """Return a shortened quotation of a field's value, for an error message."""
     if value is MISSING or value is None:
         return "missing or null"
     if line is None or isinstance(value, str):
@@ -188,6 +191,7 @@ def _quote_value(value: Any, name: str, line: bytes | None) -> str:
 
 
 def _quote_source(text: str) -> str:
+    """Return a shortened quotation of a value as it is written in the JSON."""
     return _shorten(text.strip())
 
 

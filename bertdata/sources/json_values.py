@@ -1,9 +1,10 @@
 """Read a JSON file whose records are the items of a list, or objects that span several lines, as a stream.
 
-::
+A file with a list of two records, and the beginning of a file with one object after another::
 
-    [{"text": "One."}, {"text": "Two."}]       two records
-    {                                          one record, then the next
+    [{"text": "One."}, {"text": "Two."}]
+
+    {
       "text": "Three."
     }
 
@@ -28,7 +29,7 @@ from bertdata.sources.records import BadRecord
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import open_unpacked
 
-_LOOKED_AT = 100
+_VALUES_LOOKED_AT = 100
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _MARK = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'["\\]')
@@ -55,9 +56,9 @@ class ValuesPiece:
 
 
 def split_json_values(path: str, settings: RecordSettings) -> Iterator[ValuesPiece]:
-    """Divide a JSON file into pieces of whole values (see ``bertdata.sources.piece``).
+    """Divide a JSON file into pieces, that is, groups of consecutive whole values.
 
-    Raises InputError if the file is cut short or has anything unexpected between its values.
+    Raises InputError if the file is cut short, or if something other than JSON stands between its values.
     """
     values: list[bytes | None] = []
     held = before = 0
@@ -86,7 +87,7 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
         head = file.read(HEAD_BYTES)
     values = []
     try:
-        for value in islice(read_json_values(io.BytesIO(head), len(head)), _LOOKED_AT):
+        for value in islice(read_json_values(io.BytesIO(head), len(head)), _VALUES_LOOKED_AT):
             values.append(parse_line(value or b""))
     except ValueError:  # the head ends in the middle of a value
         pass
@@ -100,14 +101,12 @@ def find_json_value_fields(path: str, settings: RecordSettings) -> TextFields | 
 
 
 def read_json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
-    """Yield the source text of each item of a list, or of each value in a sequence.
+    """Yield the source text of each item of a list, or of each value in a file of several values.
 
-    A value that is too long gives None.
+    Yields None in place of a value that is too long. Raises ValueError with an explanation if something
+    unexpected stands between values, or if a list or a value is not closed.
 
     longest: longest accepted value in bytes.
-
-    Raises ValueError with an explanation if anything unexpected is between values, or if a list or a value is
-    not closed.
     """
     data, at = file.read(PIECE_BYTES).removeprefix(BOM), 0
     is_list = False
@@ -142,14 +141,14 @@ def read_json_values(file: BinaryIO, longest: int) -> Iterator[bytes | None]:
 
 
 def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[bytes | None, bytes, int]:
-    """Read the value that starts at ``at``.
+    """Read the value that starts at position ``at`` of the block ``data``, reading more blocks as needed.
 
-    Returns the value (None if it is too long), the block that was read last, and the position after the value
-    in that block.
+    Returns three things: the value (None if it is too long), the block that was read last, and the position
+    in that block after the value.
     """
     # Collect the value over as many blocks as it spans. Once it is too long, its bytes are dropped and only
     # its end is searched for, so memory stays bounded.
-    end = _WordEnd() if data[at : at + 1] not in b'{["' else _ValueEnd()
+    end = _BareValueEnd() if data[at : at + 1] not in b'{["' else _ValueEnd()
     parts: list[bytes] = []
     held = 0
     while (stop := end.find(data, at)) < 0:
@@ -157,7 +156,7 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
         parts = [*parts, data[at:]] if held <= longest else []
         data, at = file.read(PIECE_BYTES), 0
         if not data:
-            if isinstance(end, _WordEnd):
+            if isinstance(end, _BareValueEnd):
                 return b"".join(parts), b"", 0
             raise ValueError("its last value is cut short")
     held += stop - at
@@ -165,11 +164,14 @@ def _read_value(file: BinaryIO, data: bytes, at: int, longest: int) -> tuple[byt
     return value, data, stop
 
 
-class _WordEnd:
+class _BareValueEnd:
     """Search for the end of a value without brackets or quotes: a number, ``true``, ``false`` or ``null``."""
 
     def find(self, data: bytes, at: int) -> int:
-        """Return the position after the value, or -1 if the value may continue in the next block of data."""
+        """Return the position after the value, or -1 if the value may continue in the next block of data.
+
+        at: position in the block from which to search.
+        """
         found = _BEHIND_WORD.search(data, at)
         return -1 if found is None else found.start()
 
@@ -206,6 +208,9 @@ class _ValueEnd:
                     return at
 
     def _find_string_end(self, data: bytes, at: int) -> int:
+        """Return the position after a string's closing quote, or -1 if the string continues in the next
+        block.
+        """
         at += self._is_escaped
         self._is_escaped = False
         while (found := _IN_STRING.search(data, at)) is not None:

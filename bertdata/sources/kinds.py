@@ -1,8 +1,8 @@
 """Table of source kinds: for each file format, its file names, its reader and its text fields.
 
-To add a format, add an entry to SOURCE_KINDS. ``recognise.py`` chooses the kind of a file from its bytes. The
-kinds "articles" and "text" (one document per file) can also be read by ``bertdata.text.reading``, which makes
-the parts of the MLPerf pipeline from them.
+To add a format, add an entry to SOURCE_KINDS. ``recognise.py`` finds out the kind of a file from its bytes.
+Files of the kinds "articles" and "text" (one document per file) can also be read by
+``bertdata.text.reading``, which turns them into the text files of MLPerf's recipe.
 """
 
 import re
@@ -19,7 +19,7 @@ from bertdata.sources.json_values import find_json_value_fields, split_json_valu
 from bertdata.sources.line_pieces import find_json_line_fields, split_json_lines
 from bertdata.sources.parquet_records import find_parquet_columns, split_parquet
 from bertdata.sources.piece import SourcePiece
-from bertdata.sources.plain_text import split_text_blocks, take_whole_file
+from bertdata.sources.plain_text import split_text_blocks, yield_whole_file
 from bertdata.sources.settings import RecordSettings
 from bertdata.sources.unpacking import ENDINGS
 
@@ -36,10 +36,11 @@ BLOCKS = "blocks"
 class SourceKind:
     """Format of source files: how such files are named and read.
 
-    endings: file name endings of the format, such as ``.csv``. A compressed file has ``.gz`` or so after it.
-    names: pattern for the whole file name, used instead of endings.
-    pieces: function that splits a file into pieces, in order.
-    columns: function that lists a file's text fields, or returns None if its records are bare texts.
+    endings: file name endings of the format, such as ``.csv``. A compressed file has a second ending, such as
+        ``.gz``, after it.
+    names: pattern for the whole file name, for a format that has no usual ending.
+    pieces: function that splits a file into pieces (groups of consecutive records), in order.
+    columns: function that lists a file's text fields. It returns None if the records are bare texts.
     """
 
     endings: tuple[str, ...]
@@ -54,12 +55,12 @@ class SourceKind:
 
     @property
     def expected(self) -> tuple[str, ...]:
-        """File name patterns of this kind, as shown in error messages."""
+        """File name patterns of this kind, for error messages that say which files were expected."""
         return ("wiki_<nn>",) if self.names else tuple(f"*{ending}" for ending in self.endings)
 
 
 SOURCE_KINDS = {
-    TEXT: SourceKind(endings=(".txt",), pieces=take_whole_file),
+    TEXT: SourceKind(endings=(".txt",), pieces=yield_whole_file),
     ARTICLES: SourceKind(endings=(), pieces=split_articles_file, names=re.compile(r"wiki_\d+")),
     ESCAPED_ARTICLES: SourceKind(
         endings=(), pieces=partial(split_articles_file, escaped=True), names=re.compile(r"wiki_\d+")
@@ -83,7 +84,7 @@ SOURCE_KINDS = {
 CHOSEN_KINDS = tuple(name for name in SOURCE_KINDS if name != ESCAPED_ARTICLES)
 """The kinds that ``--input-kind`` accepts."""
 RECORD_KINDS = tuple(name for name in CHOSEN_KINDS if name not in (ARTICLES, TEXT))
-"""The kinds that can only be read as records, not by the recipes mlperf and nvidia."""
+"""The kinds whose files are only read as records. The recipes mlperf and nvidia cannot read them."""
 
 
 def is_articles_kind(kind: str) -> bool:

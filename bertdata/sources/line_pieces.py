@@ -1,10 +1,10 @@
 """Divide files of JSON lines into pieces of whole lines.
 
-A plain file is divided into byte ranges, which workers read by themselves. A compressed file must be read
-from its start, so its pieces contain the lines.
+A plain file is divided into byte ranges, which workers read by themselves. A line belongs to the range in
+which it starts. A compressed file must be read from its start, so its pieces contain the lines themselves.
 
-A line belongs to the range in which it starts. A line longer than ``raw_bytes`` is cut one byte after the
-limit: the reader then sees that the line is too long, and memory stays bounded.
+A line longer than ``raw_bytes`` is cut one byte after this limit. So memory stays bounded, and the reader
+still sees that the line is too long.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class LinesPiece:
 
 
 def split_json_lines(path: str, settings: RecordSettings) -> Iterator[RangePiece | LinesPiece]:
-    """Divide a file of JSON lines into pieces (see ``bertdata.sources.piece``)."""
+    """Divide a file of JSON lines into pieces, that is, groups of consecutive whole lines."""
     with storage.open_input(path) as file:
         packed = detect_packing(file.read(6)) is not None
     if packed:
@@ -79,6 +79,7 @@ def find_json_line_fields(path: str, settings: RecordSettings) -> TextFields:
 
 
 def _parse_first_objects(head: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the objects in the first lines of a file. The last line may be cut, and is then left out."""
     for line in head.removeprefix(BOM).split(b"\n")[:_LINES_LOOKED_AT]:
         try:
             value = parse_line(line)
@@ -89,6 +90,7 @@ def _parse_first_objects(head: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
+    """Return the records in these lines."""
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     return ReadPiece(list(read_line_records(data, settings)), lines)
 
@@ -96,11 +98,11 @@ def _read_lines(data: bytes, settings: RecordSettings) -> ReadPiece:
 def _read_range_lines(file: BinaryIO, start: int, end: int, raw_bytes: int) -> bytes:
     """Read the whole lines that start in a byte range. The last line may end after the range.
 
-    raw_bytes: the last line is cut after this many bytes behind the range.
+    raw_bytes: most bytes to read after the range. A longer last line is cut.
     """
-    # Read one byte before the range: if it is a line end, a line starts exactly at ``start``.
-    # "ab\ncd\nef" split at byte 4: range [0, 4) has the lines "ab" and "cd" (read past byte 4), and range
-    # [4, 8) has the line "ef".
+    # Read from one byte before the range. If this byte is a line end, a line starts exactly at ``start``. For
+    # example, split "ab\ncd\nef" at byte 4. The range [0, 4) has the lines "ab" and "cd", of which the latter
+    # ends after byte 4. The range [4, 8) has the line "ef".
     before = 1 if start else 0
     file.seek(start - before)
     data = file.read(end - start + before)
@@ -115,6 +117,7 @@ def _read_range_lines(file: BinaryIO, start: int, end: int, raw_bytes: int) -> b
 
 
 def _read_line_rest(file: BinaryIO, raw_bytes: int) -> bytes:
+    """Read up to the end of the current line, but at most ``raw_bytes`` bytes and one more."""
     return file.readline(raw_bytes + 1)
 
 

@@ -1,8 +1,8 @@
 """Read records from Parquet files.
 
-A row group is a block of rows in the file. A small row group is a piece, which any worker reads. A large row
-group is read by the main process in batches, so that memory stays bounded. A compressed file is unpacked into
-a temporary file first, because Parquet's footer is at its end.
+A Parquet file consists of row groups, that is, blocks of rows. A small row group is read as a whole by any
+worker. A large row group is read by the main process in batches, so that memory stays bounded. A compressed
+file is unpacked into a temporary file first, because Parquet's footer is at its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,10 +28,13 @@ from bertdata.sources.table_records import (
 from bertdata.sources.unpacking import BLOCK_BYTES, detect_packing, open_seekable
 
 _LARGE_GROUP_BYTES = 1 << 25
-"""A row group counts as large if its columns take more bytes than this when they are uncompressed."""
+"""Uncompressed size of the columns in a row group, in bytes, above which the group counts as large."""
 _SHARED_BYTES = 1 << 21
-"""A row group also counts as large if it may store a longer text than this once for many rows, because
-pyarrow copies such a text for every row. Writers usually keep dictionaries of shared texts below 1 MiB.
+"""Size in bytes of a text shared by many rows, above which its row group counts as large.
+
+Parquet can store a text once for many rows. pyarrow copies such a text for every row, so a long shared text
+may need much memory. Most files are not affected, since writers usually keep the dictionaries that hold
+shared texts below 1 MiB.
 """
 _MOST_GROUP_CHARACTERS = 1 << 29
 _PAGE_HEAD_BYTES = 16
@@ -69,7 +72,8 @@ def find_parquet_columns(path: str, settings: RecordSettings) -> TextFields:
 
 
 def split_parquet(path: str, settings: RecordSettings) -> Iterator[RowGroupPiece | RowsPiece]:
-    """Divide a Parquet file into pieces (see ``bertdata.sources.piece``).
+    """Divide a Parquet file into pieces, that is, groups of consecutive rows (see
+    ``bertdata.sources.piece``).
 
     Raises InputError if the file is damaged or lacks a column that the settings name.
     """
@@ -143,16 +147,19 @@ def _find_stored_columns(table: Any, group: int, names: Sequence[str]) -> Iterat
 
 
 def _choose_batch_rows(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return how many rows to read at once: fewer if pyarrow would copy a long shared text for every row."""
+    """Return how many rows to read at once. If pyarrow would copy a long shared text for every row, they are
+    fewer.
+    """
     longest = _bound_shared_text(path, table, group, names)
     return max(1, min(_BATCH_ROWS, _BATCH_ROWS * _SHARED_BYTES // max(1, longest)))
 
 
 def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) -> int:
-    """Return an upper bound for the size of a text that the row group stores once for many rows, or 0.
+    """Return an upper bound for the size of a text that the row group stores once for many rows.
 
-    A shared text is in a dictionary page, or is stored as the difference to the text before
-    (DELTA_BYTE_ARRAY). pyarrow copies it for each row of a batch, which multiplies the memory.
+    Returns 0 if there is no such text. A shared text is in a dictionary page, or is stored as the difference
+    to the text before it (DELTA_BYTE_ARRAY). pyarrow copies it for each row of a batch, which multiplies the
+    memory.
     """
     longest = 0
     for column in _find_stored_columns(table, group, names):
@@ -166,19 +173,20 @@ def _bound_shared_text(path: str, table: Any, group: int, names: Sequence[str]) 
 
 
 def _measure_dictionary(path: str, column: Any) -> int:
-    """Return the uncompressed bytes of a column's dictionary page, or of the whole column if that is unknown.
+    """Return the uncompressed size of a column's dictionary page, or of the whole column if that is unknown.
 
-    The page header is a struct in Thrift's compact protocol. Field 1 is the page's type and field 2 its
-    uncompressed size. Each is a byte 0x15 followed by a zigzag varint: seven bits per byte, sign in the
-    lowest bit.
+    The page header is a struct in Thrift's compact protocol. Field 1 is the page's type, and field 2 is its
+    uncompressed size. Each field is a byte 0x15 followed by a zigzag varint: seven bits per byte, with the
+    sign in the lowest bit.
     """
     if _is_compressed(path):
         return int(column.total_uncompressed_size)
     with storage.open_input(path) as file:
         file.seek(column.dictionary_page_offset)
         head = file.read(_PAGE_HEAD_BYTES)
-    # head 15 04 15 80 20: field 1 is the varint 04, zigzag-decoded 2 (a dictionary page). Field 2 is the
-    # varint 80 20 -> 0x1000, zigzag-decoded 0x800 = 2048 bytes.
+    # For example, the head 15 04 15 80 20 has two fields. Field 1 is the varint 04, which is 2 when
+    # zigzag-decoded: a dictionary page. Field 2 is the varint 80 20, which is 0x1000, and 0x800 = 2048 bytes
+    # when zigzag-decoded.
     place, value = 0, 0
     for _ in range(2):
         if head[place : place + 1] != b"\x15":
@@ -220,7 +228,7 @@ def _open(path: str) -> Iterator[Any]:
 def _translate_errors(path: str, place: str = "") -> Iterator[None]:
     """Turn pyarrow's errors about damaged data into an InputError that names the file.
 
-    place: part of the file that is being read, for the message.
+    place: the part of the file that is being read, such as a row group, for the message.
     """
     from pyarrow import ArrowException
 

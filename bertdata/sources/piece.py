@@ -13,10 +13,10 @@ Found = list[Record | BadRecord]
 
 
 class ReadPiece(NamedTuple):
-    """Records of one piece, numbered from 1.
+    """The records of a piece, numbered from 1.
 
-    numbers: number of records in the piece. For JSON lines, blank lines count too, as records are numbered by
-    line.
+    numbers: how many numbers the piece uses up. The next piece goes on counting from there. In JSON lines,
+        where records are numbered by line, blank lines use up a number too.
     """
 
     records: Found
@@ -42,7 +42,9 @@ class SourcePiece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowsPiece:
-    """Piece whose records the main process has read, because workers cannot read the file in the middle."""
+    """A piece whose records the main process has read, because a worker could not start in the middle of the
+    file.
+    """
 
     found: Found
     bytes: int

@@ -28,7 +28,7 @@ def split_text_lines(text: str) -> list[str]:
 
 
 def measure_text_lines(text: str) -> int:
-    """Return the UTF-8 bytes that the lines of ``split_text_lines(text)`` take, with a line end after each.
+    """Return how many bytes ``split_text_lines(text)`` would take in UTF-8, with a line end after each line.
 
     No list of lines is built, because it would need much memory for a text of very many lines.
     """
@@ -63,16 +63,17 @@ class FilePiece:
         return ReadPiece([_make_text_record(1, data, settings)], 1)
 
 
-def take_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
-    """Yield the whole file as one piece (see ``bertdata.sources.piece``) with a single document."""
+def yield_whole_file(path: str, settings: RecordSettings) -> Iterator[FilePiece]:
+    """Yield the whole file as a single piece that contains a single document."""
     yield FilePiece(path, storage.read_size(path))
 
 
 def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPiece]:
-    """Divide a file of documents between blank lines into pieces (see ``bertdata.sources.piece``).
+    """Divide a file of documents between blank lines into pieces, that is, groups of consecutive whole
+    documents.
 
     A document is cut after ``settings.raw_bytes`` bytes, so that memory stays bounded. Such a document is
-    longer than any record may be, so it becomes a bad record anyway.
+    longer than a record may be, so it becomes a bad record (a record that cannot be used) anyway.
     """
     with open_unpacked(path) as file:
         rest = file.read(PIECE_BYTES).removeprefix(_BOM)
@@ -92,9 +93,10 @@ def split_text_blocks(path: str, settings: RecordSettings) -> Iterator[BlocksPie
 
 
 def _find_last_blank_line(data: bytes, start: int) -> int:
-    r"""Return the position after the last blank line from ``start`` on, or 0 if there is none.
+    r"""Return the position after the last blank line that begins at ``start`` or later, 0 if there is none.
 
-    A blank line at the very end of the data does not count, because its ``\r`` may continue as ``\r\n``.
+    A blank line at the very end of the data does not count, because its ``\r`` may be the first half of
+    ``\r\n``.
     """
     at = data.rfind(b"\n\n", start)
     if at >= 0:
@@ -106,8 +108,8 @@ def _find_last_blank_line(data: bytes, start: int) -> int:
 def _split_documents(data: bytes) -> Iterator[bytes]:
     """Yield the documents in the data, separated by blank lines, without building a list of lines."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # begin: start of the current document, or -1 between documents. last: end of the current document's last
-    # line so far.
+    # begin: start of the current document, -1 between documents. last: end of the last line of the current
+    # document that is not blank.
     begin = last = -1
     at = 0
     while at < len(data):

@@ -36,9 +36,9 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """First bytes of a file, unpacked.
+    """The first bytes of a file, unpacked if the file is compressed.
 
-    packing: name of the compression, or None.
+    packing: name of the compression. None: the file is not compressed.
     """
 
     path: str
@@ -52,12 +52,12 @@ class Beginning:
 
     @property
     def is_whole(self) -> bool:
-        """Returns True if the head holds the whole file."""
+        """True if ``head`` holds the whole file."""
         return len(self.head) < HEAD_BYTES
 
     @property
     def is_empty(self) -> bool:
-        """True for a file that holds only white space."""
+        """True if the file holds only white space."""
         return self.is_whole and not self.text.strip()
 
 
@@ -75,9 +75,9 @@ def recognise(path: str) -> str | None:
 
 
 def recognise_kind(begin: Beginning) -> str | None:
-    """Return the kind (key of SOURCE_KINDS) of a file from its first bytes and its name, or None."""
-    # From the most certain mark to the least: magic numbers, then text that starts like articles or JSON,
-    # then other known formats, and finally the file's name.
+    """Return the kind (a key of SOURCE_KINDS) that a file's first bytes and its name show, or None."""
+    # Go from the most certain sign to the least: first magic numbers, then text that starts like articles or
+    # JSON, then other known formats, and finally the file's name.
     head = begin.head
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -103,7 +103,10 @@ def has_article_start(begin: Beginning) -> bool:
 
 
 def recognise_other_kind(begin: Beginning) -> FileKind | None:
-    """Recognise a format that is not plain text. Returns its name with advice for the user, or None."""
+    """Return the name of a format that is not plain text, with advice for the user.
+
+    Returns None if no such format is recognised.
+    """
     if _DUMP.match(begin.text):
         remedy = f"extract its articles: bertdata extract {shlex.quote(begin.path)} --output articles"
         return FileKind(name="a MediaWiki dump", remedy=remedy)
@@ -162,7 +165,7 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
     found = recognise_kind(begin)
     if kind in _PLAIN:
         if not as_is:
-            _check_plain(begin, found)
+            _check_plain_text(begin, found)
         return
     if found == kind or (found is None and kind not in _TABLES and recognise_other_kind(begin) is None):
         return
@@ -175,10 +178,10 @@ def check_kind(begin: Beginning, kind: str, *, as_is: bool) -> None:
         raise InputError(f"{begin.path}: looks like {found}, expected {kind}")
 
 
-def _check_plain(begin: Beginning, found: str | None) -> None:
-    """Raise InputError if a file that should be plain text is not.
+def _check_plain_text(begin: Beginning, found: str | None) -> None:
+    """Raise InputError if a file that should be plain text has another kind or is binary.
 
-    found: kind that was recognised, or None.
+    found: kind that was recognised. None: no kind was recognised.
     """
     as_is = "or take it for text as it is: --as-is"
     if found in _NAMES:
@@ -191,6 +194,7 @@ def _check_plain(begin: Beginning, found: str | None) -> None:
 
 
 def _make_kind_error(begin: Beginning, found: str, expected: str, remedy: str) -> InputError:
+    """Return the error for a file that is of another kind than the user chose."""
     packed = "" if begin.packing is None else f" within {begin.packing} data"
     return InputError(
         f"{begin.path}: looks like {found}{packed}, expected {expected}{f'; {remedy}' if remedy else ''}"
@@ -200,9 +204,8 @@ def _make_kind_error(begin: Beginning, found: str, expected: str, remedy: str) -
 def _suggest_remedy(begin: Beginning, kind: FileKind) -> str:
     """Return advice for the user on what to do with a file of this format.
 
-    If necessary, it starts with unpacking.
-
-    tar unpacks compressed archives itself, and ``bertdata extract`` reads compressed dumps.
+    For a compressed file, the advice starts with unpacking. It does not for tar archives, since tar unpacks
+    them itself, nor for dumps, since ``bertdata extract`` reads compressed dumps.
     """
     if begin.packing is None or kind.name == "a tar archive" or kind.name == "a MediaWiki dump":
         return kind.remedy

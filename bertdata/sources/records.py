@@ -5,13 +5,16 @@ from typing import Literal, NamedTuple
 Reason = Literal["malformed", "empty", "too_long", "other_language"]
 
 REASONS: tuple[Reason, ...] = ("malformed", "empty", "too_long", "other_language")
-"""Reasons for which a record is left out. Each has a counter of this name."""
+"""Reasons for which a record is left out. For every reason there is a counter of the same name."""
 
 
 class Record(NamedTuple):
-    """One document of a source file.
+    """A document of a source file.
 
-    number: number of the record in its file, from 1. For JSON lines it is the line number.
+    number: number of the record in its file, from 1. In JSON lines it is the number of the line.
+    text: the document's text.
+    id: value of the record's id field. None: the record has no id.
+    language: language of the text, as the record states it. None: the record states none.
     """
 
     number: int
@@ -21,10 +24,12 @@ class Record(NamedTuple):
 
 
 class BadRecord(NamedTuple):
-    """Record without a usable text.
+    """A record that cannot be used.
 
-    number: number of the record, counted as for ``Record``.
+    number: number of the record in its file, counted as for ``Record``.
+    reason: why it cannot be used, one of REASONS.
     fault: what is wrong with the record, in words for an error message.
+    id: value of the record's id field. None: it has no id, or the id cannot be read.
     """
 
     number: int

@@ -1,13 +1,15 @@
 """Select the data files of a directory that ``save_to_disk`` of Hugging Face's ``datasets`` wrote.
 
-::
+A directory with a saved dataset contains::
 
     DIR/state.json                   lists the data files; others are caches, or left from earlier saves
     DIR/dataset_info.json
     DIR/data-00000-of-00001.arrow
     DIR/cache-69976c054f6c498b.arrow left by map and shuffle
 
-    DIR/dataset_dict.json            names the splits DIR/train and DIR/test, each a directory as above
+A directory with several splits (train, test) contains a directory such as the above for each split, and::
+
+    DIR/dataset_dict.json            names the splits DIR/train and DIR/test
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,20 +25,21 @@ SPLITS = "dataset_dict.json"
 NOT_LISTED = f"caches or earlier data, {STATE} does not list them"
 
 _DATA_FILES = "_data_files"
-_INDEXES = ("_indices_data_files", "_indices_files")
-"""Keys of older versions of ``datasets``, which stored the order of .shuffle() and .select() in separate
-files.
+_INDEX_KEYS = ("_indices_data_files", "_indices_files")
+"""Keys with which older versions of ``datasets`` name the files that hold the order of .shuffle() and
+.select().
 """
 
 
 def list_data_files(state: bytes, where: str) -> list[str]:
     """Return the data files that a ``state.json`` lists, in order.
 
-    Raises DatasetError if the ``state.json`` lists no file, or if the dataset was saved with an index of
-    rows. The rows of an indexed dataset have another order than its files, which may also hold further rows.
+    Raises DatasetError if it lists no file, or if the dataset was saved with an index, which says which rows
+    of the files belong to the dataset and in which order. Without this index the files would give other
+    records.
     """
     found = parse_json(state, where)
-    if any(found.get(name) for name in _INDEXES):
+    if any(found.get(name) for name in _INDEX_KEYS):
         raise DatasetError(
             f"{where}: the dataset was saved with an index of .shuffle(), .select() or .filter(); save it "
             "again after .flatten_indices()"
@@ -50,7 +53,9 @@ def list_data_files(state: bytes, where: str) -> list[str]:
 
 
 def refuse_splits(directory: str, names: Sequence[str]) -> None:
-    """Raise DatasetError if a directory holds several splits of a dataset, since the user must choose."""
+    """Raise DatasetError if a directory holds several splits of a dataset, because the user must choose a
+    split.
+    """
     for mark in (name for name in names if storage.get_base_name(name) == SPLITS):
         folder = _get_folder(mark)
         states = [name for name in names if storage.get_base_name(name) == STATE]
@@ -65,15 +70,14 @@ def refuse_splits(directory: str, names: Sequence[str]) -> None:
             )
 
 
-def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def select_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Select the files to read in a directory, which may contain datasets saved by ``save_to_disk``.
 
+    Returns two lists: the files to read, and the Arrow files that are left out because no ``state.json``
+    lists them. Raises DatasetError if there are several splits, if a ``state.json`` lists no files, or if a
+    listed file is missing.
+
     names: paths of all files, relative to the directory.
-
-    Returns the files to read, and the Arrow files that are left out because no ``state.json`` lists them.
-
-    Raises DatasetError for several splits, for a ``state.json`` that lists no files, and for a listed file
-    that is missing.
     """
     refuse_splits(directory, names)
     there = set(names)
@@ -96,7 +100,10 @@ def take_data_files(directory: str, names: Sequence[str]) -> tuple[list[str], li
 
 
 def refuse_unlisted(files: Iterable[str]) -> None:
-    """Raise DatasetError for an Arrow file that the user named but its directory's ``state.json`` omits."""
+    """Raise DatasetError for an Arrow file that its directory's ``state.json`` does not list.
+
+    files: the files that the user named.
+    """
     listed: dict[str, set[str] | None] = {}
     for path in files:
         if not path.endswith(".arrow"):
@@ -113,7 +120,9 @@ def refuse_unlisted(files: Iterable[str]) -> None:
 
 
 def _read_listed_files(folder: str) -> set[str] | None:
-    """Return the file names listed in a saved dataset's ``state.json``, or None for any other directory."""
+    """Return the file names that the ``state.json`` of a saved dataset lists, or None for any other
+    directory.
+    """
     path = storage.join(folder, STATE)
     if not (storage.exists(path) and storage.exists(storage.join(folder, INFO))):
         return None
@@ -121,8 +130,10 @@ def _read_listed_files(folder: str) -> set[str] | None:
 
 
 def _get_folder(name: str) -> str:
+    """Return the directory in a relative path, "" if there is none."""
     return name.rpartition("/")[0]
 
 
 def _join_name(folder: str, name: str) -> str:
+    """Return the path of a file in a folder. An empty folder name leaves the file name as it is."""
     return f"{folder}/{name}" if folder else name

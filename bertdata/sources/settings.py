@@ -64,10 +64,10 @@ class RecordSettings:
 
     @property
     def raw_bytes(self) -> int:
-        """Longest source text of a record in bytes. Longer records are refused before they are parsed.
+        """Most bytes that a record may take in its file. Larger records are refused before they are parsed.
 
-        This is more than the longest text, because JSON may write a character as ``\\uXXXX``, and a record
-        has other fields.
+        This is more than the longest text may have, because JSON may write a character as ``\\uXXXX``, and a
+        record has other fields.
         """
         return 8 * self.max_record_bytes + (1 << 16)
 

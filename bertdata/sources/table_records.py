@@ -1,4 +1,7 @@
-"""Turn rows of Arrow tables into records, and find text columns in Arrow schemas. For Arrow and Parquet."""
+"""Turn rows of Arrow tables into records, and find text columns in Arrow schemas.
+
+The readers of Arrow and Parquet files both use this module.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -36,6 +39,7 @@ def find_text_columns(schema: Any) -> TextFields:
 
 
 def _is_text(kind: Any) -> bool:
+    """Return True for Arrow's types of strings."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -44,13 +48,14 @@ def _is_text(kind: Any) -> bool:
 
 
 def _is_bytes(kind: Any) -> bool:
+    """Return True for Arrow's types of bytes."""
     from pyarrow import types
 
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
 def _is_list_of_texts(kind: Any) -> bool:
-    """Return True for lists of strings or bytes, and for bytes, which may be UTF-8 text."""
+    """Return True for a list of strings or bytes. Bytes also count, since they may be UTF-8 text."""
     from pyarrow import types
 
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
@@ -79,6 +84,7 @@ def find_columns_with_texts(schema: Any) -> list[str]:
 
 
 def _holds_type(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+    """Return True if a type, or a type inside it (of list items or struct fields), is wanted."""
     inner = (kind.field(number).type for number in range(kind.num_fields))
     return wanted(kind) or any(_holds_type(one, wanted) for one in inner)
 
@@ -124,8 +130,9 @@ def _has_column(schema: Any, name: str) -> bool:
 def _get_column(batch: Any, name: str) -> Any:
     """Return the values of a column, or of a field inside a struct column.
 
-    name: name of the column, or ``a.b`` for field ``b`` of the struct column ``a``. The value is null where
-    the struct is null.
+    Where the struct itself is null, the value of its field is null too.
+
+    name: name of the column, or ``a.b`` for field ``b`` of the struct column ``a``.
     """
     from pyarrow import compute
 
@@ -142,13 +149,13 @@ def list_wanted_columns(settings: RecordSettings) -> list[str]:
 
 
 def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
-    """Split a batch of rows into slices whose texts take at most BATCH_BYTES, or that have a single row.
+    """Split a batch of rows into slices whose texts take at most BATCH_BYTES. A slice has at least one row.
 
-    A dictionary-encoded column stores a repeated text once. As records, each row gets a copy of it, so a
-    small batch may expand to gigabytes.
+    A dictionary-encoded column stores a repeated text once. Each record gets a copy of it, so a small batch
+    may expand to gigabytes.
     """
-    # For example, the values of three rows have [30, 10, 5] MB, and the limit is 32 MB. The slices are [row
-    # 0] and [row 1, row 2].
+    # For example, the texts of three rows take [30, 10, 5] MB, and the limit is 32 MB. The slices are then
+    # [row 0] and [row 1, row 2].
     columns = [
         _get_column(batch, name) for name in list_wanted_columns(settings) if _has_column(batch.schema, name)
     ]
@@ -167,14 +174,14 @@ def split_batch(batch: Any, settings: RecordSettings) -> Iterator[Any]:
 
 
 def _measure_texts(column: Any) -> Any:
-    """Return how many bytes each row's text or list of texts takes as a Python object, as an Arrow array."""
+    """Return an Arrow array with the size in bytes that each row's text or list of texts has in Python."""
     import pyarrow as pa
     from pyarrow import compute, types
 
     kind = column.type
-    # the dictionary ["long text", "b"] with the indices [0, 0, 1] gives the sizes [9, 9, 1]
+    # For example, the dictionary ["long text", "b"] with the indices [0, 0, 1] gives the sizes [9, 9, 1].
     if types.is_dictionary(kind):
-        _check_places(column)
+        _check_text_offsets(column)
         return compute.take(_measure_texts(column.dictionary), column.indices)
     if (
         types.is_string(kind)
@@ -182,12 +189,12 @@ def _measure_texts(column: Any) -> Any:
         or types.is_binary(kind)
         or types.is_large_binary(kind)
     ):
-        _check_places(column)
+        _check_text_offsets(column)
         return compute.binary_length(column)
     if types.is_string_view(kind) or types.is_binary_view(kind):
         return pa.array([_measure_cell(cell) for cell in column], pa.int64())
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        _check_places(column)
+        _check_text_offsets(column)
         items = iter(_measure_texts(column.flatten()).to_pylist())
         counts = compute.list_value_length(column).fill_null(0).to_pylist()
         return pa.array([sum(size or 0 for size in islice(items, count)) for count in counts], pa.int64())
@@ -197,7 +204,7 @@ def _measure_texts(column: Any) -> Any:
 def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
     """Turn a batch of rows into records, numbered from 1.
 
-    The batch must be small enough to hold every row's text in memory , as batches of ``split_batch`` are.
+    All texts of the batch must fit into memory together. ``split_batch`` makes batches for which this holds.
     """
     columns = {
         name: _get_column(batch, name)
@@ -205,7 +212,7 @@ def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
         if _has_column(batch.schema, name)
     }
     for column in columns.values():
-        _check_places(column)
+        _check_text_offsets(column)
     # If one text may be too long, or is not UTF-8, convert row by row, so that only that row is a bad record.
     if sum(column.nbytes for column in columns.values()) > settings.raw_bytes:
         return [_make_row_record(columns, row, settings) for row in range(batch.num_rows)]
@@ -218,10 +225,11 @@ def read_batch_records(batch: Any, settings: RecordSettings) -> Found:
     return [make_record(n, dict(zip(names, row, strict=True)), settings) for n, row in enumerate(rows, 1)]
 
 
-def _check_places(column: Any) -> None:
-    """Raise ArrowInvalid if a text's offsets point outside its buffer, which pyarrow itself does not check.
+def _check_text_offsets(column: Any) -> None:
+    """Raise ArrowInvalid if the offsets of a text point outside its buffer, which pyarrow itself does not
+    check.
 
-    Texts that are not UTF-8 pass: the caller decodes row by row to find them.
+    Texts that are not UTF-8 raise nothing here. The caller finds them when it decodes row by row.
     """
     import pyarrow as pa
 
@@ -253,7 +261,10 @@ def _make_row_record(columns: Mapping[str, Any], row: int, settings: RecordSetti
 
 
 def _measure_cell(cell: Any) -> int:
-    """Return the bytes of a text or list of texts in a cell, without copying it. 0 for other values."""
+    """Return the number of bytes of a text or list of texts in a cell, without copying it.
+
+    Returns 0 for other values.
+    """
     if not cell.is_valid:
         return 0
     if hasattr(cell, "as_buffer"):

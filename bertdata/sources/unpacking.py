@@ -1,7 +1,8 @@
-"""Open files and unpack them if they are compressed (gzip, bzip2, xz, zstd), according to the first bytes.
+"""Open files and unpack them if they are compressed (gzip, bzip2, xz, zstd). The first bytes show the
+compression.
 
-A file may consist of several compressed members in sequence. Memory stays bounded even for data that expand
-enormously.
+A file may consist of several compressed members, one after another. Memory stays bounded even for data that
+expand enormously.
 """
 
 import bz2
@@ -31,10 +32,10 @@ ENDINGS = (".gz", ".zst", ".bz2", ".xz")
 """File name endings of compressed files."""
 
 _ZSTD_BYTES = 1 << 10
-"""Bytes passed to zstd per call.
+"""Number of compressed bytes that are passed to zstd in a single call.
 
-The zstandard package returns everything that its input unpacks to. A zstd block takes at least 3 bytes and
-unpacks to at most 128 KiB, so a small input keeps the output small.
+The zstandard package returns everything that these bytes unpack to. A block of zstd takes at least 3 bytes
+and unpacks to at most 128 KiB, so with few bytes the result stays small.
 """
 
 _BzipOrXz = bz2.BZ2Decompressor | lzma.LZMADecompressor
@@ -67,9 +68,9 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
 def unpack_blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
     """Unpack a compressed file, and return an iterator over blocks of its content.
 
-    path: path of the file, for errors.
-
     Iterating raises InputError if the data are damaged or cut short.
+
+    path: path of the file, for errors.
     """
     packing = detect_packing(file.read(6))
     file.seek(0)
@@ -134,7 +135,7 @@ def _unpack_members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
     data = file.read(BLOCK_BYTES)
     while data:
         if detect_packing(data[:6].ljust(6, b"\0")) != packing:
-            # NULs at the end are no further member: tape archives are padded with NULs
+            # NUL bytes at the end are not another member: tape archives are padded with them.
             if data.strip(b"\0") == b"" and packing in ("gzip", "xz"):
                 data = file.read(BLOCK_BYTES)
                 continue
@@ -145,6 +146,7 @@ def _unpack_members(file: BinaryIO, packing: str, path: str) -> Iterator[bytes]:
 
 
 def _read_more(file: BinaryIO, size: int = BLOCK_BYTES) -> bytes:
+    """Read the next block of the file. Raises EOFError if the file has ended."""
     data = file.read(size)
     if not data:
         raise EOFError("it is cut short")
@@ -177,8 +179,8 @@ def _unpack_zstd(file: BinaryIO, packing: str, path: str, data: bytes) -> Any:
     unpacker, start = _import_zstandard(path).ZstdDecompressor().decompressobj(), 0
     if data[:4] != _SIGNATURES["zstd"][0]:
         return (yield from _skip_empty_frame(file, data))
-    # zlib, bz2 and lzma take a limit for their output; the zstandard package does not. So the input is passed
-    # in small pieces instead.
+    # zlib, bz2 and lzma take a limit for the size of their output. The zstandard package does not, so its
+    # input is passed in small amounts instead.
     while True:
         yield unpacker.decompress(data[start : start + _ZSTD_BYTES])
         start += _ZSTD_BYTES

@@ -27,7 +27,8 @@ def binarise(
 
     sources: files, patterns, or directories written by ``segment``.
     target: directory to write.
-    tokenizer: a tokenizer.json, a model's directory or a ``dict.txt``. It must name the tokens of all roles.
+    tokenizer: a tokenizer.json, a model's directory or a ``dict.txt``. It must name all special tokens that
+        fairseq needs: cls, sep, pad, mask and unk.
     workers: number of processes. None: one per core.
     progress: function called with a StepProgress.
     """
@@ -36,10 +37,10 @@ def binarise(
     from bertdata.build.given_parts import find_parts
     from bertdata.tokens.load import find_tokenizer_file, pin_file
 
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def told(done: int, total: int, line: str) -> None:
-        tell(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
+    def report_progress(done: int, total: int, line: str) -> None:
+        on_progress(StepProgress(stage=STAGE, done=done, total=total, unit="files", finished=line))
 
     directory, given = convert_path(target), list_paths(sources)
     refuse_input_as_output(directory, [*given, convert_path(tokenizer)])
@@ -50,5 +51,5 @@ def binarise(
         directory,
         pin_file(find_tokenizer_file(convert_path(tokenizer))),
         workers=count_workers(workers),
-        told=told,
+        told=report_progress,
     )

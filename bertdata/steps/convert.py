@@ -56,13 +56,13 @@ def convert(
     to: name of the layout, which is ``nvidia-mlperf``, ``lddl``, ``mds``, ``arrow`` or ``fairseq``.
     num_shards: number of shards, required for nvidia-mlperf.
     shuffled: for nvidia-mlperf, put the examples in NVIDIA's published order.
-    bin_size: for lddl, width of the length bins in ids. None: no bins.
-    size_limit: for mds, most bytes of a shard (default 2^26).
-    compression: for mds, such as ``"zstd:9"``.
-    hashes: for mds, such as ``["sha1"]``.
+    bin_size: for lddl, width of the length bins (groups of examples of similar length) in ids. None: no bins.
+    size_limit: for mds, most bytes of a shard. None: 2^26.
+    compression: for mds, name and level of the compression, such as ``"zstd:9"``.
+    hashes: for mds, names of the hashes to store for each shard, such as ``["sha1"]``.
     with_len: for mds, add a column ``len`` with the number of ids.
-    unverified: accept another tool's files, without a manifest.
-    vocab: vocabulary of such files, or of a dataset that has lost its copy.
+    unverified: accept files that another tool wrote, without a manifest.
+    vocab: vocabulary of files without a manifest, or of a dataset that has lost its copy of the vocabulary.
     objective: name of a user-defined objective that the examples have.
     workers: number of processes. None: one per core.
     progress: function called with a StepProgress.
@@ -81,10 +81,10 @@ def convert(
         hashes=tuple(hashes),
         with_len=with_len,
     )
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def told(done: int, total: int, line: str) -> None:
-        tell(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
+    def report_progress(done: int, total: int, line: str) -> None:
+        on_progress(StepProgress(stage=STAGE, done=done, total=total, unit="examples", finished=line))
 
     directory = convert_path(target)
     refuse_input_as_output(directory, [convert_path(source), convert_optional_path(vocab)])
@@ -96,6 +96,6 @@ def convert(
         unverified=unverified,
         objective=objective,
         workers=count_workers(workers),
-        told=told,
+        told=report_progress,
     )
     return ConvertedDataset(directory=directory, manifest=manifest)

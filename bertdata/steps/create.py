@@ -1,4 +1,6 @@
-"""The step that creates shards of training examples from text parts (one sentence per line)."""
+"""The step that creates shards of training examples from text parts, that is, files with one sentence per
+line.
+"""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -21,7 +23,7 @@ from bertdata.errors import MissingInputError
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.io.outputs import refuse_input_as_output
-from bertdata.io.process_pool import ProcessPool, run_all_telling
+from bertdata.io.process_pool import ProcessPool, run_all_with_progress
 from bertdata.steps.create_plan import plan_request
 from bertdata.steps.create_request import CreateRequest
 from bertdata.steps.keywords import accept_keywords
@@ -45,8 +47,9 @@ STAGE = "creating shards"
 class MadeDataset:
     """A finished dataset: its directory and manifest.
 
-    ones: line of text that states the share of examples whose pair label is 1, such as BERT's random pairs.
-        Empty if shards of an earlier run were kept, and for objectives without pair labels.
+    ones: sentence for the user about the share of examples whose pair label is 1. For BERT's objective these
+        are the pairs with a random second text. Empty if shards of an earlier run were kept, and for
+        objectives without pair labels.
     """
 
     directory: str
@@ -63,9 +66,9 @@ class MadeDataset:
 class CreateResult:
     """The result of ``create``.
 
-    datasets: one per phase of the recipe.
+    datasets: the finished datasets. There is one for each phase of the recipe.
     kept: number of shards that an earlier run had finished.
-    warnings: about settings, parts and datasets.
+    warnings: warnings about settings, parts and datasets.
     """
 
     datasets: tuple[MadeDataset, ...]
@@ -77,22 +80,23 @@ class CreateResult:
 def create(request: CreateRequest) -> CreateResult:
     """Create a dataset in ``output``: one shard per part, and a manifest, as ``bertdata create`` does.
 
-    The parts may be text files or a directory written by ``segment``, whose training parts are used. They may
-    also be records (JSON lines, Parquet, Arrow, articles; other kinds with input_kind). Text parts are then
-    written to ``output.text`` first, using the settings of ``segment``.
+    The parts may be text files with one sentence per line, or a directory written by ``segment``, whose
+    training parts are used. They may also be records (JSON lines, Parquet, Arrow, articles, and other kinds
+    if input_kind names them). The text of records is first written as text parts to ``output.text``, with the
+    settings of ``segment``.
 
     Exactly one tokeniser must be given. vocab is a WordPiece vocabulary. tokenizer is a tokenizer.json or a
-    model's directory, and roles, as in ``{"mask": "<mask>"}``, names those special tokens that its files do
-    not name.
+    model's directory. If its files do not name all special tokens, roles names the others, as in ``{"mask":
+    "<mask>"}``.
 
-    A setting that is None comes from the TOML file ``config`` (docs/commands.md), else from the recipe. The
-    default recipe is mlperf, or the one with the dialect's name. A recipe with two phases writes
-    ``output/phase1`` and ``output/phase2``. With shuffle "global", the documents of all parts are mixed into
-    num_shards shards.
+    A setting that is None is taken from the TOML file ``config`` (docs/commands.md). If the file does not
+    have it, it is taken from the recipe. The default recipe is mlperf, or with a dialect, the recipe of the
+    same name. A recipe with two phases writes ``output/phase1`` and ``output/phase2``. With shuffle "global",
+    the documents of all parts are mixed into num_shards shards.
 
     Settings of a user-defined objective may be given as further keywords, or by name in own_settings. Shards
-    that an earlier run finished are kept. UsageError or a subclass means that the call is wrong, DataError or
-    a subclass that a part is.
+    that an earlier run finished are kept. Raises UsageError (or a subclass) if the call is wrong, and
+    DataError (or a subclass) if a part is at fault.
     """
     if request.phase is not None:
         check_positive_integer("phase", request.phase)
@@ -103,9 +107,9 @@ def create(request: CreateRequest) -> CreateResult:
 
 
 def make_request_parts(request: CreateRequest, progress: OnProgress) -> CreateRequest:
-    """Return the request with its text parts as input.
+    """Return the request with text parts (files with one sentence per line) as its input.
 
-    If the request names records instead of parts, their text is first written as parts next to the dataset.
+    If the request names records, their text is first written as text parts next to the dataset.
     """
     if not has_records(request):
         return request
@@ -119,10 +123,10 @@ def has_records(request: CreateRequest) -> bool:
 
 
 def check_given_fields(request: CreateRequest) -> None:
-    """Raise an error for wrong example settings or a wrong tokeniser before parts are written.
+    """Raise an error if the settings of examples or the tokeniser are wrong, before text parts are written.
 
     If several processes will write the parts, the tokeniser is loaded in a separate process. Otherwise each
-    forked worker would carry its memory.
+    worker that is forked later would also take up the tokeniser's memory.
     """
     with plan_request(request) as plan:
         file = plan.find_tokenizer()
@@ -133,7 +137,7 @@ def check_given_fields(request: CreateRequest) -> None:
 def _check_tokenizer_loads(given: tuple[TokenizerFile, list[ExampleSettings], Engine | None]) -> None:
     """Load a tokeniser completely and check that it suits the settings. Runs in a worker process.
 
-    given: (tokeniser, settings, engine).
+    given: the tokeniser, the settings of each dataset, and the engine.
     """
     file, settings, engine = given
     vocabulary_of(file)
@@ -142,10 +146,10 @@ def _check_tokenizer_loads(given: tuple[TokenizerFile, list[ExampleSettings], En
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardRun:
-    """A planned run.
+    """A planned run of ``create``.
 
     parts: paths of the text parts.
-    notes: lines about parts that are left out, and about the engine of a tokenizer.json.
+    notes: lines for the user about parts that are left out, and about the program that runs a tokenizer.json.
     """
 
     parts: list[str]
@@ -153,11 +157,11 @@ class ShardRun:
     notes: tuple[str, ...] = ()
 
     def previews(self) -> list[Preview]:
-        """Return the shards that the run would write and keep. Nothing is written."""
+        """Return the shards that the run would write or keep, without writing anything."""
         return preview_shards(self.plan, self.parts)
 
     def estimate(self, previews: list[Preview], workers: int) -> list[str]:
-        """Return lines that estimate output size and time from a sample."""
+        """Return lines that estimate the size of the output and the time, from a sample of the text."""
         return format_estimate(self.plan, self.parts, previews, workers)
 
     def warnings(self) -> tuple[str, ...]:
@@ -165,7 +169,10 @@ class ShardRun:
         return tuple(list_plan_warnings(self.plan.tokenizer))
 
     def make(self, workers: int, progress: OnProgress) -> CreateResult:
-        """Create the datasets that were planned. workers: number of processes."""
+        """Create the datasets that were planned.
+
+        workers: number of processes.
+        """
         provenance, warnings = find_provenance(self.parts), self.warnings()
         with ExitStack() as runs:
             # Lock and claim all directories before any work, so that a wrong one fails the run at once.
@@ -181,9 +188,14 @@ class ShardRun:
         )
 
     def _make_shards(self, workers: int, progress: OnProgress) -> MadeShards:
-        """Create the shards: dealt in one random stream, one per part, or by global shuffle."""
+        """Create the shards in one of three ways.
+
+        With a global shuffle, the documents of all parts are mixed. If the examples must come from a single
+        random stream, as in some original programs, they are written to a fixed number of files in turn.
+        Otherwise a shard is made from each part.
+        """
         if self.plan.targets[0].settings.files_of_run:
-            return make_dealt_shards(self.plan, self.parts, workers, progress)
+            return make_shards_in_turn(self.plan, self.parts, workers, progress)
         shards = self.plan.targets[0].dataset.plan.settings.num_shards
         if shards is None:
             results = run_tasks([self.plan.part(part) for part in self.parts], workers, progress)
@@ -236,9 +248,9 @@ def finish_datasets(plan: TaskPlan, shards_made: MadeShards, provenance: Provena
 
 
 def _describe_label_share(target: Target, index: int, results: Sequence[TaskResult]) -> str:
-    """Return the share of examples with pair label 1 as text.
+    """Return a sentence about the share of examples with pair label 1.
 
-    The result is empty if some were not counted.
+    The sentence is empty if a shard was kept from an earlier run, because its labels are not counted again.
     """
     counted = [result.ones[index] if result.ones else None for result in results if result.skipped is None]
     ones = [count for count in counted if count is not None]
@@ -249,7 +261,7 @@ def _describe_label_share(target: Target, index: int, results: Sequence[TaskResu
 
 
 def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> list[TaskResult]:
-    """Run all tasks, largest parts first, so that all workers finish at about the same time."""
+    """Run all tasks. The largest parts come first, so that all workers finish at about the same time."""
     parts = [task.inputs[0] for task in tasks]
     sizes = dict(zip(parts, storage.map_paths(parts, storage.read_size), strict=True))
     total = sum(sizes.values())
@@ -257,7 +269,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
     shown = _ShardProgress(progress, total, all_shards)
     results: list[TaskResult] = []
     largest_first = sorted(tasks, key=lambda task: -sizes[task.inputs[0]])
-    with closing(run_all_telling(run_task, largest_first, workers, shown.under_way)) as finished:
+    with closing(run_all_with_progress(run_task, largest_first, workers, shown.report_under_way)) as finished:
         for result in finished:
             shown.finish(result)
             results.append(result)
@@ -265,7 +277,7 @@ def run_tasks(tasks: list[ShardTask], workers: int, progress: OnProgress) -> lis
 
 
 class _ShardProgress:
-    """The progress of a run in bytes of text, from finished parts and parts being processed."""
+    """Reports the progress of a run in bytes of text, of finished parts and of parts in work."""
 
     def __init__(self, progress: OnProgress, total: int, all_shards: int) -> None:
         self._progress = progress
@@ -273,15 +285,15 @@ class _ShardProgress:
         self._now = StepProgress(stage=STAGE, done=0, total=total, all_shards=all_shards)
         progress(self._now)
 
-    def under_way(self, amount: int) -> None:
+    def report_under_way(self, amount: int) -> None:
         """Report how many bytes of the unfinished parts are done."""
-        self._tell(self._finished_bytes + amount, finished="", warnings=())
+        self._report(self._finished_bytes + amount, finished="", warnings=())
 
     def finish(self, result: TaskResult) -> None:
         """Report that a part is finished or left out."""
         self._finished_bytes += (result.skipped or result.entries[0][0]).bytes
         made = sum(shard.tokens for shard in result.shards) if not result.kept else 0
-        self._tell(
+        self._report(
             self._finished_bytes,
             finished=result.line,
             warnings=result.warnings,
@@ -289,21 +301,22 @@ class _ShardProgress:
             tokens=self._now.tokens + made,
         )
 
-    def _tell(self, done: int, **changes: Any) -> None:
-        """Pass the progress on."""
+    def _report(self, done: int, **changes: Any) -> None:
+        """Pass the progress on to the caller's callback."""
         # finish() reports only the bytes of finished parts. That may be less than the last report of
-        # under_way(), which includes unfinished parts. Progress must not go backwards, so the larger number
-        # is kept.
+        # report_under_way(), which includes unfinished parts. Progress must not go backwards, so the larger
+        # number is kept.
         self._now = self._now._replace(done=max(self._now.done, done), **changes)
         self._progress(self._now)
 
 
-def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress) -> MadeShards:
-    """Create all files of a run whose examples are dealt to its files in turn (see ``bertdata.build.deal``).
+def make_shards_in_turn(
+    plan: TaskPlan, parts: Sequence[str], workers: int, progress: OnProgress
+) -> MadeShards:
+    """Create all files of a run that writes its examples to the files in turn, as the original programs do.
 
     All inputs share one random stream. Either all files are written or none. The files of a finished run on
-    the
-    same parts are kept.
+    the same parts are kept. ``bertdata.build.deal`` describes the order of the examples.
     """
     [target] = plan.targets
     with ProcessPool(min(workers, len(parts))) as pool:
@@ -315,13 +328,16 @@ def make_dealt_shards(plan: TaskPlan, parts: Sequence[str], workers: int, progre
         total, done = sum(sizes.values()), 0
         progress(StepProgress(stage=CREATING, done=0, total=total))
 
-        def tell(part: str, examples: int) -> None:
+        def report_part(part: str, examples: int) -> None:
+            """Report how many examples of a part are done."""
             nonlocal done
             done += sizes[part]
             finished = f"dealt {storage.get_base_name(part)} ({examples} examples)"
             progress(StepProgress(stage=CREATING, done=done, total=total, finished=finished))
 
-        found, shards = deal_run(plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), tell)
+        found, shards = deal_run(
+            plan, target, parts, lambda tasks: pool.in_order(load_input, tasks), report_part
+        )
     corpus = found.corpus
     result = TaskResult(entries=((corpus.entry, shards),))
     return MadeShards(corpus=corpus, results=[result], warnings=tuple(found.warnings))

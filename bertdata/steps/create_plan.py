@@ -21,8 +21,8 @@ class CreatePlan:
     """The plan of a ``create`` request. It does not include the list of text parts.
 
     request: the request, completed by the settings of its file.
-    recipe: None for an objective that no recipe uses.
-    settings: settings of each dataset, by output sub-directory.
+    recipe: the recipe. None for an objective that is in no recipe.
+    settings: settings of each dataset, by sub-directory of the output.
     """
 
     request: CreateRequest
@@ -30,9 +30,10 @@ class CreatePlan:
     settings: Mapping[str, ExampleSettings]
 
     def find_tokenizer(self, between: str | None = None) -> TokenizerFile:
-        """Return the tokeniser that the request names, pinned to its file's current contents.
+        """Return the tokeniser that the request names, with the md5 of its file, so that a later change is
+        noticed.
 
-        between: what joins the sentences of a document before they are encoded. None means a blank.
+        between: text that joins the sentences of a document before they are encoded. None: a space.
         """
         given = self.request
         return find_given_tokenizer(
@@ -47,14 +48,17 @@ class CreatePlan:
     def check_tokenizer(self, tokenizer: TokenizerFile) -> None:
         """Load the tokeniser and check that it suits the settings.
 
-        Without this check, a wrong tokeniser would only be noticed with the first text.
+        Otherwise a wrong tokeniser would only be noticed when the first text is tokenised.
         """
         check_tokenizer(tokenizer, list(self.settings.values()), self.request.engine)
 
     def targets(
         self, parts: Sequence[str], tokenizer: TokenizerFile, *, output: str, num_shards: int | None
     ) -> tuple[Target, ...]:
-        """Return the datasets to create. num_shards: number of shards of a global shuffle, else None."""
+        """Return the datasets to create.
+
+        num_shards: number of shards of a global shuffle. None: no global shuffle.
+        """
         return plan_targets(
             output, self.recipe, self.request.phase, dict(self.settings), list(parts), tokenizer, num_shards
         )
@@ -74,8 +78,8 @@ class CreatePlan:
 def plan_request(request: CreateRequest) -> Iterator[CreatePlan]:
     """Yield the plan of the request. Raises SettingsError if a setting is wrong.
 
-    If a SettingsError in the block concerns a setting of the request's file, it is raised as
-    SettingsFileError with the line.
+    If the block raises a SettingsError about a setting of the request's file, it is replaced by a
+    SettingsFileError with the line of this setting.
     """
     with apply_settings_file(request) as (given, of_phases):
         check_shuffle(given.shuffle or "none", given.num_shards)

@@ -1,6 +1,7 @@
 """The arguments of ``create`` as a dataclass (the request).
 
-Each field is also a flag, a key of settings files, a keyword and a Beam option.
+A field of the request is at the same time a flag, a key of settings files, a keyword of the Python function
+and an option of the Beam pipeline.
 
 For settings of examples and records, only name and type are repeated here, for editors and type checkers.
 Their defaults, help and bounds are declared in the settings class that uses them.
@@ -31,7 +32,7 @@ class GivenDatasetSettings:
     """Settings of a dataset other than those of its examples.
 
     Each field is a flag of ``create`` and of the Beam pipeline. The key ``record`` in a field's metadata
-    names the table of a settings file that may contain the setting. It is empty for settings outside of
+    names the table of a settings file in which the setting may stand. It is empty for settings outside of all
     tables, such as ``recipe``.
     """
 
@@ -100,7 +101,11 @@ class GivenDatasetSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenExampleSettings:
-    """Settings of the built-in objectives. None: taken from the file ``config``, else from the recipe."""
+    """Settings of the built-in objectives.
+
+    A setting that is None is taken from the file ``config``. If the file does not have it, it is taken from
+    the recipe.
+    """
 
     objective: str | None = repeat_setting(ExampleSettings, "objective", default=None)
     dialect: str | None = repeat_setting(ExampleSettings, "dialect", default=None)
@@ -169,28 +174,35 @@ class CreateRequest(GivenRun, GivenRecordSettings, GivenExampleSettings, GivenDa
 
     @property
     def dataset_settings(self) -> dict[str, Any]:
-        """Given settings of the dataset, by name, without those of its examples."""
+        """Settings of the dataset that the caller has given, by name. Settings of its examples are not among
+        them.
+        """
         return collect_given(self, GivenDatasetSettings)
 
     @property
     def example_settings(self) -> dict[str, Any]:
-        """Given settings of the examples, by name, including those of a user-defined objective."""
+        """Settings of the examples that the caller has given, by name, also those of a user-defined
+        objective.
+        """
         own = {name: value for name, value in (self.own_settings or {}).items() if value is not None}
         return collect_given(self, GivenExampleSettings) | own
 
     @property
     def source_settings(self) -> dict[str, Any]:
-        """Given settings for reading records, by name."""
+        """Settings for reading records that the caller has given, by name."""
         kind = {} if self.input_kind is None else {"input_kind": self.input_kind}
         return collect_given(self, GivenRecordSettings) | kind
 
     @property
     def named_roles(self) -> tuple[str, ...]:
-        """Tokens of roles, each as ``NAME=TOKEN``."""
+        """The special tokens that the caller has named, each as ``ROLE=TOKEN``, such as ``mask=<mask>``."""
         return tuple(self.roles or ())
 
     def with_settings(self, settings: Mapping[str, Any]) -> "CreateRequest":
-        """Return a copy with these settings. Names that are not fields belong to a user-defined objective."""
+        """Return a copy of the request with these settings.
+
+        A name that is no field of the request is taken for a setting of a user-defined objective.
+        """
         known = {item.name for item in fields(self)}
         own = {name: value for name, value in settings.items() if name not in known}
         named = {name: value for name, value in settings.items() if name in known}

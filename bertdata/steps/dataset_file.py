@@ -1,7 +1,7 @@
 """The settings file (TOML) of ``create --config`` and ``segment --config``.
 
-Its tables are the groups of settings in a manifest: text, tokenizer, objective, container. A table such as
-``[phase2.objective]`` holds settings for one phase of a recipe::
+Its tables are the groups of settings in a manifest: text, tokenizer, objective, container. For a single phase
+of a recipe, a table such as ``[phase2.objective]`` holds the settings. A small file::
 
     recipe = "nvidia"
 
@@ -36,7 +36,7 @@ from bertdata.text.settings import SegmentSettings
 _TEXT = "text"
 _RECORDS = ("tokenizer", "objective", "container")
 _PHASES = ("phase1", "phase2")
-_OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
+_DATASET_SCHEMAS: dict[str, dict[str, dict[str, Any]]] = {
     record: {
         item.name: derive_schemas(GivenDatasetSettings)[item.name]
         for item in fields(GivenDatasetSettings)
@@ -44,9 +44,9 @@ _OF_DATASET: dict[str, dict[str, dict[str, Any]]] = {
     }
     for record in _RECORDS
 }
-"""Schemas of the settings that belong to the dataset, not to its examples, by table and name."""
+"""JSON schemas of the settings that belong to the dataset and not to its examples, by table and name."""
 # As a flag, roles are a list of NAME=TOKEN. In a file they are a table.
-_OF_DATASET["tokenizer"]["roles"] = {**_OF_DATASET["tokenizer"]["roles"], "type": "object"}
+_DATASET_SCHEMAS["tokenizer"]["roles"] = {**_DATASET_SCHEMAS["tokenizer"]["roles"], "type": "object"}
 _TEXT_TYPES = {bool: "boolean", int: "integer", float: "number"}
 _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
     item.name: {"type": _TEXT_TYPES.get(type(item.default), "string")}
@@ -60,18 +60,18 @@ _TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
 def apply_settings_file(
     request: CreateRequest,
 ) -> Iterator[tuple[CreateRequest, Mapping[int, dict[str, Any]]]]:
-    """Yield the request completed by its file's settings, and the file's settings per phase number.
+    """Yield the request completed by its file's settings, and for each phase the settings of its own.
 
-    If a SettingsError in the block concerns a setting of the file, it is raised as SettingsFileError with the
-    line.
+    If the block raises a SettingsError about a setting of the file, it is replaced by a SettingsFileError
+    with the line of this setting.
     """
     if request.config is None:
         yield request, {}
         return
     given = request.dataset_settings | request.example_settings
     file = DatasetFile(convert_path(request.config), given.get("objective"), given.get("recipe"))
-    with file.naming(given):
-        yield request.with_settings(file.under(given)), file.of_phases(given)
+    with file.name_file_in_errors(given):
+        yield request.with_settings(file.merge_given(given)), file.list_phase_settings(given)
 
 
 class DatasetFile:
@@ -82,7 +82,12 @@ class DatasetFile:
     """
 
     def __init__(self, path: str, objective: str | None = None, recipe: str | None = None) -> None:
-        """Read and check the file. objective, recipe: values of flags, which override the file's."""
+        """Read and check the file.
+
+        path: the file.
+        objective: name of the objective that a flag gives. It overrides the file's objective.
+        recipe: name of the recipe that a flag gives. It overrides the file's recipe.
+        """
         from bertdata.io.toml_text import TomlFile  # imported here: on Python 3.10 it needs tomli
 
         self._toml = TomlFile(path)
@@ -102,28 +107,34 @@ class DatasetFile:
 
     @property
     def text(self) -> dict[str, Any]:
-        """Settings of the text stage."""
+        """Settings of the text stage (segmentation of articles or records), from the table ``text``."""
         return dict(self._toml.tables.get(_TEXT, {}))
 
-    def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def merge_given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the file's settings of dataset and examples by name, overridden by the settings ``given``.
 
-        A tokeniser given as a flag drops all tokeniser settings of the file, such as roles. shuffle "none"
-        drops num_shards.
+        If a tokeniser is given, all tokeniser settings of the file are left out, such as roles. If shuffle
+        "none" is given, num_shards is left out.
         """
         found = {} if self.recipe is None else {"recipe": self.recipe}
         for record in _RECORDS:
             found |= {
-                name: value for name, value in self._find_table(record).items() if name in _OF_DATASET[record]
+                name: value
+                for name, value in self._find_table(record).items()
+                if name in _DATASET_SCHEMAS[record]
             }
         if "vocab" in given or "tokenizer" in given:
-            found = {name: value for name, value in found.items() if name not in _OF_DATASET["tokenizer"]}
+            found = {
+                name: value for name, value in found.items() if name not in _DATASET_SCHEMAS["tokenizer"]
+            }
         if given.get("shuffle") == "none":
             found.pop("num_shards", None)
         return {**found, **self._read_settings(()), **given}
 
-    def of_phases(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-        """Return the file's settings for single phases, by phase number, without those given as flags."""
+    def list_phase_settings(self, given: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """Return the file's settings for single phases, by phase number. Settings given as flags are left
+        out.
+        """
         return {
             number: {name: value for name, value in found.items() if name not in given}
             for number, phase in enumerate(_PHASES, 1)
@@ -131,8 +142,12 @@ class DatasetFile:
         }
 
     @contextmanager
-    def naming(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
-        """Add ``FILE:LINE`` to a SettingsError in the ``with`` block if the file holds the wrong setting."""
+    def name_file_in_errors(self, flags: Collection[str], *, of_text: bool = False) -> Iterator[None]:
+        """Add ``FILE:LINE`` to a SettingsError in the ``with`` block if the wrong setting stands in the file.
+
+        flags: names of settings that were given as flags, so that the file's values were not used.
+        of_text: True if the block uses the settings in the table ``text``, False if it uses the others.
+        """
         try:
             yield
         except SettingsFileError:
@@ -162,7 +177,7 @@ class DatasetFile:
                 yield from ((name, key, inner) for inner in value) if name in _PHASES else [(name, key)]
 
     def _find_table(self, *keys: str) -> Mapping[str, Any]:
-        """Return the table at the path. The result is empty if it does not exist."""
+        """Return the table at this path of keys. Returns an empty table if the file does not have it."""
         found: Mapping[str, Any] = self._toml.tables
         for key in keys:
             found = found.get(key, {})
@@ -171,11 +186,12 @@ class DatasetFile:
     def _read_settings(self, place: tuple[str, ...]) -> dict[str, Any]:
         """Return the settings of examples by field.
 
-        place: () for the top-level tables, (phase,) for the tables of a phase.
+        place: path of the table that holds the tables with the settings, such as ``("phase2",)``. Empty for
+            the whole file.
         """
         found: dict[str, Any] = {}
         for record in _RECORDS:
-            others = _OF_DATASET[record]
+            others = _DATASET_SCHEMAS[record]
             found |= {
                 name: value for name, value in self._find_table(*place, record).items() if name not in others
             }
@@ -184,7 +200,9 @@ class DatasetFile:
         return found
 
     def _find_objective(self) -> str:
-        """Return the objective's name from the file's table ``objective``, else the recipe's objective."""
+        """Return the objective's name from the file's table ``objective``, or the recipe's objective if it
+        has none.
+        """
         table = self._find_table("objective")
         dialect = self._find_table("tokenizer").get("dialect", "mlperf")
         recipe = find_recipe(self.recipe or (dialect if isinstance(dialect, str) else "mlperf"))
@@ -211,7 +229,7 @@ class DatasetFile:
                 schemas[str(records[name])][name] = schema
         if not place:
             schemas["objective"]["name"] = {"type": "string"}
-            for record, others in _OF_DATASET.items():
+            for record, others in _DATASET_SCHEMAS.items():
                 schemas[record] |= others
         homes = {name: record for record, known in schemas.items() for name in known}
         for record in _RECORDS:
@@ -230,29 +248,30 @@ class DatasetFile:
         self._check(found, schemas, place)
 
     def _check_names(self, found: Mapping[str, Any], known: Any, place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for the first setting in a table that no schema has."""
+        """Raise SettingsFileError for the first setting in a table whose name is not in the schemas."""
         for name in found:
-            with self._name_place((*place, name)):
+            with self._name_line_in_errors((*place, name)):
                 check_names([name], known)
 
     def _check(self, found: Mapping[str, Any], schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
         """Raise SettingsFileError for the first setting in a table whose value the schema does not allow."""
         for name, value in found.items():
             if name in schemas:
-                with self._name_place((*place, name)):
+                with self._name_line_in_errors((*place, name)):
                     check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, keys: tuple[str, ...], problem: str) -> None:
-        """Raise SettingsFileError, with the line of the key in the file, unless ``holds`` is true.
+        """Raise SettingsFileError, with the line of the key in the file, if ``holds`` is False.
 
         keys: path of the key in the file, such as ``("objective", "name")``.
+        problem: what is wrong, for the message.
         """
-        with self._name_place(keys):
+        with self._name_line_in_errors(keys):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
-    def _name_place(self, keys: tuple[str, ...]) -> Iterator[None]:
+    def _name_line_in_errors(self, keys: tuple[str, ...]) -> Iterator[None]:
         """Raise a SettingsError in the block as SettingsFileError with the line of the key."""
         try:
             yield

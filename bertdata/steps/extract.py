@@ -37,8 +37,9 @@ def extract(
 
     recipe: name of the recipe that ``create`` will use on the articles.
     extractor: version of WikiExtractor whose text is reproduced: "3.1.0", or "mlperf" (the same as "2.75").
-        None: the recipe's, which is 2.75 for mlperf, nvidia and habana, else 3.1.0.
-    date: value of ``{{CURRENTDAY}}`` and similar, a date or YYYY-MM-DD. None: the dump's date.
+        None: 2.75 for the recipes mlperf, nvidia and habana, 3.1.0 for all others.
+    date: the day that ``{{CURRENTDAY}}`` and similar templates show, a date or YYYY-MM-DD. None: the dump's
+        date.
     templates: whether to expand templates. None: as the reproduced program does.
     skip_page: id or ids of pages to leave out.
     engine: "native" or "python". None: native if the kernels are built.
@@ -52,10 +53,10 @@ def extract(
         templates=templates,
         skip_pages=tuple(map(str, pages)),
     )
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def show(stage: str, done: int, total: int) -> None:
-        tell(StepProgress(stage=STAGES[stage], done=done, total=total))
+    def report_stage(stage: str, done: int, total: int) -> None:
+        on_progress(StepProgress(stage=STAGES[stage], done=done, total=total))
 
     return wiki.extract_dump(
         convert_path(dump),
@@ -63,16 +64,16 @@ def extract(
         settings,
         engine=engine,
         workers=count_workers(workers),
-        progress=show,
+        progress=report_stage,
     )
 
 
 def find_single_dump(names: Sequence[str], taker: str) -> str:
-    """Return the path of the single dump that the names or the pattern stand for.
+    """Return the path of the only dump that the names or patterns stand for.
 
     Raises SettingsError if there are several, since Wikipedia publishes large dumps in parts.
 
-    taker: what reads the dump, for the error message.
+    taker: the command or function that reads the dump, for the error message.
     """
     found = list(names) if len(names) > 1 else expand_patterns(list(names))
     if len(found) > 1:

@@ -35,13 +35,14 @@ _YEARS = 3
 class DateSearch:
     """The days on which a text file extracted from the dump equals the published file.
 
-    file: its label in the table.
+    file: name of the file in the table of published files.
     figure: what was compared: md5, or size if no md5 was published.
-    bytes: size of the extracted file on the first day tried.
+    bytes: size of the extracted file on the first day that was tried.
     published_bytes: size of the published file.
-    first, last: the days tried.
-    days: the days on which it is equal.
-    titles: pages in the file that may depend on the day.
+    first: first day that was tried.
+    last: last day that was tried.
+    days: the days on which the extracted file is equal.
+    titles: titles of pages in the file whose text may depend on the day.
     """
 
     file: str
@@ -95,18 +96,22 @@ def find_date(
 ) -> DateSearch:
     """Find the days from ``date`` to ``until`` on which the dump's first text file has the published md5.
 
-    The file that is compared is the first extracted file (``AA/wiki_00``) if the table has it, else the first
-    text part (``part-00000-of-00500``) as made by MLPerf's text stage. The time of day is always midnight.
-    Raises InputError for a damaged dump. Raises SettingsError if the table has neither file.
+    If the table has the first extracted file (``AA/wiki_00``), this file is compared. Otherwise the first
+    text part (``part-00000-of-00500``) is made from the extracted text, as MLPerf's programs do, and
+    compared. The time of day is always midnight. Raises InputError for a damaged dump. Raises SettingsError
+    if the table has neither file.
 
     table: table of published sizes and md5s, by name or path.
-    extractor: None: mlperf.
-    date: first day. None: the dump's date.
-    until: last day. None: three years later.
+    extractor: version of WikiExtractor whose text is reproduced. None: mlperf.
+    date: first day to try. None: the dump's date.
+    until: last day to try. None: three years after the first.
     templates: whether to expand templates. None: as the reproduced program does.
     skip_page: ids of pages to leave out.
-    engine: "native" for the C++ kernels, "python" for their twins. None: native if available.
     punkt_tables: directory or URL of NLTK's punkt_tab tables.
+    engine: "native" for the C++ kernels, "python" for the same functions in Python. None: native if
+        available.
+    workers: number of processes. None: one per core.
+    progress: function called with a StepProgress.
     """
     first_given, last_given = parse_day(date), parse_day(until)
     settings = ExtractSettings(
@@ -115,10 +120,10 @@ def find_date(
     rows = load_table(table)
     _check_dump(convert_path(dump), rows)
     target = _find_target(rows, table, LoadSplitter("3.4.5", engine, punkt_tables))
-    tell = progress or ignore_progress
+    on_progress = progress or ignore_progress
 
-    def reading(stage: str, done: int, total: int) -> None:
-        tell(StepProgress(stage="reading the first articles", done=done, total=total))
+    def report_reading(stage: str, done: int, total: int) -> None:
+        on_progress(StepProgress(stage="reading the first articles", done=done, total=total))
 
     with extract_first_articles(
         convert_path(dump),
@@ -126,17 +131,21 @@ def find_date(
         target.has_enough,
         engine=engine,
         workers=count_workers(workers),
-        progress=reading,
+        progress=report_reading,
     ) as articles:
         first = articles.first_day
         last = last_given or first.replace(year=first.year + _YEARS, day=min(first.day, 28))
         if last < first:
             raise SettingsError(f"until is {last}, expected a day from {first} on")
-        return _search_days(target, articles, first, last, tell)
+        return _search_days(target, articles, first, last, on_progress)
 
 
 def _search_days(
-    target: "_Target", articles: DatedArticles, first: datetime.date, last: datetime.date, tell: OnProgress
+    target: "_Target",
+    articles: DatedArticles,
+    first: datetime.date,
+    last: datetime.date,
+    on_progress: OnProgress,
 ) -> DateSearch:
     """Create the first text part from the articles of each day, and compare it with the published part."""
     found = DateSearch(
@@ -151,10 +160,10 @@ def _search_days(
     total = (last - first).days + 1 if articles.pages else 1
     for number in range(total):
         day = first + datetime.timedelta(days=number)
-        tell(StepProgress(stage="trying days", done=number, total=total, unit="days"))
+        on_progress(StepProgress(stage="trying days", done=number, total=total, unit="days"))
         if target.is_published(target.make(articles.on(day))):
             found.days.append(day)
-    tell(StepProgress(stage="trying days", done=total, total=total, unit="days"))
+    on_progress(StepProgress(stage="trying days", done=total, total=total, unit="days"))
     return found
 
 
@@ -170,11 +179,11 @@ def _check_dump(dump: str, rows: list[PublishedFile]) -> None:
 
 @dataclass(frozen=True)
 class _Target:
-    """The published file that is created again for each day.
+    """The published file that is made again for each day.
 
-    has_enough: function that gets the sizes of extracted files, and returns True if they suffice to create
-        the file.
-    make: function that creates the file from the articles of a day.
+    has_enough: function that gets the sizes of the extracted files so far, and returns True if these files
+        suffice to make the published file.
+    make: function that makes the file from the articles of a day.
     """
 
     row: PublishedFile
@@ -187,7 +196,10 @@ class _Target:
 
 
 def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplitter) -> _Target:
-    """Return the published file to reproduce: the table's first extracted file, else its first text part."""
+    """Return the published file to make again.
+
+    It is the first extracted file, or the first text part if the table does not have the extracted file.
+    """
     for row in _find_rows(rows, make_file_name(0)):
         return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
     for row in _find_rows(rows, f"results/{make_mlperf_part_name(0)}"):
@@ -201,7 +213,7 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
 def _find_rows(rows: list[PublishedFile], path: str) -> Iterator[PublishedFile]:
     """Yield the rows of the published table that belong to this file.
 
-    path: the file's path, or the last parts of it.
+    path: the file's path, or the end of it.
     """
     for row in rows:
         if any(place == path or place.endswith(f"/{path}") for place in row.paths):
@@ -227,9 +239,9 @@ def _count_files(rows: list[PublishedFile], table: str) -> int:
 
 
 def _has_whole_part(sizes: list[int]) -> bool:
-    """Return True if files of these sizes hold a whole part.
+    """Return True if extracted files of these sizes are enough to fill the first text part.
 
-    A part is known to be whole when a second part begins.
+    The first part is known to be complete when a second part begins.
     """
     return bool(sizes) and max(plan_parts(sizes, SegmentSettings().block_size, ["the first file"])) > 0
 

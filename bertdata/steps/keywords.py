@@ -1,7 +1,7 @@
 """Functions that take the fields of a request dataclass as keyword arguments.
 
-A request is a frozen dataclass with all arguments of a step, each declared once with type, default and help.
-The command line, Python and Beam all fill the same request.
+A request is a frozen dataclass with all arguments of a step. For every argument it declares the type, the
+default and the help, only once. The command line, Python and Beam all fill the same request.
 """
 
 import functools
@@ -20,13 +20,13 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 OWN_SETTINGS = "own_settings"
-"""Name of the request field that collects keywords that are not fields, if the request has such a field."""
+"""Name of the request field that collects keywords which are no fields themselves, if a request has it."""
 
 
 OBJECTIVE_HELP = """\
 training objective of the examples (default: read from their manifest or fields). Your own objective must be
 named here, because no file may choose code to import"""
-"""Help of ``objective`` for steps that read existing examples."""
+"""Help text of the argument ``objective``, for steps that read existing examples."""
 
 PUNKT_TABLES_HELP = """\
 directory of NLTK's punkt_tab tables for the language, checked by md5 (default: each worker finds or downloads
@@ -66,15 +66,15 @@ class GivenRun(GivenProcesses):
 
 
 def collect_given(request: Any, group: type[Any]) -> dict[str, Any]:
-    """Return those fields declared by ``group`` that are not None in the request, by name."""
+    """Return the fields that the class ``group`` declares, by name, if they are not None in the request."""
     values = {item.name: getattr(request, item.name) for item in fields(group)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def convert_paths(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str, ...] = ()) -> None:
-    """Convert a new request's paths to strings in place. For ``__post_init__``. None stays None.
+    """Convert a new request's paths to strings in place. Called in the request's ``__post_init__``.
 
-    Raises SettingsError for a value that is not a path.
+    A field that is None stays None. Raises SettingsError for a value that is not a path.
 
     paths: names of fields with one path.
     lists: names of fields with one or several paths.
@@ -89,8 +89,9 @@ def convert_paths(request: Any, *, paths: tuple[str, ...] = (), lists: tuple[str
 def accept_keywords(
     kind: Callable[Keywords, Request],
 ) -> Callable[[Callable[[Request], Result]], Callable[Keywords, Result]]:
-    """Return a decorator that lets a function of a request be called with the request's fields as arguments.
+    """Return a decorator for functions whose argument is a request.
 
+    The decorated function takes the request's fields as arguments instead, and builds the request from them.
     Editors, type checkers and ``help`` see the fields' names, types and defaults. The help of each field is
     appended to the function's docstring.
 

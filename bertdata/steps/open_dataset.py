@@ -41,21 +41,23 @@ def open_dataset(
     """Open a dataset: directories, manifests, shards next to their manifest, patterns, or URLs.
 
     File sizes are compared with the manifest at once. A shard's md5 is only checked when the shard is read.
-    MissingInputError, DatasetError, ManifestError or ShardError says what is wrong.
+    If something is wrong, MissingInputError, DatasetError, ManifestError or ShardError is raised.
 
     A mapping of paths to weights, such as ``{"A": 0.7, "B": 0.3}``, opens a mixture.
     ``bertdata.dataset.mixture.turns`` describes the order of its examples.
 
-    unverified: accept TFRecord, HDF5, Parquet, MDS or Arrow files of any tool without a manifest, or a .bin
-        file of fairseq, and count their examples.
+    unverified: accept files without a manifest, and count their examples. They may be TFRecord, HDF5,
+        Parquet, MDS or Arrow files of any tool, or a .bin file of fairseq.
     objective: name of a user-defined objective that the examples have, or the objective of files that do not
         record it.
-    epoch: for a mixture, the epoch to read, from 0. Each continues where the one before ended, also within
-        each source.
-    stopping_strategy: for a mixture, end an epoch when the first source is exhausted ("first_exhausted", the
-        default), or when the last one is, while the others start over ("all_exhausted").
+    epoch: for a mixture, number of the epoch to read, from 0. An epoch continues where the epoch before it
+        ended, also within each source.
+    stopping_strategy: for a mixture, when an epoch ends. "first_exhausted" (the default) ends it with the
+        first source that is exhausted. "all_exhausted" ends it with the last, and the other sources start
+        over.
     examples: for a mixture, end an epoch after this number of examples instead.
-    blocks: for a .bin file of fairseq, cut the blocks that fairseq makes in this break mode, in its order.
+    blocks: for a .bin file of fairseq, the break mode by which fairseq would cut it into blocks. The blocks
+        come in fairseq's order.
     tokens_per_sample: size of these blocks in ids.
     """
     require_package("numpy", "numpy", "reading examples")
@@ -75,8 +77,8 @@ def open_dataset(
     else:
         opened = reader.open_dataset(list_paths(paths), unverified=unverified, objective=objective)
     if objective is not None:
-        # the caller may have written "mlm" for "mlm_word_starts", which has a further column, so take the
-        # name from the data
+        # Take the objective's name from the data, because the caller may have written "mlm" for
+        # "mlm_word_starts", which has a further column.
         objective = opened.layout.objective
     return ExampleDataset(opened=opened, objective=objective)
 
@@ -84,7 +86,10 @@ def open_dataset(
 def _open_mixture(
     paths: Mapping[AnyPath, Weight], given: dict[str, Any], unverified: bool, objective: str | None
 ) -> OpenedDataset:
-    """Open a mixture of datasets. given: the mixture settings that are not None."""
+    """Open a mixture of datasets.
+
+    given: the mixture settings that are not None.
+    """
     from bertdata.dataset.mixture.examples import mix_examples
     from bertdata.dataset.mixture.opening import open_sources
 
@@ -97,7 +102,7 @@ def _open_mixture(
 
 
 def _open_blocks(paths: list[str], blocks: str, tokens_per_sample: int) -> OpenedDataset:
-    """Open a .bin file of fairseq as blocks."""
+    """Open a .bin file of fairseq as blocks, that is, pieces of text of about ``tokens_per_sample`` ids."""
     from bertdata.dataset.binarised_blocks import open_blocks
 
     if len(paths) != 1:
@@ -122,7 +127,7 @@ class ExampleDataset:
 
     @property
     def layout(self) -> ShardLayout:
-        """Length, number of masked positions, and objective of the examples."""
+        """Layout of the examples: their objective, and limits such as the largest number of ids."""
         return self.opened.layout
 
     @property
@@ -143,9 +148,9 @@ class ExampleDataset:
     def __getitem__(self, index: slice) -> list[Any]: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> Any:
-        """Return the example with this number, or a list for a slice. IndexError beyond the end.
+        """Return the example with this number, or a list of examples for a slice.
 
-        Up to 64 MiB of decoded examples are cached.
+        Raises IndexError if there is no such example. Up to 64 MiB of decoded examples are cached.
         """
         return self._by_number.get(index)
 
@@ -158,9 +163,9 @@ class ExampleDataset:
 
         Rows of unmasked examples have no ``labels``. Call ``masked()`` first to draw masks.
 
-        padded: True: int64 rows [N, S], or [N] for single values, under the names that Hugging Face's models
-            use. False: the objective's columns without padding, where example i has the ids ``ids[ends[i -
-            1]:ends[i]]``.
+        padded: True gives padded rows as int64, of shape [N, S], or [N] for single values, under the names
+            that Hugging Face's models use. False gives the objective's columns without padding. There,
+            example i has the ids ``ids[ends[i - 1]:ends[i]]``.
         """
         from bertdata.dataset.views.model_rows import iterate_column_batches, iterate_row_batches
 
@@ -180,11 +185,13 @@ class ExampleDataset:
     ) -> Iterator[dict[str, "Array"]]:
         """Yield one rank's batches of an epoch in fairseq's order, as padded rows like those of ``numpy()``.
 
-        Examples of similar length form a batch. The batches are shuffled with seed + epoch and dealt to the
-        ranks in turn. All ids are held in memory.
+        Examples of similar length form a batch. The batches are shuffled with the seed ``seed + epoch``. Then
+        rank 0 gets the first batch, rank 1 the second and so on. All ids are held in memory.
 
-        batch_size: 1 to 8, or a multiple of 8.
-        epoch: counted from 1.
+        batch_size: number of examples in a batch: 1 to 8, or a multiple of 8.
+        epoch: number of the epoch, from 1.
+        rank: number of this rank (process), from 0.
+        world: number of ranks.
         start: number of the first batch to yield.
         """
         self._refuse_mixture("fairseq_batches()")
@@ -210,16 +217,16 @@ class ExampleDataset:
     ) -> "ExampleDataset":
         """Return the same examples with newly drawn masks, which depend only on seed, epoch and example.
 
-        Existing masks are ignored. The examples may have none (``create --no-masks``). SettingsError or
-        UsageError says what is wrong.
+        Existing masks are ignored. The examples need not have any (``create --no-masks``). Raises
+        SettingsError or UsageError if a setting is wrong.
 
-        masking: "dynamic" for this package's random stream, "fairseq" or "fairseq-0.12" for the masks of that
-            program.
-        epoch: default: the first, which is 0 for dynamic and 1 for fairseq.
-        vocab: vocabulary file or name. Default: the copy next to the data.
-        max_predictions_per_seq: default: the dataset's, or no limit for fairseq.
+        masking: "dynamic" for this package's random stream, "fairseq" or "fairseq-0.12" for the masks that
+            this version of fairseq would draw.
+        epoch: number of the epoch. None: the first epoch, which is 0 for dynamic and 1 for fairseq.
+        vocab: vocabulary file or name. None: the copy next to the data.
+        max_predictions_per_seq: most masks in an example. None: the dataset's limit, or no limit for fairseq.
 
-        The other settings are the trainer's settings of these names.
+        The other settings are explained at the trainer's settings of the same names.
         """
         from bertdata.dataset.masked_data import mask_dataset
         from bertdata.examples.masking.settings import MaskingSettings
@@ -240,8 +247,8 @@ class ExampleDataset:
     def _masker(self, masking: str, vocab: AnyPath | None, settings: "MaskingSettings") -> "Masker":
         """Return the object that draws new masks for the examples.
 
-        Raises SettingsError if the examples have no maskable words, or if the settings do not suit the
-        vocabulary.
+        Raises SettingsError if the objective of the examples has no masks to draw, or if the settings do not
+        suit the vocabulary.
         """
         from bertdata.dataset.masked_data import check_masks, make_masker
 
@@ -253,7 +260,7 @@ class ExampleDataset:
     def _check_labels(self, view: str, remedy: str = "") -> None:
         """Raise SettingsError if the examples have no masks.
 
-        All their labels would be -100, and any loss would be 0.
+        Without masks all labels would be -100, which the loss ignores.
         """
         from bertdata.dataset.mask_presence import find_unmasked_directories
 
@@ -283,17 +290,18 @@ class ExampleDataset:
     ) -> "ModernBertLoader":
         """Return an iterator of batches identical to those of ModernBERT's loader, packed and masked.
 
-        Each batch is a dict of ``input_ids``, ``labels`` and ``attention_mask`` (int64, [rows,
-        micro_batch_size * max_seq_len]), ``cu_seqlens`` and ``max_seqlen`` (lists with an item per row).
-        ``state_dict()`` and ``load_state_dict()`` of the iterator continue after any batch. Existing masks
-        are ignored. SettingsError, UsageError or DatasetError says what is wrong.
+        A batch is a dict. ``input_ids``, ``labels`` and ``attention_mask`` are int64 arrays of shape [rows,
+        micro_batch_size * max_seq_len]. ``cu_seqlens`` and ``max_seqlen`` are lists with an item per row.
+        With the iterator's ``state_dict()`` and ``load_state_dict()``, it can be continued after any batch.
+        Existing masks are ignored. Raises SettingsError, UsageError or DatasetError if something is wrong.
 
-        max_seq_len: length of a row in ids. Default: the dataset's.
-        seed: seed of order and masks. None: 9176 for the order and 42 for the masks.
-        buffer_size: default: 5 batches.
-        warmup: (number of sequences in the first batches, number of tokens after which batches are full).
-        epoch: yield only this epoch. None: one epoch after another, without end.
-        vocab: vocabulary file or name. Default: the copy next to the data.
+        max_seq_len: length of a row in ids. None: the dataset's length.
+        seed: seed of order and masks. None: 9176 for the order and 42 for the masks, as in the loader.
+        buffer_size: number of examples that the loader holds in order to pack them. None: 5 batches.
+        warmup: two numbers: the number of sequences in the first batches, and the number of tokens after
+            which batches are full. None: all batches are full.
+        epoch: number of the only epoch to yield. None: one epoch after another, without end.
+        vocab: vocabulary file or name. None: the copy next to the data.
         tensors: yield torch tensors instead of NumPy arrays.
         """
         self._refuse_mixture("modernbert()")
@@ -337,9 +345,9 @@ class ExampleDataset:
         return loader
 
     def _vocabulary(self, path_or_name: str | None, dataset: FoundDataset) -> Vocabulary:
-        """Return the vocabulary, named by the user or stored next to the data.
+        """Return the vocabulary that the user named, or the copy that is stored next to the data.
 
-        Raises SettingsError if there is none.
+        Raises SettingsError if there is neither.
         """
         vocabulary = load_dataset_vocabulary(path_or_name, dataset)
         if vocabulary is None:
@@ -367,10 +375,12 @@ class ExampleDataset:
     def torch(self, *, rank: int = 0, world: int = 1, map_style: bool = False) -> Any:
         """Return a torch ``IterableDataset`` of the examples, for a DataLoader with ``collator()``.
 
-        Each example is yielded once, however many workers the DataLoader has. ``set_epoch(e)`` draws new
-        masks if the examples come from ``masked()``. Unmasked examples stay unmasked, see ``collator``.
+        Each example is yielded once, however many workers the DataLoader has. If the examples come from
+        ``masked()``, ``set_epoch(e)`` draws new masks. Unmasked examples stay unmasked, and ``collator`` can
+        draw their masks.
 
-        rank, world: yield only the share of one of ``world`` processes. Shares differ by at most one example.
+        rank: number of this process, from 0. Only its share of the examples is yielded.
+        world: number of processes. Their shares differ by at most one example.
         map_style: return a map-style ``Dataset`` instead, for a DataLoader with ``shuffle=True`` or a
             sampler. The sampler then divides the examples between processes.
         """
@@ -400,9 +410,9 @@ class ExampleDataset:
         """Return a ``collate_fn`` that turns examples into a batch of tensors under Hugging Face's names.
 
         masking: "dynamic" draws masks for each batch from torch's random number generator, as
-            ``DataCollatorForLanguageModeling`` in transformers does. Existing masks are ignored. Unlike masks
-            of ``masked()``, these depend on the order of the batches. None uses the masks of the examples,
-            SettingsError if they have none.
+            ``DataCollatorForLanguageModeling`` in transformers does. Existing masks are ignored. Unlike the
+            masks of ``masked()``, these depend on the order of the batches. None uses the masks of the
+            examples, and raises SettingsError if they have none.
 
         The other settings are those of ``masked``.
         """
@@ -436,9 +446,10 @@ class ExampleDataset:
     def datasets(self, *, streaming: bool = True) -> Any:
         """Return a Hugging Face ``datasets.IterableDataset`` of padded rows under Hugging Face's names.
 
-        It reads the shards while it is iterated, and has one dataset shard per file. Its ``set_epoch(e)``
-        draws new masks if the examples come from ``masked()``, also after ``map`` or ``filter``. Raises
-        SettingsError if the examples have no masks. ``masked()`` draws them.
+        It reads the shards while it is iterated. Each file is a shard of the dataset in the sense of
+        ``datasets``. If the examples come from ``masked()``, ``set_epoch(e)`` of the result draws new masks,
+        also after ``map`` or ``filter``. Raises SettingsError if the examples have no masks. ``masked()``
+        draws them.
 
         streaming: False returns a map-style ``datasets.Dataset`` of the same rows, which is written to the
             cache of ``datasets`` once.
@@ -480,7 +491,11 @@ class ExampleDataset:
 
 
 def require_package(package: str, extra: str, feature: str) -> None:
-    """Raise MissingExtraError if the package is not installed. extra: the optional group that installs it."""
+    """Raise MissingExtraError if an optional package is not installed.
+
+    extra: this package's optional dependency group that installs it.
+    feature: what needs the package, for the message.
+    """
     try:
         is_there = find_spec(package) is not None
     except ModuleNotFoundError:

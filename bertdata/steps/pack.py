@@ -32,7 +32,8 @@ class PackResult:
     """The result of ``pack``.
 
     forecast: statistics of the planned rows, such as the share of positions that hold a token.
-    directory, manifest: the packed dataset. None if only the plan was asked for.
+    directory: directory of the packed dataset. None if only the plan was asked for.
+    manifest: manifest of the packed dataset. None if only the plan was asked for.
     kept: number of shards that an earlier run had finished.
     """
 
@@ -46,8 +47,9 @@ class PackResult:
 def pack(request: PackRequest) -> PackResult:
     """Pack the examples of the dataset at ``path`` into rows in ``output``, as ``bertdata pack`` does.
 
-    Shards that an earlier run finished are kept. With plan_only, nothing is written and no output is needed.
-    vocab is required for files without a manifest, or for a dataset that has lost its vocabulary.
+    Shards that an earlier run finished are kept. With plan_only, the result describes the planned rows.
+    Nothing is written, and no output is needed. vocab is required for files without a manifest, or for a
+    dataset that has lost its copy of the vocabulary.
     """
     return pack_rows(request)
 
@@ -59,23 +61,23 @@ def pack_rows(request: PackRequest) -> PackResult:
     from bertdata.packing.planned_pack import plan_pack
     from bertdata.packing.run import count_all_lengths, make_pack
 
-    processes, tell = count_workers(request.workers), request.progress or ignore_progress
+    processes, on_progress = count_workers(request.workers), request.progress or ignore_progress
     settings = request.settings()
     if request.output is None and not request.plan_only:
         raise MissingInputError("no output directory given; plan_only needs none")
     source = find_pack_source(request, settings)
-    counts = count_all_lengths(source, processes, _Counting(tell, len(source.opened.shards)))
+    counts = count_all_lengths(source, processes, _CountingProgress(on_progress, len(source.opened.shards)))
     planned = plan_pack(source, settings, counts)
     forecast = make_forecast(planned, convert_path(request.path), with_bound=request.plan_only)
     if request.plan_only or request.output is None:
         return PackResult(forecast=forecast)
     directory = convert_path(request.output)
-    made = make_pack(planned, directory, processes, _Making(tell, planned))
+    made = make_pack(planned, directory, processes, _WritingProgress(on_progress, planned))
     return PackResult(forecast=forecast, directory=directory, manifest=made.manifest, kept=made.kept)
 
 
 def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDataset:
-    """Open the examples to pack. Raises SettingsError if the output overlaps with them."""
+    """Open the dataset to pack. Raises SettingsError if the output overlaps with it."""
     from bertdata.packing.input_dataset import find_input_dataset
 
     path, vocabulary = convert_path(request.path), convert_optional_path(request.vocab)
@@ -84,7 +86,7 @@ def find_pack_source(request: PackRequest, settings: PackSettings) -> InputDatas
     return find_input_dataset(path, vocabulary, request.unverified, settings.rows, request.objective)
 
 
-class _Counting:
+class _CountingProgress:
     """Reports progress while the lengths of the examples are read."""
 
     def __init__(self, progress: OnProgress, shards: int) -> None:
@@ -96,7 +98,7 @@ class _Counting:
         self._progress(StepProgress(stage=COUNTING, done=self._done, total=self._shards, unit="files"))
 
 
-class _Making:
+class _WritingProgress:
     """Reports progress while examples are sorted, and then while shards are written."""
 
     def __init__(self, progress: OnProgress, planned: PlannedPack) -> None:
@@ -110,10 +112,11 @@ class _Making:
 
         if isinstance(finished, PackedShard):
             self._packed += finished.entry.rows or 0
-            self._tell(PACKING, self._packed, self._rows, "rows", finished.line)
+            self._report(PACKING, self._packed, self._rows, "rows", finished.line)
         else:
             self._sorted += finished.examples
-            self._tell(SORTING, self._sorted, self._examples, "examples", finished.line)
+            self._report(SORTING, self._sorted, self._examples, "examples", finished.line)
 
-    def _tell(self, stage: str, done: int, total: int, unit: str, line: str) -> None:
+    def _report(self, stage: str, done: int, total: int, unit: str, line: str) -> None:
+        """Pass the progress on to the caller's callback."""
         self._progress(StepProgress(stage=stage, done=done, total=total, unit=unit, finished=line))

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenPackSettings:
-    """Settings for the rows and for reading the source. None: the default that the help names.
+    """Settings for the packed rows, and for reading the dataset.
 
-    Each is a flag of ``bertdata pack`` and of the Beam pipeline for packing.
+    None stands for the default that the setting's help names. Each field is a flag of ``bertdata pack`` and
+    of the Beam pipeline for packing.
     """
 
     layout: str | None = setting(
@@ -55,8 +56,8 @@ class GivenPackSettings:
 class PackRequest(GivenProcesses, GivenPackSettings):
     """All arguments of ``pack``.
 
-    path: directory of the dataset, or files with ``unverified``.
-    output: directory of the packed dataset. Not needed for a plan.
+    path: directory of the dataset. With ``unverified`` it may also be files without a manifest.
+    output: directory of the packed dataset. Not needed if only the plan is asked for.
     """
 
     path: AnyPath

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 
 class StepProgress(NamedTuple):
-    """Progress of a step: ``done`` of ``total`` units in the current stage.
+    """Progress of a step: how much of the current stage is done.
 
-    A new stage begins with ``done`` 0.
-
-    finished: description of the piece that has just been finished, or empty.
+    done: amount that is done, in the stage's unit. A new stage begins with 0.
+    total: amount of the whole stage.
+    finished: description of the shard or file that has just been finished. Empty if there is none.
     shards: number of shards created or kept so far, out of ``all_shards``.
     tokens: number of tokens in the shards created so far.
     warnings: warnings since the last call.
@@ -35,12 +35,12 @@ def ignore_progress(progress: StepProgress) -> None:
 
 
 def add_warnings_first(warnings: tuple[str, ...], progress: OnProgress) -> OnProgress:
-    """Return a callback that adds the warnings to the first progress it passes on."""
+    """Return a callback that passes the progress on, and adds the warnings to the first progress."""
     waiting = list(warnings)
 
-    def tell(now: StepProgress) -> None:
+    def pass_on(now: StepProgress) -> None:
         first = tuple(waiting)
         waiting.clear()
         progress(now._replace(warnings=(*first, *now.warnings)))
 
-    return tell
+    return pass_on

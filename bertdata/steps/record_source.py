@@ -1,4 +1,4 @@
-"""The part of ``segment`` that reads records: recognising them, their settings, and running the step."""
+"""Reading of records by ``segment``: it recognises records, checks their settings, and writes their text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -20,7 +20,7 @@ from bertdata.text.directory import TextDirectory, count_warnings, refuse_text_i
 from bertdata.text.escaped_articles import find_escape_warnings
 from bertdata.text.load_splitter import fetch_tables, make_splitter_loader
 from bertdata.text.part_settings import PartSettings
-from bertdata.text.reading import is_extracted
+from bertdata.text.reading import has_extracted_name
 from bertdata.text.record_plan import RecordPlan, plan_records
 from bertdata.text.segment_records import segment_records
 from bertdata.text.selection.settings import SelectionSettings, find_evaluation_files
@@ -32,11 +32,11 @@ HASHING = "looking for duplicates"
 _OF_RECORDS = tuple(item.name for item in fields(RecordSettings))
 _OF_SELECTION = tuple(item.name for item in fields(SelectionSettings))
 RECORD_SETTINGS = ("part_size", "sentences", *_OF_RECORDS, *_OF_SELECTION)
-"""Settings that only apply to records."""
+"""Names of settings that only apply to records."""
 
 SHARED_SETTINGS = ("punkt", "language", "abbreviations", "escaped_articles")
 ARTICLE_SETTINGS = tuple(item.name for item in fields(SegmentSettings) if item.name not in SHARED_SETTINGS)
-"""Settings that only apply to articles."""
+"""Names of settings that only apply to articles."""
 
 
 def reads_records(
@@ -44,8 +44,9 @@ def reads_records(
 ) -> bool:
     """Return True if the sources are to be read as records, and not as articles or plain text.
 
-    That depends on the named kind, else on the settings, else on the first bytes of the first file. Raises
-    SettingsError if settings of records and of articles are mixed.
+    If the user named a kind, it decides. Otherwise settings decide that only apply to records or only to
+    articles. If there are none, the first bytes of the first file decide. Raises SettingsError if settings of
+    records and of articles are mixed.
 
     given: the settings that are not None.
     """
@@ -67,38 +68,40 @@ def check_record_settings(given: Mapping[str, Any]) -> None:
 
 
 def _refuse_settings(names: Sequence[str], reason: str) -> None:
-    """Raise SettingsError for the first of these settings, if any is set. reason: what the setting goes
-    with.
+    """Raise SettingsError if any of these settings is set. The message names the first of them.
+
+    reason: kind of input for which the settings are meant.
     """
     if names:
         raise SettingsError(f"--{names[0].replace('_', '-')} goes with {reason}")
 
 
 def find_text_kind(sources: Sequence[str]) -> str:
-    """Return the kind of sources that are not records, if no flag names it: articles or plain text."""
+    """Return ``articles`` or ``text``, according to the first file, for sources that are not records."""
     return TEXT if _find_first_kind(sources) == BLOCKS else ARTICLES
 
 
 def _find_first_kind(sources: Sequence[str]) -> str | None:
-    """Return the kind of the first non-empty file.
+    """Return the kind of the first file that is not empty, or None if the kind is not known.
 
-    A file is articles if its name or one of its lines is as WikiExtractor writes them. Returns None if the
-    kind is unknown. The caller then reads records, and fails with an error that lists the kinds. Other errors
-    are also left to the later reading.
+    A file holds articles if its name or one of its lines looks like WikiExtractor's. If the kind is not
+    known, the caller reads the file as records, and fails with an error that lists the kinds. Other errors in
+    the file are also left to this later reading.
     """
     try:
         for path in expand_patterns(list(sources)):
             files = [path]
             if storage.is_directory(path):
-                if any(map(is_extracted, list_inputs(path).names)):
+                if any(map(has_extracted_name, list_inputs(path).names)):
                     return ARTICLES
                 files = find_files([path], None).files
             for file in files:
                 begin = read_beginning(file)
                 if not begin.is_empty:
-                    is_named = is_extracted(storage.get_base_name(file))
+                    is_named = has_extracted_name(storage.get_base_name(file))
                     return ARTICLES if is_named or has_article_start(begin) else recognise_kind(begin)
-    # a directory that Hugging Face's datasets saved is damaged: reading it as records reports that
+    # This is a directory that Hugging Face's datasets saved, and it is damaged. The caller reads it as
+    # records, and then reports the damage.
     except DatasetError:
         raise
     except BertDataError:
@@ -109,7 +112,7 @@ def _find_first_kind(sources: Sequence[str]) -> str | None:
 def make_part_settings(given: Mapping[str, Any]) -> PartSettings:
     """Return the settings for reading records as an object.
 
-    given: values by name, where ``abbreviations`` and ``exclude`` are paths of files.
+    given: values of the settings by name. ``abbreviations`` and ``exclude`` are paths of files.
     """
     nested = (*_OF_RECORDS, *_OF_SELECTION)
     values = convert_values(PartSettings, {n: value for n, value in given.items() if n not in nested})
@@ -133,9 +136,9 @@ def run_records(
     workers: int,
     progress: OnProgress,
 ) -> SegmentCounts:
-    """Write the text parts of the sources' records into ``output``."""
+    """Write the text of the sources' records into ``output`` as parts (files with a sentence per line)."""
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
-    progress = add_warnings_first(warn_of_plan(plan), progress)
+    progress = add_warnings_first(warn_of_escaped_markup(plan), progress)
     sizes = storage.map_paths(plan.files, storage.read_size)
     progress(StepProgress(stage=STAGE, done=0, total=sum(sizes), warnings=plan.notes))
     counts = segment_records(
@@ -164,10 +167,11 @@ class _PieceProgress:
         self._progress = progress
 
     def __call__(self, file: int, size: int) -> None:
-        """Report that a piece of file number ``file`` is done.
+        """Report that a piece (a group of records) of a file is done.
 
-        size: in bytes. For a compressed file, this may be the larger size of the unpacked text. So the number
-            of bytes left of a file is kept from falling below 0.
+        file: number of the file.
+        size: size of the piece in bytes. For a compressed file, this may be the larger size of the unpacked
+            text. So the number of bytes left of a file is kept from falling below 0.
         """
         self._left[file] = max(0, self._left[file] - size)
         done = self._total - sum(self._left)
@@ -177,27 +181,27 @@ class _PieceProgress:
 def preview_records(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> list[str]:
-    """Return lines on what run_records would read and write. Nothing is written.
+    """Return lines for the user on what run_records would read and write, without writing anything.
 
-    An error that run_records would find before reading the text is raised here too.
+    Errors that run_records would find before it reads the text are raised here too.
     """
     plan = plan_record_parts(sources, output, kind, settings, punkt_tables)
     TextDirectory(output, plan).commit.refuse_others()
     return [*plan.notes, *plan.lines(output)]
 
 
-def warn_of_plan(plan: RecordPlan) -> tuple[str, ...]:
-    """Return a warning for each of the plan's files whose text holds escaped markup."""
+def warn_of_escaped_markup(plan: RecordPlan) -> tuple[str, ...]:
+    """Return a warning for each file to be read whose text contains escaped markup."""
     return tuple(find_escape_warnings(plan.files, plan.kinds, plan.settings.escaped_articles))
 
 
 def plan_record_parts(
     sources: Sequence[str], output: str, kind: str | None, settings: PartSettings, punkt_tables: str | None
 ) -> RecordPlan:
-    """Return the plan of the text parts to write into ``output``.
+    """Return the plan of the text parts (files with one sentence per line) to write into ``output``.
 
-    Punkt's tables are downloaded here if needed, before several workers would try. Raises UsageError if a
-    source does not exist, or if the output directory is also an input.
+    If Punkt's tables are missing, they are downloaded here, so that workers need not download them at the
+    same time. Raises UsageError if a source does not exist, or if the output directory is also an input.
     """
     refuse_text_inputs(output, [*sources, *(str(file.path) for file in settings.selection.exclude)])
     if settings.sentences == "punkt":

@@ -1,4 +1,6 @@
-"""The step that converts articles, plain text or records to text parts with one sentence per line."""
+"""The step that converts articles, plain text or records to text parts, that is, files with one sentence per
+line.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -36,17 +38,18 @@ from bertdata.text.text_plan import plan_text
 def segment(request: SegmentRequest) -> SegmentCounts:
     """Write the text parts of the sources into ``output``, as ``bertdata segment`` does.
 
+    Text parts are files with one sentence per line. Parts that an earlier run finished are kept.
+
     The sources may be extracted articles, plain-text files with one document each (input_kind "text"), or
-    files of records (blocks, jsonl, json, csv, tsv, parquet, arrow), compressed or not. They may also be
-    directories of these. With input_kind None, the bytes of the first file decide, and other .txt files are
-    blocks. books are plain-text files that are read before the sources.
+    files of records (blocks, jsonl, json, csv, tsv, parquet, arrow). They may be compressed, and they may be
+    in directories. If input_kind is None, the bytes of the first file show what the sources are. Other files
+    whose names end in .txt are read as blocks, that is, documents between blank lines. books are plain-text
+    files that are read before the sources.
 
-    A setting that is None comes from the TOML file ``config`` (docs/commands.md), else has its default.
-    SegmentSettings describes all settings, and for records PartSettings, RecordSettings and SelectionSettings
-    do. abbreviations and exclude take file paths. punkt_tables is a directory or URL of NLTK's punkt_tab
-    tables.
-
-    Parts that an earlier run finished are kept.
+    A setting that is None is taken from the TOML file ``config`` (docs/commands.md). If the file does not
+    have it, it has its default. All settings are described in SegmentSettings, and for records in
+    PartSettings, RecordSettings and SelectionSettings. abbreviations and exclude are paths of files.
+    punkt_tables is a directory or URL of NLTK's punkt_tab tables.
     """
     with apply_text_settings_file(request) as given:
         return make_text(given, request.progress or ignore_progress)
@@ -63,7 +66,7 @@ def apply_text_settings_file(request: SegmentRequest) -> Iterator[SegmentRequest
 
 
 def choose_text_settings(request: SegmentRequest) -> SegmentSettings | PartSettings:
-    """Return the settings of the parts: PartSettings for records, else SegmentSettings.
+    """Return the settings of the text parts: PartSettings for records, SegmentSettings for other sources.
 
     Does not read the request's settings file. Raises SettingsError if a setting is wrong or the output
     overlaps with an input.
@@ -97,15 +100,17 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         )
     inputs = find_text(request, settings.language)
     files, kinds = inputs.files, inputs.kinds
-    tell = add_warnings_first(tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress)
+    on_progress = add_warnings_first(
+        tuple(find_escape_warnings(files, kinds, settings.escaped_articles)), progress
+    )
     sizes = storage.map_paths(files, storage.read_size)
     finished, done, total = iter(files), 0, sum(sizes)
-    tell(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
+    on_progress(StepProgress(stage=STAGE, done=0, total=total, warnings=inputs.notes))
 
-    def show(size: int) -> None:
+    def report_file(size: int) -> None:
         nonlocal done
         done += size
-        tell(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
+        on_progress(StepProgress(stage=STAGE, done=done, total=total, finished=f"segmented {next(finished)}"))
 
     counts = text.segment_files(
         files,
@@ -114,9 +119,11 @@ def make_text(request: SegmentRequest, progress: OnProgress) -> SegmentCounts:
         make_splitter_loader(settings, engine, tables),
         kinds=kinds,
         workers=workers,
-        progress=show,
+        progress=report_file,
     )
-    tell(StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts))))
+    on_progress(
+        StepProgress(stage=STAGE, done=total, total=total, warnings=tuple(count_warnings(output, counts)))
+    )
     return counts
 
 
@@ -130,14 +137,14 @@ def open_text_settings(config: str | None, given: Mapping[str, Any]) -> Iterator
         yield dict(given)
         return
     file = DatasetFile(config)
-    with file.naming(given, of_text=True):
+    with file.name_file_in_errors(given, of_text=True):
         yield {**file.text, **given}
 
 
 def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
     """Return the settings of segmentation as an object.
 
-    given: values by name, where ``abbreviations`` is the path of a file that is read here.
+    given: values of the settings by name. ``abbreviations`` is the path of a file, which is read here.
     """
     values = convert_values(SegmentSettings, dict(given))
     if (path := values.get("abbreviations")) is not None:
@@ -146,10 +153,10 @@ def make_segment_settings(given: Mapping[str, Any]) -> SegmentSettings:
 
 
 def find_text(request: SegmentRequest, language: str) -> TextInputs:
-    """Return the files to read and what type each file has.
+    """Return the files to read and the kind of each file (articles or plain text).
 
-    Punkt's tables are downloaded here if needed, before several workers would try. Raises UsageError if a
-    source does not exist, or if the output directory is also an input.
+    If Punkt's tables are missing, they are downloaded here, so that workers need not download them at the
+    same time. Raises UsageError if a source does not exist, or if the output directory is also an input.
     """
     sources, output, books = (
         list_paths(request.sources),
@@ -165,7 +172,7 @@ def find_text(request: SegmentRequest, language: str) -> TextInputs:
 
 
 def preview_text(request: SegmentRequest) -> list[str]:
-    """Return lines on what make_text would read and write. Nothing is written."""
+    """Return lines for the user on what make_text would read and write, without writing anything."""
     output, settings = convert_path(request.output), choose_text_settings(request)
     if isinstance(settings, PartSettings):
         tables = convert_optional_path(request.punkt_tables)

@@ -27,9 +27,10 @@ CONFIG_HELP = "file of settings ({}), as printed by bertdata recipes NAME --as t
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRecordSettings:
-    """Settings of text parts made from records. None: from the file ``config``, else the default.
+    """Settings of text parts that are made from records.
 
-    Defaults and bounds are declared in the class named in each line.
+    A setting that is None is taken from the file ``config``. If the file does not have it, it has its
+    default. Defaults and bounds are declared in the class that the line of each setting names.
     """
 
     part_size: float | None = repeat_setting(PartSettings, "part_size", default=None)
@@ -56,7 +57,7 @@ class GivenRecordSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTextSettings(GivenRecordSettings):
-    """All settings of the text stage. The table ``text`` of a settings file may contain the same."""
+    """All settings of ``segment``. They may also be set in the table ``text`` of a settings file."""
 
     recipe: str | None = repeat_setting(SegmentSettings, "recipe", default=None)
     eval_articles: int | None = repeat_setting(SegmentSettings, "eval_articles", default=None)

@@ -1,4 +1,8 @@
-"""Global shuffle in ``create``: parts are sorted into files, then shards are gathered from these files."""
+"""Global shuffle in ``create``: the documents of all text parts are mixed into shards.
+
+The documents of each part are first sorted by a random key into a file. Then each shard is gathered from
+these files.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -21,9 +25,10 @@ CREATING = "creating shards"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeShards:
-    """The results of all tasks, and warnings about the parts.
+    """The results of the tasks of a run, and warnings about the parts.
 
-    corpus: all inputs as one entry. None if each part has separate shards.
+    corpus: all text parts as a single input, for a run that mixes them. None if each part has separate
+        shards.
     """
 
     corpus: Corpus | None
@@ -74,9 +79,9 @@ def make_shuffled(
 
 
 def find_listed_corpus(plan: TaskPlan, parts: Sequence[str], pool: ProcessPool) -> Corpus | None:
-    """Return the inputs listed in a finished dataset's manifest, if the parts are still the same.
+    """Return the inputs listed in a finished dataset's manifest if the parts are still the same.
 
-    Else None.
+    Returns None if the dataset is not finished or a part has changed.
     """
     manifests = (target.dataset.read_manifest() for target in plan.targets)
     manifest = next((found for found in manifests if found is not None), None)
@@ -101,7 +106,9 @@ def _find_kept_shards(
 def _sort_parts(
     plan: TaskPlan, parts: Sequence[str], folder: str | None, pool: ProcessPool, progress: OnProgress
 ) -> list[SortResult]:
-    """Sort the parts into files, largest first, so that all workers finish at about the same time."""
+    """Sort the parts into files. The largest parts come first, so that all workers finish at about the same
+    time.
+    """
     sizes = dict(zip(parts, storage.map_paths(list(parts), storage.read_size), strict=True))
     total, done = sum(sizes.values()), 0
     progress(StepProgress(stage=SORTING, done=0, total=total))
@@ -122,10 +129,10 @@ def _sort_parts(
 def _report_each_shard(
     results: Iterable[TaskResult], plan: TaskPlan, shards: int, progress: OnProgress
 ) -> Iterator[TaskResult]:
-    """Yield the results of the tasks. Before a result is yielded, it is reported to ``progress``."""
+    """Yield the results of the tasks, after reporting each result to ``progress``."""
     total, done, tokens = shards * len(plan.targets), 0, 0
 
-    def tell(line: str) -> None:
+    def report_shards(line: str) -> None:
         progress(
             StepProgress(
                 stage=CREATING,
@@ -139,9 +146,9 @@ def _report_each_shard(
             )
         )
 
-    tell("")
+    report_shards("")
     for result in results:
         done += len(result.shards)
         tokens += sum(shard.tokens for shard in result.shards) if not result.kept else 0
-        tell(result.line)
+        report_shards(result.line)
         yield result

@@ -1,4 +1,4 @@
-"""The part of ``create`` that writes text parts when it is given records, as ``segment`` does."""
+"""The part of ``create`` that writes text parts (files with one sentence per line) if it is given records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,12 +32,13 @@ _BY_BYTES = ("jsonl", "json", "parquet", "arrow")
 
 
 def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_inputs: bool) -> bool:
-    """Return True if the paths are records, by the given settings or by the first file's bytes.
+    """Return True if the paths are records, and not text parts (files with one sentence per line).
 
-    Text that ``create`` can read directly as a part is never taken for records without such settings.
+    Settings that only apply to records decide first. Without them, the bytes of the first file decide. Text
+    that ``create`` can read directly as a part is never taken for records then.
 
     given: settings of ``segment`` that ``create`` takes too.
-    skip_bad_inputs: True means that the paths are parts, since only parts can be skipped.
+    skip_bad_inputs: True means that the paths are parts, since only unreadable parts can be skipped.
     """
     if given or skip_bad_inputs:
         return bool(given)
@@ -50,7 +51,8 @@ def has_record_sources(paths: Sequence[str], given: Mapping[str, Any], skip_bad_
         with storage.open_input(first) as file:
             head = file.read(HEAD_BYTES + 1)
         found = recognise(first)
-    # a directory that Hugging Face's datasets saved is damaged: reading it as records reports that
+    # This is a directory that Hugging Face's datasets saved, and it is damaged. The caller reads it as
+    # records, and then reports the damage.
     except DatasetError:
         raise
     except BertDataError:
@@ -67,8 +69,8 @@ def name_text_directory(output: str) -> str:
 def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
     """Write the sources' text parts next to the dataset, and return a list with their directory.
 
-    The settings are the request's. Settings that it leaves out come from the table ``text`` of the settings
-    file. The errors are those of ``bertdata segment``.
+    Settings that the request leaves out are taken from the table ``text`` of its settings file. Raises the
+    same errors as ``bertdata segment``.
     """
     directory = name_text_directory(convert_path(request.output))
     with _open_part_settings(request) as settings:
@@ -86,7 +88,7 @@ def make_parts(request: CreateRequest, progress: OnProgress) -> list[str]:
 
 
 def preview_parts(request: CreateRequest) -> list[str]:
-    """Return lines on the text parts that make_parts would write. Nothing is written."""
+    """Return lines for the user on the text parts that make_parts would write, without writing anything."""
     directory = name_text_directory(convert_path(request.output))
     with _open_part_settings(request) as settings:
         return preview_records(list_paths(request.parts), directory, request.input_kind, settings, None)
@@ -107,7 +109,7 @@ def _open_part_settings(request: CreateRequest) -> Iterator[PartSettings]:
 
 
 def plan_texts(paths: Sequence[str], given: Mapping[str, Any]) -> RecordPlan:
-    """Return the plan for reading the sources' texts without writing parts."""
+    """Return the plan for reading the texts of the sources, for a caller that writes no text parts."""
     kind = given.get("input_kind")
     own = {name: value for name, value in given.items() if name != "input_kind"}
     with _open_text_settings({**own, "sentences": "none"}, None) as settings:

@@ -29,8 +29,7 @@ def stats(
 ) -> list[Statistics]:
     """Return the statistics of the datasets in a directory, as ``bertdata stats`` prints them.
 
-    ``as_json`` of an element is what ``bertdata stats --json`` prints. Raises ShardError for a damaged
-    record.
+    ``bertdata stats --json`` prints the ``as_json`` of each element. Raises ShardError for a damaged record.
 
     path: dataset directory or a single shard.
     vocab: vocabulary of shards that another tool wrote.
@@ -66,7 +65,7 @@ def stats(
 
 
 def _find_mask_id(vocab: str | None, dataset: FoundDataset) -> int | None:
-    """Return the id of the mask token, None if the vocabulary is not known."""
+    """Return the id of the mask token. Returns None if the vocabulary is not known."""
     vocabulary = load_dataset_vocabulary(vocab, dataset)
     return vocabulary.mask if vocabulary else None
 
@@ -95,6 +94,7 @@ def _count_all_datasets(
 def _count_shard(objective: str | None, shard: FoundShard) -> tuple[str, ShardCounts]:
     """Count a shard's examples, and return its path with the counts."""
     if objective is not None:
-        # import the module that defines the objective, which a spawned worker has not imported yet
+        # This imports the module that defines the objective. A worker that was spawned has not imported it
+        # yet.
         find_objective(objective)
     return shard.path, count_checked_shard(shard)

@@ -41,7 +41,10 @@ MOST_WORKERS = 4096
 
 
 def count_workers(workers: int | None) -> int:
-    """Return how many worker processes to start. None means one per core."""
+    """Return how many worker processes to start.
+
+    workers: the number that the caller chose. None: one per core.
+    """
     if workers is None:
         return count_available_cores()
     number = check_positive_integer("workers", workers)
@@ -51,7 +54,10 @@ def count_workers(workers: int | None) -> int:
 
 
 def check_positive_integer(name: str, value: int) -> int:
-    """Return the value if it is an integer of at least 1, else raise SettingsError. name: for the message."""
+    """Return the value if it is an integer of at least 1. Raises SettingsError if it is not.
+
+    name: name of the argument, for the message.
+    """
     if type(value) is not int:
         raise SettingsError(f"{name} is {value!r}, expected an integer")
     if value < 1:

@@ -29,16 +29,16 @@ def verify(
 ) -> Report:
     """Return a report on a directory, manifest or md5sum file, as ``bertdata verify-md5`` does.
 
-    Faults are listed in the report (``report.sound``), not raised.
+    Faults are listed in the report (``report.sound`` is then False), and not raised as errors.
 
     table: name of a published table to compare the directory with.
-    content: compare examples instead of bytes.
-    anywhere: an md5sum file may list files outside its directory.
-    chain: follow the manifests back to the dump.
-    source: for chain, directories of parts or articles, or the dump, to check too.
+    content: compare the examples with the manifest, instead of the bytes of the files.
+    anywhere: allow an md5sum file to list files outside its directory.
+    chain: also check the manifests of the data that the dataset was made from, back to the dump.
+    source: with chain, directories of parts or articles, or the dump, whose files are checked too.
     objective: name of a user-defined objective that the examples have.
     workers: number of processes that compute checksums for a table. None: one per core.
-    progress: function called with a StepProgress. Only used without chain and table.
+    progress: function called with a StepProgress. It is not called with chain or table.
     """
     sources, processes = list_paths(source), count_workers(workers)
     if table is not None and content:
@@ -64,10 +64,10 @@ def _verify_dataset(path: str, content: bool, anywhere: bool, progress: OnProgre
     progress(StepProgress(stage=STAGE, done=0, total=total, unit="files"))
     done, one_at_a_time = 0, threading.Lock()  # several threads check files
 
-    def show() -> None:
+    def report_file() -> None:
         nonlocal done
         with one_at_a_time:
             done += 1
             progress(StepProgress(stage=STAGE, done=done, total=total, unit="files"))
 
-    return verify_files(path, content=content, anywhere=anywhere, on_file=show)
+    return verify_files(path, content=content, anywhere=anywhere, on_file=report_file)

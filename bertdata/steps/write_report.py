@@ -32,7 +32,9 @@ def write_report(
     overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> list[str]:
-    """Write the page of ``bertdata report`` on the datasets. Returns the faults of their files, a line each.
+    """Write an HTML page about datasets, as ``bertdata report`` does.
+
+    Returns a list with a line for each fault that was found in the datasets' files.
 
     paths: directories, each with one dataset or several (phase1, phase2), or single shards.
     output: file to write, with the ending .html.
@@ -55,20 +57,21 @@ def write_report(
         for dataset in find_datasets(path, damaged=True, objective=objective)
     ]
     notes = tuple(note for dataset in found for note in dataset.notes)
-    tell = add_warnings_first(notes, progress or ignore_progress)
-    tell(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
+    on_progress = add_warnings_first(notes, progress or ignore_progress)
+    on_progress(StepProgress(stage=STAGE, done=0, total=len(found), unit="datasets"))
     numbers: list[DatasetNumbers] = []
     for dataset, name in zip(found, _shorten_names(found), strict=True):
         numbers.append(collect_numbers(dataset, name, most, vocab=given, with_verification=verify))
-        tell(StepProgress(stage=STAGE, done=len(numbers), total=len(found), unit="datasets"))
+        on_progress(StepProgress(stage=STAGE, done=len(numbers), total=len(found), unit="datasets"))
     page = make_dataset_page(numbers)
     write_page(target, page)
     return list(page.faults)
 
 
 def _shorten_names(datasets: list[FoundDataset]) -> list[str]:
-    """Return a name for each dataset: the last part of its path, or whole paths if two last parts are
-    equal.
+    """Return a short name for each dataset: the last component of its path.
+
+    If two datasets have the same last component, the names are the whole paths.
     """
     short = [storage.get_base_name(dataset.path.rstrip("/")) or dataset.path for dataset in datasets]
     if len(set(short)) == len(short):

@@ -21,8 +21,8 @@ class Abbreviations:
     """Abbreviations read from one file of the user.
 
     md5: md5 of the file's bytes.
-    words: the lower-cased words of each abbreviation, for example ``("z.", "b.")``. The last word always
-    ends with a period. Any other word ends with a period only if the file has it so.
+    words: for each abbreviation, its words in lower case, such as ``("z.", "b.")``. The last word always ends
+        with a period. Any other word ends with a period only if it does in the file.
     """
 
     md5: str
@@ -31,12 +31,12 @@ class Abbreviations:
     def add_to(self, tables: PunktTables) -> PunktTables:
         """Return a copy of Punkt's tables with these abbreviations added.
 
-        Each word that ends with a period becomes a known abbreviation: its period does not end a sentence.
-        Adjacent words of one abbreviation become a collocation: no sentence ends between them, even if the
-        second word has a capital letter.
+        Each word that ends with a period becomes a known abbreviation, so that its period does not end a
+        sentence. Two adjacent words of an abbreviation become a collocation, so that no sentence ends between
+        them, even if the second word has a capital letter.
         """
-        # words ("z.", "b.") -> types {"z", "b"}, pairs {("z", "b.")}: Punkt's tables store abbreviations and
-        # the first word of a collocation without the final period.
+        # For example, the words ("z.", "b.") give the types {"z", "b"} and the pair ("z", "b."). Punkt's
+        # tables store abbreviations, and the first word of a collocation, without the final period.
         types = {word[:-1] for words in self.words for word in words if word.endswith(".")}
         pairs = {
             (first[:-1], second)
@@ -52,8 +52,8 @@ class Abbreviations:
 def read_abbreviations(path: str) -> Abbreviations:
     """Read the abbreviations from a UTF-8 file, one per line, with or without the last period.
 
-    A ``#`` at the start of a line or after white space starts a comment. Raises InputError that names the
-    line that is not an abbreviation.
+    A ``#`` at the start of a line or after white space starts a comment. Raises InputError, with the line
+    number, for a line that is not an abbreviation.
     """
     data = storage.read_bytes(path)
     try:
@@ -70,6 +70,12 @@ def read_abbreviations(path: str) -> Abbreviations:
 
 
 def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:
+    """Return the words of an abbreviation in lower case, with a period at the end.
+
+    Raises InputError if the text is not an abbreviation.
+
+    where: file and line of the text, for the message.
+    """
     words = characters.lower(text if text.endswith(".") else f"{text}.").split()
     if not all(_is_word(word) for word in words):
         raise InputError(f"{where}: found {text[:80]!r}, expected {_EXAMPLE}")
@@ -77,7 +83,10 @@ def _parse_abbreviation(text: str, where: str) -> tuple[str, ...]:
 
 
 def _is_word(word: str) -> bool:
-    """Return True if every variant of Punkt reads the text as a single word that is not only periods."""
+    """Return True if all supported versions of Punkt read the text as a single word.
+
+    A text of periods alone does not count.
+    """
     return word.strip(".-") != "" and all(
         make_patterns(variant).word.findall(word) == [word] for variant in VARIANTS
     )

@@ -1,9 +1,9 @@
-"""Stage 2 of MLPerf's text stage: remove the mark-up that WikiExtractor left, line by line.
+"""Stage 2 of MLPerf's text processing: remove the mark-up that WikiExtractor left, line by line.
 
-The tables below are the specification. Every rule of RULES is applied to the whole line, in this order, each
-to the result of the rule before. The rules before a rule leave some rules almost nothing to match, and some
-rules leave debris (``<chem>x</chem>`` becomes ``>x``). Both are kept, because the published data were made
-this way. A pattern written for ``<name...>`` matches every tag whose name starts with ``name``.
+The tables below are the specification. The rules of RULES are applied to the whole line, one after another.
+Earlier rules leave almost nothing to match for some later rules. Some rules leave debris (``<chem>x</chem>``
+becomes ``>x``). Both is kept as it is, because the published data were made this way. A pattern written for
+``<name...>`` matches every tag whose name starts with ``name``.
 """
 
 import re
@@ -24,6 +24,7 @@ class Rule(NamedTuple):
 
 
 def _make_removal_rule(text: bytes, why: str) -> Rule:
+    """Return a rule that removes every occurrence of ``text``."""
     return Rule(text, re.escape(text), b"", why)
 
 
@@ -119,11 +120,10 @@ RULES = LINK_RULES + TEXT_RULES + TAG_RULES
 def clean_lines(text: bytes) -> bytes:
     """Remove wiki mark-up from each line of the text, and drop lines such as category links.
 
-    The result equals ``clean_by_table(text)``, but is computed faster, because most lines contain no mark-up.
-    A rule is only tried on a line that contains the rule's ``needs``. A group of rules is only tried on a
-    line that contains the bytes common to all its rules.
-
-    Returns the remaining lines, each ended by a newline.
+    Returns the remaining lines, each ended by a newline. The result equals ``clean_by_table(text)``, but is
+    computed faster, because most lines contain no mark-up. A rule is only tried on a line that contains the
+    rule's ``needs``. A group of rules is only tried on a line that contains the bytes that all rules of the
+    group need.
     """
     cleaned = [
         _clean_line(line) if b"[" in line or b"<" in line or b"alt=" in line else line
@@ -152,9 +152,9 @@ def _split_lines(text: bytes) -> list[bytes]:
     return lines
 
 
-# All rules of a group match only lines that contain the group's common text, such as "[". Rules only remove
-# text, so a line without it cannot gain it while the group runs. "See [[Berlin]] now." contains "[" but
-# neither "<" nor "alt=", so only the link rules are tried on it.
+# Every rule of a group needs the group's common text, such as "[". A rule only removes text, so a line
+# without "[" cannot gain one from another rule. For example, "See [[Berlin]] now." contains "[" but neither
+# "<" nor "alt=", so only the group of link rules is tried on it.
 _GROUPS = tuple(
     (common, [(rule.needs, rule.replacement, re.compile(rule.pattern).sub) for rule in rules])
     for common, rules in ((b"[", LINK_RULES), (b"alt=", TEXT_RULES), (b"<", TAG_RULES))

@@ -1,7 +1,7 @@
-"""Output directory of the text stage, shared by the local runners and the Beam pipeline.
+"""Output directory of ``segment``, for runs on this machine and for the Beam pipeline.
 
-Files are written by the commit protocol of ``bertdata.io.directory_protocol``: they appear only when they are
-complete, and the manifest is written last.
+Files appear only when they are complete, and the manifest is written last. ``bertdata.io.directory_protocol``
+describes how.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from bertdata.text.manifest import (
     TEXT_KIND,
     TextInput,
     TextManifest,
-    make_plan_terms,
+    make_text_plan,
     parse_text_manifest,
 )
 from bertdata.text.punkt.variants import ALIASES
@@ -35,9 +35,9 @@ EXTRACTED = "extracted"
 
 
 class DirectorySettings(Protocol):
-    """Settings that a text directory needs from its recipe.
+    """The settings of a recipe that are needed to write a text directory.
 
-    punkt: variant of the sentence splitter Punkt. It is ignored for languages without Punkt tables.
+    punkt: version of the sentence splitter Punkt. It is ignored for languages without Punkt tables.
     """
 
     @property
@@ -46,7 +46,7 @@ class DirectorySettings(Protocol):
     def tables(self) -> dict[str, str]:
         """Return the md5 of each file of Punkt's tables for the language, by file name.
 
-        The result is empty if unused.
+        The dict is empty if Punkt is not used for the language.
         """
         ...
 
@@ -77,9 +77,9 @@ PlanKind = TypeVar("PlanKind", bound=DirectoryPlan)
 
 
 class TextDirectory(Generic[PlanKind]):
-    """Output directory of one run: MLPerf's parts, parts made from records, or NVIDIA's shards.
+    """Output directory of a run: MLPerf's parts, parts made from records, or NVIDIA's shards.
 
-    The object is picklable, so that every worker can write into the directory.
+    The object can be pickled, so that every worker can write into the directory.
     """
 
     def __init__(self, directory: str, plan: PlanKind) -> None:
@@ -87,7 +87,7 @@ class TextDirectory(Generic[PlanKind]):
         tables = plan.settings.tables()
         self._punkt = {"variant": plan.settings.punkt, "tables": tables} if tables else None
         self._cited = None if plan.articles is None else compute_md5(plan.articles)
-        terms = make_plan_terms(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
+        terms = make_text_plan(plan.settings.as_json(), self._punkt, self._cited, plan.inputs, plan.kinds)
         self.commit = Commit(directory, TEXT_KIND, terms, _read_manifest_terms, renamed={"punkt": ALIASES})
 
     @contextmanager
@@ -97,7 +97,10 @@ class TextDirectory(Generic[PlanKind]):
             yield HashingSink(file.write)
 
     def finished(self) -> TextManifest | None:
-        """Return the manifest of a finished directory whose files have the listed sizes, else None."""
+        """Return the manifest of a finished directory whose files have the listed sizes.
+
+        Returns None if the directory is not finished, or if a file is missing or has another size.
+        """
         self.commit.refuse_others()
         data = self.commit.manifest()
         if data is None:
@@ -119,18 +122,18 @@ class TextDirectory(Generic[PlanKind]):
         in_order: InOrder = map_in_threads,
         unprotected: int | None = None,
     ) -> TextManifest:
-        """Write the manifest, MD5SUMS and the copy of the articles' manifest, and release the directory.
+        """Write the manifest, MD5SUMS and the copy of the articles' manifest, and remove ``unfinished/``.
+
+        Raises InputError for an input that differs from the articles' manifest.
 
         inputs: manifest entries of the input files, in the order of the plan.
         files: manifest entries of the output files.
-        release: if False, unfinished files stay, because a runner's late attempts may still write them.
+        release: False keeps ``unfinished/``, because a second attempt at a Beam task may still write there.
         in_order: function that calls another function for each file, perhaps in parallel, and returns the
             results in the files' order. It is used to count withheld texts that also occur in the training
             text.
         unprotected: number of texts of evaluation sets that are too short to be searched for in the training
-            text, or None if not counted.
-
-        Raises InputError for an input that differs from the articles' manifest.
+            text. None: they were not counted.
         """
         plan = self.plan
         if plan.articles is not None:
@@ -145,11 +148,11 @@ class TextDirectory(Generic[PlanKind]):
             withheld_in_training=count_withheld_in_training(self.commit.directory, made, in_order),
             unprotected=unprotected,
         )
-        # Remove files of earlier runs that this run did not make: finished files of the old manifest, and
-        # unfinished files that were noted. Otherwise a reader that lists the directory would take them too.
+        # Remove files that earlier runs left here and this run did not make: those in the old manifest, and
+        # those with a note. Otherwise a reader that lists the directory would read them too.
         old = self.commit.manifest()
         listed = parse_text_manifest(old, MANIFEST_NAME).files if old is not None else ()
-        stale = {*self.commit.noted(), *(entry.name for entry in listed)}
+        stale = {*self.commit.list_noted_pieces(), *(entry.name for entry in listed)}
         for name in stale - {entry.name for entry in manifest.files}:  # left by a run over different inputs
             storage.remove(self.commit.path(name), missing_ok=True)
         if plan.articles is None:  # left by an earlier run whose articles had a manifest
@@ -160,6 +163,7 @@ class TextDirectory(Generic[PlanKind]):
 
 
 def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None:
+    """Raise InputError if an input file has another size or md5 than the articles' manifest lists."""
     listed = {entry.name: entry for entry in parse_articles_manifest(articles, ARTICLES_COPY).files}
     for item in inputs:
         entry = listed[item.name]
@@ -172,13 +176,15 @@ def _check_article_digests(inputs: Sequence[TextInput], articles: bytes) -> None
 
 
 def _read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
+    """Return the plan in a text directory's manifest, that is, the settings that determine its contents."""
     return parse_text_manifest(data, where).terms()
 
 
 def count_warnings(directory: str, counts: SegmentCounts) -> list[str]:
-    """Return the warnings for a finished directory, about evaluation texts that occur in the training text.
+    """Return the warnings about a finished directory's evaluation texts.
 
-    Other warnings concern evaluation texts that are too short to be searched for.
+    They are about evaluation texts that occur in the training text, and about evaluation texts that are too
+    short to be searched for there.
 
     counts: counts of the run that made the directory.
     """
@@ -201,7 +207,7 @@ def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
     """Raise SettingsError if the output directory is an input, contains an input or lies inside an input.
 
     Only ``OUTPUT/extracted`` is allowed as an input, if it holds finished articles. This sub-directory has a
-    separate manifest, and the text stage never writes into it.
+    manifest of its own, and ``segment`` never writes into it.
     """
     articles = storage.join(output, EXTRACTED)
     paths = [path for path in inputs if path]
@@ -213,4 +219,5 @@ def refuse_text_inputs(output: str, inputs: Iterable[str | None]) -> None:
 
 
 def _is_below(path: str, directory: str) -> bool:
+    """Return True if the path lies inside the directory."""
     return f"{resolve_path(path)}/".startswith(f"{resolve_path(directory)}/")

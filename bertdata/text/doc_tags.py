@@ -1,10 +1,12 @@
-"""Stage 1 of MLPerf's text stage: remove the ``<doc>`` tags and titles that WikiExtractor writes.
+"""Stage 1 of MLPerf's text processing: remove the ``<doc>`` tags and titles that WikiExtractor writes.
 
-<doc id="12" url="..." title="Anarchism">        ->  an empty line
-Anarchism                                            (the title: dropped)
-                                                     (empty: dropped)
-Anarchism is a political philosophy that ...     ->  the line
-</doc>                                               (dropped)
+On the left the lines of an article, on the right what becomes of them::
+
+    <doc id="12" url="..." title="Anarchism">        an empty line
+    Anarchism                                        dropped, because it is the title
+                                                     dropped, because it is empty
+    Anarchism is a political philosophy that ...     kept
+    </doc>                                           dropped
 """
 
 import re
@@ -64,11 +66,11 @@ def strip_doc_tags(data: bytes, name: str) -> StrippedText:
 
 
 class ArticleCounter:
-    """Counter of the articles in a file that detects a missing ``</doc>`` while the lines are read.
+    """Counts the articles of a file and detects a missing ``</doc>`` while the lines are read.
 
     Only a line that starts like WikiExtractor's first line opens an article here, because an article about
-    mark-up may mention ``<doc``. If the open article's first line is complete (with url and title), an
-    incomplete first line inside it counts as text.
+    mark-up may mention ``<doc``. If the first line of the open article is complete, with url and title, a
+    line in it that starts with ``<doc`` but is not complete counts as text.
     """
 
     def __init__(self, name: str) -> None:
@@ -81,9 +83,9 @@ class ArticleCounter:
     def note_opening(self, line: bytes, number: int) -> None:
         """Record a line that contains ``<doc``, which opens an article if it starts like WikiExtractor's tag.
 
-        number: number of the line, from 1.
+        Raises InputError if the article before it is still open.
 
-        Raises InputError if the article before is still open.
+        number: number of the line, from 1.
         """
         opening = _OPENING.match(line)
         if opening is None:
@@ -112,7 +114,7 @@ class ArticleCounter:
             )
 
     def _make_reopened_error(self, number: int) -> InputError:
-        """Return the error for an open article that contains what looks like the first line of another."""
+        """Return the error for an article that is still open when the first line of another seems to come."""
         return self._make_unclosed_error(
             f"before the next one opens on line {number}",
             "if that line is text which the page shows, extract again and leave the page out: --skip-page "

@@ -1,8 +1,8 @@
 """Find out which extracted articles contain escapes such as ``&amp;`` for ``&``.
 
-wikiextractor 3.1.0 writes ``R&amp;D``, and so does ``bertdata extract`` when it imitates this version. The
-extractor that MLPerf pins writes ``R&D``. The manifest of the articles names the extractor. For articles
-without a manifest, the user can say it with ``--escaped-articles``.
+wikiextractor 3.1.0 writes ``R&amp;D``, and so does ``bertdata extract`` when it reproduces this version. The
+version that MLPerf uses writes ``R&D``. The manifest of the articles names the version. For articles without
+a manifest, the user can tell with ``--escaped-articles`` whether they are escaped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,62 +16,67 @@ from bertdata.text.reading import open_articles
 from bertdata.wiki.articles.manifest import ARTICLES_KIND, ArticlesManifest, parse_articles_manifest
 from bertdata.wiki.settings import writes_escapes
 
-_LOOKED_AT_BYTES = 64 << 20
-"""Bytes of text that are searched for an escape before a run. Unescaped English or German prose practically
-never contains ``&amp;`` in this much text.
+_SEARCHED_BYTES = 64 << 20
+"""Number of bytes of text that are searched for an escape before a run.
+
+Unescaped English or German prose of this size practically never contains ``&amp;``.
 """
 
 _READ_BYTES = 1 << 20
 
 
-def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def mark_escaped_articles(files: Sequence[str], kinds: Sequence[str], answer: str | None) -> list[str]:
     """Return each file's kind, with ``ARTICLES`` changed to ``ESCAPED_ARTICLES`` where the text is escaped.
 
-    told: the user's answer "yes" or "no" for articles without a manifest. None: their text is kept as it is.
+    Raises SettingsError if the answer contradicts the manifests of all articles, or if there are no articles.
 
-    Raises SettingsError if ``told`` contradicts the manifests of all articles, or if there are no articles.
+    answer: the user's answer "yes" or "no" to whether articles without a manifest are escaped. None: the user
+        has not answered, and the text of these articles is not changed.
     """
     manifests = _ArticlesManifests()
     found: list[str] = []
-    untold = False
+    unanswered = False
     for path, kind in zip(files, kinds, strict=True):
         if not is_articles_kind(kind):
             found.append(kind)
             continue
         manifest = manifests.find(path)
-        untold |= manifest is None
-        escaped = told == "yes" if manifest is None else writes_escapes(manifest.extractor)
+        unanswered |= manifest is None
+        escaped = answer == "yes" if manifest is None else writes_escapes(manifest.extractor)
         found.append(ESCAPED_ARTICLES if escaped else ARTICLES)
-    if told is not None and not untold:
-        _refuse_contradiction(files, found, told)
+    if answer is not None and not unanswered:
+        _refuse_contradiction(files, found, answer)
     return found
 
 
-def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], told: str) -> None:
-    """Raise SettingsError if a manifest contradicts the user's answer ``told``, or without any articles."""
+def _refuse_contradiction(files: Sequence[str], kinds: Sequence[str], answer: str) -> None:
+    """Raise SettingsError if a manifest contradicts the user's answer, or if there are no articles.
+
+    answer: the user's answer "yes" or "no" to whether the articles are escaped.
+    """
     if not any(map(is_articles_kind, kinds)):
         raise SettingsError("--escaped-articles goes with extracted articles, of which there are none here")
     for path, kind in zip(files, kinds, strict=True):
-        if is_articles_kind(kind) and (kind == ESCAPED_ARTICLES) != (told == "yes"):
+        if is_articles_kind(kind) and (kind == ESCAPED_ARTICLES) != (answer == "yes"):
             truth = "escaped" if kind == ESCAPED_ARTICLES else "not escaped"
             raise SettingsError(
-                f"--escaped-articles {told}: {path}: its {MANIFEST_NAME} names the extractor, whose text is "
-                f"{truth}; leave the flag out"
+                f"--escaped-articles {answer}: {path}: its {MANIFEST_NAME} names the extractor, whose text "
+                f"is {truth}; leave the flag out"
             )
 
 
-def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], told: str | None) -> list[str]:
+def find_escape_warnings(files: Sequence[str], kinds: Sequence[str], answer: str | None) -> list[str]:
     """Return a warning if articles contain ``&amp;`` and it is unknown whether it is an escape.
 
-    A manifest that lists the articles answers this question, and so does the user with "yes" or "no" in
-    ``told``.
+    It is known if a manifest lists the articles, or if the user has answered. Of articles without a manifest,
+    at most the first 64 MiB are searched.
 
-    At most the first 64 MiB of articles without a manifest are searched, up to the first escape.
+    answer: the user's answer "yes" or "no", None if the user has not answered.
     """
-    if told is not None:
+    if answer is not None:
         return []
     manifests = _ArticlesManifests()
-    left = _LOOKED_AT_BYTES
+    left = _SEARCHED_BYTES
     for path, kind in zip(files, kinds, strict=True):
         if not is_articles_kind(kind) or manifests.find(path) is not None:
             continue
@@ -104,10 +109,10 @@ class _ArticlesManifests:
         self._read: dict[str, tuple[ArticlesManifest, frozenset[str]] | None] = {}
 
     def find(self, path: str) -> ArticlesManifest | None:
-        """Return the manifest that lists the file, or None.
+        """Return the manifest that lists the file. Returns None if there is no such manifest.
 
-        For the file ``DIR/AA/wiki_00``, the manifest is searched first in ``DIR`` and then in ``DIR/AA``. A
-        manifest lists the uncompressed name, so an ending such as ``.gz`` is removed before the search.
+        For the file ``DIR/AA/wiki_00``, a manifest is first looked for in ``DIR`` and then in ``DIR/AA``. A
+        manifest lists the uncompressed name, so an ending such as ``.gz`` is removed before.
         """
         # "out/AA/wiki_00": first look in "out" for a manifest that lists "AA/wiki_00", then in "out/AA" for a
         # manifest that lists "wiki_00".
@@ -122,6 +127,7 @@ class _ArticlesManifests:
         return None
 
     def _load_listing(self, directory: str) -> tuple[ArticlesManifest, frozenset[str]] | None:
+        """Return the directory's manifest of articles and the file names that it lists, read only once."""
         if directory not in self._read:
             self._read[directory] = _read_listing(storage.join(directory, MANIFEST_NAME))
         return self._read[directory]

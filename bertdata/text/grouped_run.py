@@ -1,7 +1,7 @@
-"""Process the input files in groups, so that an interrupted run of the text stage can be continued.
+"""Process the input files in groups, so that an interrupted run of ``segment`` can be continued.
 
-A note (a small JSON file) is written for each finished group. It lists the group's input files and output
-files with their md5s. A later run keeps the group if all these files are unchanged.
+When a group is finished, a note (a small JSON file) is written. It lists the group's input files and output
+files with their md5s. A later run keeps the group if none of these files has changed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +23,17 @@ from bertdata.text.text_plan import NumberedFile, TextPlan
 Text = TypeVar("Text", MlperfText, NvidiaText)
 
 Note = dict[str, Any]
-"""Contents of a finished group's note: manifest entries of its inputs and files, and the recipe's keys."""
+"""Contents of a finished group's note: manifest entries of its input and output files, and further keys that
+the recipe adds.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
     """Consecutive input files that are processed together and share a note.
 
-    numbers: numbers of the input files.
-    made: names of the output files that the group makes.
+    numbers: positions of the input files in the list of all input files, from 0.
+    made: names of the output files that are made from them.
     """
 
     name: str
@@ -77,18 +79,18 @@ class GroupedRun:
     ) -> Iterator[Note]:
         """Process the groups that no earlier run finished, and yield the note of every group in order.
 
-        step: worker function that processes one numbered file.
-        make: writes the output files of a group from its texts, and returns the group's note.
-        keep: if False, notes are neither read nor written.
-        is_whole: returns True if a note of an earlier run has valid values for the keys that the recipe adds.
+        step: function that a worker calls to process one input file.
+        make: function that writes the output files of a group from its texts, and returns the group's note.
+        keep: False to neither read nor write notes.
+        is_whole: function that returns True if the recipe's keys in an earlier run's note have valid values.
         """
         kept = self._find_valid_notes(groups, is_whole) if keep else {}
         kinds = self.text.plan.kinds
         work = [
             (n, self.files[n], kinds[n]) for group in groups if group.name not in kept for n in group.numbers
         ]
-        # The pool works on the files of all new groups in one stream, so that workers do not wait at the end
-        # of a group.
+        # Workers get the files of all new groups as a single stream, so that they need not wait at the end of
+        # a group.
         results = self._pool.in_order(step, work)
         for group in groups:
             note = kept.get(group.name)
@@ -121,8 +123,8 @@ class GroupedRun:
 
     def _find_valid_notes(self, groups: Sequence[Group], is_whole: Callable[[Note], bool]) -> dict[str, Note]:
         """Return the notes of an earlier run whose input and output files are unchanged, by group name."""
-        # First come the cheap tests: the note must exist and name this group's files, and the output files
-        # must be unchanged. Only if a group passes are its input files hashed, which happens in parallel.
+        # Make the cheap tests first: the note exists and names this group's files, and the output files have
+        # not changed. Only then hash the group's input files, in parallel.
         noted = {
             group.name: note
             for group in groups

@@ -54,9 +54,10 @@ class Language:
     """Language of the text.
 
     code: ISO 639-1 code.
-    splitting: "punkt" (by Punkt's tables), "marks" (at end marks), or "lines" (each line is a sentence).
-    tables: NLTK's name of the language's Punkt tables, or None if it has none.
-    between: text between two sentences of a paragraph, a blank or nothing.
+    splitting: how sentences are found: "punkt" (with Punkt's tables), "marks" (at end marks such as periods),
+        or "lines" (each line is a sentence).
+    tables: NLTK's name of the language's Punkt tables. None if Punkt has no tables for it.
+    between: text between two sentences of a paragraph: a space, or nothing.
     """
 
     code: str
@@ -68,7 +69,8 @@ class Language:
 def find_language(name: str) -> Language:
     """Return the language with this ISO 639-1 code, or with this name in NLTK's punkt_tab.
 
-    Raises SettingsError for an unknown name. The message lists the languages with a sentence splitter.
+    Raises SettingsError for an unknown name. The message lists the languages with a sentence splitter. German
+    has Punkt tables, and Thai (th) has no sentence splitter:
 
     >>> find_language("german").code, find_language("th").splitting
     ('de', 'lines')
@@ -88,7 +90,7 @@ def find_language(name: str) -> Language:
 
 
 def list_language_notes(code: str) -> tuple[str, ...]:
-    """Return a message for the user if the language has no sentence splitter, else nothing."""
+    """Return a message if the language has no sentence splitter, otherwise an empty tuple."""
     if find_language(code).splitting != "lines":
         return ()
     return (f"language {code}: Punkt has no tables of it, so each line of text is taken as one sentence",)

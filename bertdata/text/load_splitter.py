@@ -19,10 +19,10 @@ from bertdata.text.splitter import Splitter
 
 @dataclass(frozen=True, slots=True)
 class LoadSplitter:
-    """Picklable function object that returns a language's sentence splitter when it is called.
+    """Function object that returns a language's sentence splitter when it is called. It can be pickled.
 
-    variant: variant of Punkt to imitate, such as "3.4.5". Only used if the language has Punkt tables.
-    engine: which implementation to use, the C++ kernel or Python. None: the kernel if it is built.
+    variant: version of Punkt to reproduce, such as "3.4.5". Only used if the language has Punkt tables.
+    engine: whether to use the C++ kernel or Python. None: the kernel if it is built.
     tables: directory or URL of Punkt's tables. None: each worker searches the user's cache and NLTK's
         directories.
     abbreviations: abbreviations to add to the tables.
@@ -35,15 +35,15 @@ class LoadSplitter:
     abbreviations: Abbreviations | None = None
 
     def __call__(self) -> Splitter:
-        return _load(self)
+        return _load_splitter(self)
 
 
 def make_splitter_loader(
     settings: SegmentSettings | PartSettings, engine: Engine | None, tables: str | None
 ) -> LoadSplitter:
-    """Return a loader for the language, Punkt variant and abbreviations of these settings.
+    """Return a loader for the language, Punkt version and abbreviations of these settings.
 
-    tables: directory or URL of Punkt's tables, or None for the usual places.
+    tables: directory or URL of Punkt's tables. None: the user's cache and NLTK's directories.
     """
     variant = cast(Variant, settings.punkt)
     return LoadSplitter(variant, engine, tables, settings.language, settings.abbreviations)
@@ -52,14 +52,14 @@ def make_splitter_loader(
 def fetch_tables(language: str, directory: str | None) -> None:
     """Download a language's Punkt tables if they are missing. Does nothing for a language without tables.
 
-    directory: where to look for the tables, or None for the usual places.
+    directory: where to look for the tables. None: the user's cache and NLTK's directories.
     """
     if (tables := find_language(language).tables) is not None:
         find_punkt_tables(directory, tables)
 
 
 @lru_cache(maxsize=4)
-def _load(chosen: LoadSplitter) -> Splitter:
+def _load_splitter(chosen: LoadSplitter) -> Splitter:
     language = find_language(chosen.language)
     if language.tables is None:
         return MarkSplitter(language.code)

@@ -23,7 +23,7 @@ _SPLITTING_SETTINGS = ("language", "abbreviations")
 _RECORD_COUNTERS = ("malformed", "too_long", "other_language", "excluded", "duplicate")
 
 ARTICLES_COPY = "sources/articles.json"
-"""Where a text directory keeps a copy of the manifest of its articles."""
+"""Path, inside a text directory, of the copy of the manifest of its extracted articles."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,9 +51,10 @@ class TextInput:
     kind: str = ARTICLES
 
     def as_json(self, *, of_records: bool = False) -> dict[str, Any]:
-        """Return the entry as a manifest stores it. The kind "articles" is left out.
+        """Return the entry as a manifest stores it. The kind "articles" is left out, because it is the
+        default.
 
-        of_records: whether to include the counters of records that are left out.
+        of_records: True to include the counts of records that were left out.
         """
         entry = asdict(self) if of_records else _drop_record_counters(asdict(self))
         if self.kind == ARTICLES:
@@ -94,13 +95,14 @@ class TextManifest:
     """Manifest of a finished text directory.
 
     settings: settings of the recipe.
-    punkt: ``variant``, and ``tables`` with the md5s of Punkt's tables by file name. None for a language
-    without Punkt tables.
-    articles_manifest: md5 of the manifest of the extracted articles, or None.
+    punkt: dict with the version of Punkt (``variant``), and the md5s of Punkt's tables by file name
+        (``tables``). None for a language without Punkt tables.
+    articles_manifest: md5 of the manifest of the extracted articles. None: they have no manifest.
     inputs: entries of the input files, in the order in which they were read.
     files: entries of the output files, ordered by name.
     withheld_in_training: number of evaluation texts that also occur in the training text.
-    unprotected: number of texts of evaluation sets that are too short to be searched for.
+    unprotected: number of texts of evaluation sets that are too short to be searched for in the training
+        text.
     """
 
     settings: dict[str, Any]
@@ -124,7 +126,11 @@ class TextManifest:
         return found
 
     def splitting(self) -> dict[str, Any]:
-        """Return how sentences were split: Punkt's tables, language, abbreviations. Datasets store it too."""
+        """Return the settings that decide where sentences end: Punkt's tables, the language and the
+        abbreviations.
+
+        The manifests of datasets made from the directory store these settings too.
+        """
         told = {name: self.settings[name] for name in _SPLITTING_SETTINGS if name in self.settings}
         return {"punkt": self.punkt, **told}
 
@@ -136,12 +142,12 @@ class TextManifest:
         return counts
 
     def terms(self) -> dict[str, Any]:
-        """Return the run's terms: the settings and input names that decide this directory's bytes.
+        """Return the plan of the directory: the settings and input names that determine its contents.
 
-        Another run can only use the directory if its terms are equal.
+        Another run may use the directory only if its plan is equal.
         """
         names, kinds = [one.name for one in self.inputs], [one.kind for one in self.inputs]
-        return make_plan_terms(self.settings, self.punkt, self.articles_manifest, names, kinds)
+        return make_text_plan(self.settings, self.punkt, self.articles_manifest, names, kinds)
 
     def as_json(self) -> dict[str, Any]:
         of_records = self.settings["recipe"] == RECORDS
@@ -162,21 +168,21 @@ class TextManifest:
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Return the content of the file MD5SUMS, which the program md5sum can check."""
+        """Return the content of the file MD5SUMS, which lists the md5 of each file of the directory."""
         return format_md5sums(self.files, self.dump())
 
 
-def make_plan_terms(
+def make_text_plan(
     settings: dict[str, Any],
     punkt: dict[str, Any] | None,
     articles_manifest: str | None,
     inputs: list[str],
     kinds: list[str],
 ) -> dict[str, Any]:
-    """Return a run's terms: everything known before the run that determines a text directory's bytes.
+    """Return the plan of a text directory: everything known before the run that determines its contents.
 
-    A run may continue an interrupted run with equal terms. The terms do not include the contents of the input
-    files, which are not read yet. For articles with a manifest, they include the manifest's md5.
+    A run may continue an interrupted run with an equal plan. The plan does not include the contents of the
+    input files, which are not read yet. For articles with a manifest, it includes the manifest's md5.
     """
     told = describe_kinds(kinds)
     return {
@@ -216,9 +222,9 @@ def sum_counts(inputs: Iterable[TextInput], files: Iterable[FileEntry]) -> Segme
 def parse_text_manifest(data: bytes, where: str) -> TextManifest:
     """Parse a text directory's manifest and check it against its schema.
 
-    where: path of the manifest, for errors.
+    Raises ManifestError, with a description of the fault, if it does not match.
 
-    Raises ManifestError that describes the fault.
+    where: path of the manifest, for errors.
     """
     value = parse_checked(data, where, "text_manifest")
     return TextManifest(

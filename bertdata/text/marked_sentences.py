@@ -1,13 +1,15 @@
 """Split text at end marks, for languages whose abbreviations contain none, or into lines.
 
-Chinese and Japanese, which have no blanks between words: a run of marks such as ``。 ！ ？ …`` ends
-a sentence, including closing quotes and brackets that follow. ``!`` and ``?`` end a sentence too,
-unless a Latin letter or a digit follows (as in a URL). ``．`` ends a sentence unless a Latin
-letter or a digit is on either side (as in a number). ``"`` and ``'`` do not close a sentence,
-since they also open quotes.
+Chinese and Japanese have no spaces between words. A run of marks such as ``。 ！ ？ …`` ends a sentence,
+together with the closing quotes and brackets after it. The other marks depend on what is next to them:
 
-Korean: ``. ? !`` and closing marks after them end a sentence before white space. A period after a Latin
-letter, a digit or another period does not (an initial, a date such as ``2019. 3. 1.``, an ellipsis).
+- ``!`` and ``?`` end a sentence, unless a Latin letter or a digit follows (as in a URL).
+- ``．`` ends a sentence, unless a Latin letter or a digit is on either side (as in a number).
+- ``"`` and ``'`` do not close a sentence, since they also open quotes.
+
+In Korean, the marks ``. ? !`` end a sentence if white space follows, together with the closing marks after
+them. But a period after a Latin letter, a digit or another period does not end a sentence: it may be an
+initial, a date such as ``2019. 3. 1.`` or an ellipsis.
 
 No sentence starts with an end mark. The end of a line always ends a sentence.
 """
@@ -44,6 +46,8 @@ class MarkSplitter:
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
         r"""Split UTF-8 lines into sentences, one per line. Empty lines stay, lines of white space disappear.
 
+        A closing quote belongs to the sentence before it:
+
         >>> MarkSplitter("zh").segment_lines("他说：“好。”然后走了！ 再见\n".encode()).decode()
         '他说：“好。”\n然后走了！\n再见\n'
         """
@@ -59,4 +63,5 @@ class MarkSplitter:
 
 
 def _end_line(end: re.Match[str]) -> str:
+    """Return the end of a sentence with a newline in place of the white space after it."""
     return end.group().rstrip() + "\n"

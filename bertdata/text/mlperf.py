@@ -1,4 +1,4 @@
-"""MLPerf's text stage for one file: strip tags, clean, split into sentences, withhold articles."""
+"""MLPerf's text processing for one file: remove tags and mark-up, split into sentences, withhold articles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,12 @@ class MlperfText:
     """Sentences of one file, divided into training text and withheld articles.
 
     training: sentences to train on, one per line, with an empty line after each article.
-    withheld: sentences of each article that goes to the evaluation set.
-    articles, sentences: counts over the whole file.
-    bytes_in, md5: size and md5 of the input file.
-    unescaped: whether escapes such as ``&amp;`` were undone.
+    withheld: for each article that goes to the evaluation set, its sentences.
+    articles: number of articles in the whole file.
+    sentences: number of sentences in the whole file.
+    bytes_in: size of the input file.
+    md5: md5 of the input file.
+    unescaped: True if escapes such as ``&amp;`` were undone.
     """
 
     training: bytes
@@ -54,14 +56,16 @@ def make_sentences(
 ) -> MlperfText:
     """Split a file into sentences, and withhold some of its articles for evaluation.
 
-    index, files: number of the file from 0, and number of all files. They determine which articles are
-    withheld.
-    eval_articles: articles to withhold over all files.
-    split: function that splits lines into sentences, such as ``Splitter.segment_lines``.
-    kind: kind of the file, a key of ``input_kinds.KINDS``.
-
     Raises InputError if the bytes are not UTF-8, if an article is cut short, or if the file has too few
     articles to withhold.
+
+    data: the file's bytes.
+    name: the file's name, for errors.
+    index: number of the file, from 0. Together with ``files`` it determines which articles are withheld.
+    files: number of all input files.
+    eval_articles: number of articles to withhold from all files together.
+    split: function that splits lines into sentences, such as ``Splitter.segment_lines``.
+    kind: kind of the file, a key of ``input_kinds.KINDS``.
     """
     stripped = KINDS[kind].paragraphs(data, name)
     sentences = split(stripped.text, name) + b"\n"

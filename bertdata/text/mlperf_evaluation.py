@@ -1,4 +1,4 @@
-"""Stage 4 of MLPerf's text stage: withhold articles from training, for the evaluation set.
+"""Stage 4 of MLPerf's text processing: withhold articles from training, for the evaluation set.
 
 The number of articles to withhold is divided evenly among the files. Within a file, the articles are drawn by
 a random generator that is seeded with the file's number, so the files can be processed independently.
@@ -20,36 +20,42 @@ SEED_STEP = 13
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparatedText:
-    """Sentences of one file, separated into the training text and the withheld articles in order."""
+    """Sentences of one file: the training text, and the withheld articles in the order of the file."""
 
     training: bytes
     withheld: list[bytes]
 
 
-def compute_quota(index: int, files: int, eval_articles: int) -> int:
-    """Return how many articles file ``index`` (from 0) of ``files`` contributes to the evaluation set."""
+def count_articles_to_withhold(index: int, files: int, eval_articles: int) -> int:
+    """Return how many articles a file contributes to the evaluation set.
+
+    index: number of the file, from 0.
+    files: number of all files.
+    eval_articles: number of articles to withhold from all files together.
+    """
     return int((index + 1) * eval_articles / files) - int(index * eval_articles / files)
 
 
 def withhold_articles(
     text: bytes, index: int, files: int, eval_articles: int, name: str, *, draws_rest: bool = True
 ) -> SeparatedText:
-    """Divide the sentences of file ``index`` into training text and withheld articles.
+    """Divide the sentences of a file into training text and withheld articles.
 
-    The text is cut at empty lines. The piece after the last article is empty. MLPerf's program may draw this
-    empty piece like an article. This function may also draw it, unless ``draws_rest`` is False.
-
-    text: sentences, one per line, with an empty line after each article.
-    index, files: number of the file from 0, and number of all files.
-    eval_articles: articles to withhold over all files.
-    name: path of the file, for errors.
+    The text is cut at empty lines. What comes after the last article is empty. MLPerf's program may draw this
+    empty piece like an article, and so does this function unless ``draws_rest`` is False.
 
     Raises TooFewArticles if the file has fewer pieces than it must contribute. MLPerf's program would then
     loop forever.
+
+    text: sentences, one per line, with an empty line after each article.
+    index: number of the file, from 0.
+    files: number of all files.
+    eval_articles: number of articles to withhold from all files together.
+    name: path of the file, for errors.
     """
-    # "A1\n\nA2\n\n" -> ["A1", "A2", ""]: the empty last piece can be drawn too.
+    # For example, "A1\n\nA2\n\n" gives ["A1", "A2", ""]. The empty last piece can be drawn too.
     articles = split_articles(text)
-    wanted = compute_quota(index, files, eval_articles)
+    wanted = count_articles_to_withhold(index, files, eval_articles)
     pieces = len(articles) if draws_rest else len(articles) - 1
     if wanted > pieces:
         found = count_articles(articles)
@@ -71,26 +77,36 @@ def split_articles(text: bytes) -> list[bytes]:
 
 
 def count_articles(pieces: list[bytes]) -> int:
-    """Return how many pieces contain more than white space."""
+    """Return how many of the pieces are articles, that is, contain more than white space."""
     return sum(not piece.isspace() for piece in pieces if piece)
 
 
 def find_most_eval_articles(articles: Sequence[int]) -> int:
-    """Find the largest usable ``eval_articles`` that leaves at least half of all articles for training.
+    """Return the largest usable ``eval_articles`` that leaves at least half of all articles for training.
 
-    articles: number of articles in each file. No file may have to contribute more articles than it has. A
-    file without articles can still contribute its empty last piece.
+    It is usable if no file has to contribute more articles than it has. A file without articles can still
+    contribute the empty piece at its end.
+
+    articles: number of articles in each file.
     """
     # Start with half of all articles, and count down until no file must contribute more articles than it has.
     files = len(articles)
     most = min(sum(articles) // 2, (max(min(articles), 1) + 1) * files)
-    while any(compute_quota(index, files, most) > max(found, 1) for index, found in enumerate(articles)):
+    while any(
+        count_articles_to_withhold(index, files, most) > max(found, 1) for index, found in enumerate(articles)
+    ):
         most -= 1
     return most
 
 
 def _draw_articles(wanted: int, articles: int, seed: int) -> set[int]:
-    """Draw ``wanted`` distinct article numbers. A repeated number is drawn again."""
+    """Draw this number of different articles, and return their numbers. If an article is drawn twice, the
+    second draw is repeated.
+
+    wanted: how many articles to draw.
+    articles: number of articles to draw from.
+    seed: seed of the random generator.
+    """
     stream = random.Random(seed)
     drawn: set[int] = set()
     while len(drawn) < wanted:
@@ -125,6 +141,6 @@ def _count_file_articles(file: tuple[str, str]) -> int:
     """Return the number of articles in a file, without splitting it into sentences."""
     path, kind = file
     lines = KINDS[kind].paragraphs(storage.read_bytes(path), path).text.split(b"\n")
-    # a line of white space yields no sentence
+    # Drop lines of white space, because they would yield no sentence.
     kept = [line for line in lines if not line or line.decode().strip()]
     return count_articles(split_articles(b"\n".join(kept)))

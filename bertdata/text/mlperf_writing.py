@@ -1,4 +1,6 @@
-"""Write MLPerf's parts and evaluation set. The input files of a part form a group (``grouped_run``)."""
+"""Write MLPerf's parts and evaluation set. The input files of a part are processed as a group
+(``grouped_run``).
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,10 +22,10 @@ EVAL = (EVAL_TEXT, EVAL_MD5)
 
 @dataclass(frozen=True, slots=True)
 class FileToSentences:
-    """Worker function that splits a file into sentences and withholds articles from it.
+    """Function object that splits a file into sentences and withholds articles from it. Workers call it.
 
     files: number of all input files.
-    eval_articles: articles to withhold over all files.
+    eval_articles: number of articles to withhold from all files together.
     """
 
     files: int
@@ -40,8 +42,8 @@ class FileToSentences:
 def write_parts(run: GroupedRun) -> list[FileEntry]:
     """Write the parts and the evaluation set, and return their manifest entries.
 
-    The withheld articles of each part are kept in scratch files until all parts are done, so that a later run
-    can use them.
+    The withheld articles of each part wait in a scratch file until all parts are written. If the run is
+    interrupted, a later run reads them from there.
     """
     plan, commit = run.text.plan, run.text.commit
     step = FileToSentences(len(run.files), plan.settings.eval_articles, run.load_splitter)

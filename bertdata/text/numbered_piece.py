@@ -1,4 +1,4 @@
-"""Piece of a source file (a range of its records) in the form that is sent to a worker."""
+"""A piece of a source file, that is, a range of its records, in the form that is sent to a worker."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class RecordPlace(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """Record whose text an earlier record also has.
+    """A record whose text occurred in an earlier record.
 
     number: number of the record in its piece.
     of: position of the first record with the same text.
@@ -29,9 +29,10 @@ class Duplicate(NamedTuple):
 
 
 class NumberedPiece(NamedTuple):
-    """Piece of a source file, with its position in the input.
+    """A piece of a source file (a range of its records), with its position in the input.
 
-    file, number: number of the file, and number of the piece in the file, both from 0.
+    file: number of the file, from 0.
+    number: number of the piece in the file, from 0.
     path: path of the file.
     duplicates: records of the piece to leave out, because an earlier record has the same text.
     """

@@ -1,4 +1,4 @@
-"""NVIDIA's text stage for one file: join each document into one line, then split it into sentences."""
+"""NVIDIA's text processing for one file: join each document into one line, then split it into sentences."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ class NvidiaText:
     sentences: number of sentences of each article.
     empty: number of articles without text, which are left out.
     outside: number of lines with text that are outside of any article, and are dropped.
-    bytes_in, md5: size and md5 of the input file.
-    unescaped: whether escapes such as ``&amp;`` were undone.
+    bytes_in: size of the input file.
+    md5: md5 of the input file.
+    unescaped: True if escapes such as ``&amp;`` were undone.
     """
 
     articles: list[bytes]
@@ -48,11 +49,11 @@ class NvidiaText:
 def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str = ARTICLES) -> NvidiaText:
     """Read the articles of a file and split them into sentences. A book counts as one article.
 
+    Raises InputError if the bytes are not UTF-8, if an article is cut short, or if an article has only
+    characters that the splitter takes for white space.
+
     split: function that splits lines into sentences, such as ``Splitter.segment_lines``.
     kind: kind of the file, a key of ``input_kinds.KINDS``.
-
-    Raises InputError if the bytes are not UTF-8, if an article is cut short, or if the splitter sees only
-    white space in an article.
     """
     formatted = KINDS[kind].format(data, name)
     lines = [article.rstrip() for article in formatted.articles if article.strip()]
@@ -69,6 +70,7 @@ def make_articles(data: bytes, name: str, split: Callable[..., bytes], kind: str
 
 
 def _split_articles(lines: list[str], name: str, split: Callable[..., bytes]) -> list[bytes]:
+    """Split articles, a line each, into sentences."""
     text = split("\n\n".join(lines).encode(), name, keeps_indent=True)
     articles = text.removesuffix(b"\n").split(b"\n\n")
     if len(articles) != len(lines) or not all(articles):

@@ -1,4 +1,4 @@
-"""NVIDIA's text stage: turn each extracted article into one line."""
+"""First step of NVIDIA's text processing: turn each extracted article into one line."""
 
 from dataclasses import dataclass
 
@@ -21,9 +21,8 @@ class FormattedText:
 def format_articles(data: bytes, name: str) -> FormattedText:
     r"""Join the lines of each article into one line, without the title.
 
-    Each line of the article is right-stripped and followed by a space.
-    Lines end at ``\n`` only. White space is what str.rstrip removes. Raises InputError if the file has no
-    articles or if an article is not closed.
+    White space at the end of each line is removed, as by str.rstrip, and a space follows it instead. Lines
+    end at ``\n`` only. Raises InputError if the file has no articles or if an article is not closed.
     """
     watch = ArticleCounter(name)
     articles: list[str] = []

@@ -1,10 +1,13 @@
-"""NVIDIA's text stage: distribute articles over shards of about equal numbers of sentences.
+"""Last step of NVIDIA's text processing: distribute articles over shards with about equal numbers of
+sentences.
 
-The distribution is deterministic.
-In each round, first the training shards and then the test shards take one article each: the largest that fits
-below the nominal size (the same for all training shards, and for all test shards). Among articles of the same
-size, the last one is taken. Shards with more sentences than the median pause for the round. When four rounds
-in a row place no article, the nominal size of the training shards grows by one sentence.
+The distribution is deterministic. It proceeds in rounds. In each round, first the training shards and then
+the test shards take one article each. A shard takes the largest article with which it stays below its nominal
+size, that is, the number of sentences up to which it is filled. All training shards have the same nominal
+size, and so have all test shards. Among articles of the same size, the last one is taken.
+
+Shards with more sentences than the median take nothing in the round. When four rounds in a row place no
+article, the nominal size of the training shards grows by one sentence.
 """
 
 from array import array
@@ -20,7 +23,7 @@ _HISTORY_ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardedArticles:
-    """Result of the distribution: the numbers of each shard's articles, in the order of writing."""
+    """Result of the distribution: for each shard, the numbers of its articles in the order of writing."""
 
     training: list[list[int]]
     test: list[list[int]]
@@ -29,24 +32,24 @@ class ShardedArticles:
 def distribute_articles(
     sentences: Sequence[int], *, training_shards: int, test_shards: int, test_fraction: float
 ) -> ShardedArticles:
-    """Distribute the articles over training and test shards by NVIDIA's algorithm (see the module).
+    """Distribute the articles over training and test shards by NVIDIA's algorithm, described in this module.
+
+    Raises InputError if there are fewer articles than shards. Also raises it for an article without
+    sentences, because no shard would ever take it, and NVIDIA's program would loop forever.
 
     sentences: number of sentences of each article.
     test_fraction: approximate share of all sentences that goes to the test shards.
-
-    Raises InputError if there are fewer articles than shards, and for an article without sentences: no shard
-    would ever take it, and NVIDIA's program would loop forever.
     """
     _check_articles(sentences, training_shards + test_shards)
     total = sum(sentences)
     training_total = int((1 - test_fraction) * total)
-    stacks = _Stacks(sentences)
+    stacks = _UnplacedArticles(sentences)
     training = _ShardSet(shards=training_shards, nominal=training_total // training_shards)
     test = _ShardSet(shards=test_shards, nominal=(total - training_total) // test_shards)
     for kind in (training, test):
         kind.place_first_articles(stacks)
-    # The numbers of articles left after each of the last four rounds. If they are all equal, no shard could
-    # take an article, so the limit must grow or the loop would never end.
+    # Keep how many articles were left after each of the last four rounds. If these numbers are all equal, no
+    # shard could take an article, so the nominal size must grow or the loop would never end.
     history: deque[int] = deque(maxlen=_HISTORY_ROUNDS)
     while stacks.unplaced:
         for kind in (training, test):
@@ -60,6 +63,7 @@ def distribute_articles(
 
 
 def _check_articles(sentences: Sequence[int], shards: int) -> None:
+    """Raise InputError if there are fewer articles than shards, or if an article has no sentences."""
     if len(sentences) < shards:
         raise InputError(
             f"{len(sentences)} articles found, expected at least one for each of {shards} shards; "
@@ -72,8 +76,8 @@ def _check_articles(sentences: Sequence[int], shards: int) -> None:
         )
 
 
-class _Stacks:
-    """Articles that are in no shard yet: for each number of sentences a stack, the last article on top."""
+class _UnplacedArticles:
+    """Articles that are in no shard yet, in a stack for each number of sentences. The last is on top."""
 
     def __init__(self, sentences: Sequence[int]) -> None:
         self.unplaced = len(sentences)
@@ -87,9 +91,9 @@ class _Stacks:
         self._below = [max(size - 1, 0) for size in range(self.largest + 1)]
 
     def pop_largest(self, most: int) -> tuple[int, int] | None:
-        """Remove the last of the largest articles that have at most ``most`` sentences.
+        """Take the last of the largest articles that have at most ``most`` sentences.
 
-        Returns the article's number and its number of sentences, or None if no article is small enough.
+        Returns the article's number and its number of sentences. Returns None if no article is small enough.
         """
         size = self._find_filled_size(min(most, self.largest))
         if size <= 0:
@@ -98,11 +102,13 @@ class _Stacks:
         return self._stacks[size].pop(), size
 
     def _find_filled_size(self, size: int) -> int:
-        """Return the largest number of sentences up to ``size`` whose stack is not empty, or 0."""
+        """Return the largest number of sentences up to ``size`` for which articles are left. Returns 0 if
+        there is none.
+        """
         stacks, below = self._stacks, self._below
         while size > 0 and not stacks[size]:
             if not stacks[below[size]]:
-                # point past a stack that is empty too, so that the next search is shorter (path halving)
+                # Skip a stack that has become empty too, so that the next search is shorter (path halving).
                 below[size] = below[below[size]]
             size = below[size]
         return size
@@ -123,7 +129,7 @@ class _ShardSet:
     articles: list[list[int]] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
 
-    def place_first_articles(self, stacks: _Stacks) -> None:
+    def place_first_articles(self, stacks: _UnplacedArticles) -> None:
         """Give each shard the largest remaining article. The nominal size grows if an article exceeds it."""
         for _ in range(self.shards):
             placed = stacks.pop_largest(stacks.largest)
@@ -133,8 +139,11 @@ class _ShardSet:
             self.counts.append(size)
             self.nominal = max(self.nominal, size)
 
-    def place_round(self, stacks: _Stacks) -> None:
-        """Give an article to each shard with at most as many sentences as the median at the round's start."""
+    def place_round(self, stacks: _UnplacedArticles) -> None:
+        """Give an article to each shard that does not have too many sentences already.
+
+        A shard has too many if it has more than the median of all shards at the start of the round.
+        """
         middle = median(self.counts)
         for shard, count in enumerate(self.counts):
             if count > middle:

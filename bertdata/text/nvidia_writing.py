@@ -14,12 +14,12 @@ from typing import BinaryIO
 
 from bertdata.errors import ManifestError
 from bertdata.io import storage
-from bertdata.io.entry_json import parse_numbers
+from bertdata.io.entry_json import parse_number_list
 from bertdata.io.file_check import FileEntry, HashingSink
 from bertdata.text.grouped_run import Group, GroupedRun, Note
 from bertdata.text.nvidia import NvidiaText, make_articles
 from bertdata.text.splitter import SplitterLoader
-from bertdata.text.text_plan import NumberedFile, deal_articles
+from bertdata.text.text_plan import NumberedFile, assign_articles_to_shards
 
 GROUP_FILES = 64
 """Number of input files per group (see ``grouped_run``). Extracted files have about a megabyte each."""
@@ -27,7 +27,7 @@ GROUP_FILES = 64
 
 @dataclass(frozen=True, slots=True)
 class FileToArticles:
-    """Worker function that reads a file's articles and splits them into sentences."""
+    """Function object that reads a file's articles and splits them into sentences. Workers call it."""
 
     load_splitter: SplitterLoader
 
@@ -49,10 +49,10 @@ def write_shards(run: GroupedRun) -> list[FileEntry]:
 
 
 def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
-    """Split all articles into scratch files, then copy them to their shards.
+    """Split all articles into sentences in scratch files, then copy them to their shards.
 
-    place: local directory of the scratch files. None: the output directory's ``unfinished/``, where a later
-    run finds them.
+    place: local directory for the scratch files. None: the output directory's ``unfinished/``, where a later
+        run finds them.
     """
     commit, plan = run.text.commit, run.text.plan
     starts = range(0, len(run.files), GROUP_FILES)
@@ -86,7 +86,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
     # their lengths and sentence counts are kept. The sentence counts decide which shard gets which article.
     # In the second pass, each shard's articles are copied from the scratch files.
     sentences = array("I")
-    with Spool() as spool:
+    with StoredArticles() as spool:
         notes = run.run_groups(
             groups, FileToArticles(run.load_splitter), make, keep=place is None, is_whole=_is_complete_note
         )
@@ -94,7 +94,9 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
             spool.add(make_path(group), note["lengths"])
             sentences.extend(note["sentences"])
         made = []
-        for name, numbers in zip(plan.names, deal_articles(sentences, plan.settings), strict=True):
+        for name, numbers in zip(
+            plan.names, assign_articles_to_shards(sentences, plan.settings), strict=True
+        ):
             with run.text.open(name) as shard:
                 for article in spool.read_articles(numbers):
                     shard.write(article)
@@ -105,7 +107,7 @@ def _write_shards(run: GroupedRun, place: str | None) -> list[FileEntry]:
 def _is_complete_note(note: Note) -> bool:
     """Return True if an earlier run's note has the length and sentence count of each article in its file."""
     try:
-        lengths, sentences = parse_numbers(note.get("lengths")), parse_numbers(note.get("sentences"))
+        lengths, sentences = parse_number_list(note.get("lengths")), parse_number_list(note.get("sentences"))
     except ManifestError:  # the note was written by another version of the program
         return False
     return (
@@ -115,10 +117,11 @@ def _is_complete_note(note: Note) -> bool:
     )
 
 
-class Spool:
-    """Reader that finds any article in several scratch files by its number, counted from 0 over all files.
+class StoredArticles:
+    """Reader of articles that are stored one after another in several scratch files.
 
-    It needs eight bytes of memory per article.
+    An article is found by its number, which is counted from 0 over all files. The reader needs eight bytes of
+    memory per article.
     """
 
     def __init__(self) -> None:
@@ -129,9 +132,10 @@ class Spool:
         self._articles = 0
 
     def add(self, path: str, lengths: Iterable[int]) -> None:
-        """Add a file of concatenated articles. Their numbers continue after the previous file.
+        """Add a file of articles that are stored one after another. Their numbers continue those of the file
+        before.
 
-        lengths: bytes of each article.
+        lengths: size of each article in bytes.
         """
         starts = array("Q", [0])
         for length in lengths:
@@ -149,7 +153,7 @@ class Spool:
             self._files[index].seek(starts[place])
             yield self._files[index].read(starts[place + 1] - starts[place])
 
-    def __enter__(self) -> "Spool":
+    def __enter__(self) -> "StoredArticles":
         return self
 
     def __exit__(self, *failure: object) -> None:

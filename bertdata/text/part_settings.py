@@ -1,4 +1,4 @@
-"""Settings of the text stage for records (JSON, CSV, Parquet and so on)."""
+"""Settings of ``segment`` for records (JSON, CSV, Parquet and so on)."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ SENTENCES = ("punkt", "lines", "none")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartSettings:
-    """Settings of a run that makes parts from records.
+    """Settings of a run that writes text parts (files with one sentence per line) from records.
 
     Together with the records and Punkt's tables, they determine every byte of the output.
     """
@@ -61,14 +61,17 @@ class PartSettings:
         return self.part_size * MEBIBYTE
 
     def tables(self) -> dict[str, str]:
-        """Return the md5 of each Punkt table file by file name.
+        """Return the md5 of each file of the language's Punkt tables, by file name.
 
-        The result is empty if Punkt does not split the text.
+        The dict is empty if Punkt does not split the text.
         """
         return list_table_md5s(find_language(self.language)) if self.sentences == "punkt" else {}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as a manifest stores them. It stores ``punkt`` separately."""
+        """Return the settings as a manifest stores them.
+
+        ``punkt`` is left out, because the manifest stores it in another place.
+        """
         found = {"recipe": RECORDS, "part_size": self.part_size, "sentences": self.sentences}
         found |= self.records.as_json() | self.selection.as_json()
         found |= make_language_entries(self.language, self.abbreviations)

@@ -1,9 +1,9 @@
 """Plain-text files, each a single document. NVIDIA and Habana prepare the books of BookCorpus this way.
 
-Blank lines have no meaning, since the file is one document. NVIDIA's programs write it as one line: each line
-of the book, stripped at both ends and followed by a space. MLPerf's text stage has no rule for books. In its
-recipe, each line of a book becomes a paragraph, like a line of an article. Mark-up is not cleaned: books have
-no wiki mark-up, so anything that looks like it is text.
+Blank lines have no meaning, since the file is one document. For the recipe nvidia, a book becomes one line,
+as in NVIDIA's programs: its lines, stripped at both ends and each followed by a space. MLPerf's programs do
+not read books. For the recipe mlperf, each line of a book becomes a paragraph, like a line of an article.
+Books have no wiki mark-up. So text that looks like mark-up is kept.
 """
 
 import re
@@ -22,7 +22,9 @@ EXPECTED = "plain text in UTF-8, one document a file"
 _NAME = re.compile(r"(?:.*/)?[^./][^/]*\.txt")
 _BOM = b"\xef\xbb\xbf"
 _ARTICLE = re.compile(rb"(?:\xef\xbb\xbf)?<doc id=")
-_LOOKED_AT = 8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
+_BYTES_SEARCHED_FOR_NUL = (
+    8000  # number of bytes searched for a NUL, which shows a binary file (git uses the same number)
+)
 
 
 def find_plain_files(patterns: Iterable[str]) -> InputFiles:
@@ -37,9 +39,9 @@ def find_plain_files(patterns: Iterable[str]) -> InputFiles:
 def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
     """Check that a file is plain text, and return its text without a byte-order mark.
 
-    whole: if False, ``data`` is only the start of a file and may end inside a character.
-
     Raises InputError if the file has another format or is empty.
+
+    whole: False if ``data`` is only the start of a file, which may end inside a character.
     """
     if _ARTICLE.match(data):
         raise InputError(
@@ -52,7 +54,7 @@ def check_plain_text(data: bytes, name: str, *, whole: bool = True) -> str:
         if whole or error.reason != "unexpected end of data":
             raise InputError.not_utf8(name, data, error.start, suggest_utf8_remedy(data, name)) from None
         text = data[: error.start].decode()
-    if "\0" in text[:_LOOKED_AT]:
+    if "\0" in text[:_BYTES_SEARCHED_FOR_NUL]:
         raise InputError(f"{name}: looks like binary data (it holds NUL), expected {EXPECTED}")
     text = text.removeprefix("\ufeff")
     if whole and not text.strip():
@@ -68,10 +70,10 @@ def check_plain_beginning(path: str) -> None:
 
 
 def split_paragraphs(data: bytes, name: str) -> bytes:
-    r"""Return the document's non-empty lines as paragraphs, with an empty line before the first.
+    r"""Return the document's lines that are not empty as paragraphs, with an empty line before the first.
 
-    This is the format of articles after stages 1 and 2 of MLPerf's text stage (tags removed, mark-up
-    cleaned). Lines end at ``\n``, ``\r`` or ``\r\n``.
+    Articles have this format after stages 1 and 2 of MLPerf's text processing (tags and mark-up removed).
+    Lines end at ``\n``, ``\r`` or ``\r\n``.
     """
     check_plain_text(data, name)
     lines = replace_line_ends(data.removeprefix(_BOM)).split(b"\n")

@@ -9,16 +9,19 @@ from typing import BinaryIO
 from bertdata.errors import InputError, SettingsError
 from bertdata.io import storage
 from bertdata.io.file_kind import check_beginning, looks_like_latin1, refuse_other_kinds, suggest_utf8_remedy
-from bertdata.io.input_files import Chosen, InputFiles, choose_wanted_names, find_input_files
+from bertdata.io.input_files import ChosenNames, InputFiles, choose_wanted_names, find_input_files
 from bertdata.sources.kinds import strip_packing_ending
 from bertdata.sources.unpacking import BLOCK_BYTES, ENDINGS, detect_packing, open_unpacked, unpack_blocks
 
-# must not match wiki_00.1, an intermediate file that MLPerf's program leaves in the same directory
+# The pattern must not match wiki_00.1, an intermediate file that MLPerf's program leaves in the same
+# directory.
 _EXTRACTED_NAME = re.compile(rf"(.*/)?wiki_\d+({'|'.join(map(re.escape, ENDINGS))})?")
 
 
 MOST_UNPACKED_BYTES = 1 << 30
-"""Largest size of a compressed file after unpacking. Extracted files usually have about a megabyte."""
+"""Largest size in bytes that a compressed file may have after unpacking. Extracted files are usually about a
+megabyte.
+"""
 
 
 TWICE = "its articles would be written"
@@ -27,15 +30,15 @@ TWICE = "its articles would be written"
 def find_extracted_files(patterns: Iterable[str]) -> InputFiles:
     """Find the named files and every wiki_<nn> below the named directories, in the order of their paths.
 
-    Paths are ordered by their characters, whatever the order of the patterns. This order determines which
-    articles are withheld for evaluation. Raises MissingInputError for a pattern that matches nothing and for
-    a directory without such files, and SettingsError for a file that is named twice.
+    The order of the patterns does not matter. Paths are compared character by character. This order
+    determines which articles are withheld for evaluation. Raises MissingInputError for a pattern that matches
+    nothing and for a directory without such files, and SettingsError for a file that is named twice.
     """
     missing = "no extracted files found, expected <XX>/wiki_<nn> as bertdata extract writes them"
     return find_named_files(patterns, _EXTRACTED_NAME, missing)
 
 
-def is_extracted(name: str) -> bool:
+def has_extracted_name(name: str) -> bool:
     """Return True if a path has the name of a file of extracted articles, such as ``AA/wiki_00``."""
     return _EXTRACTED_NAME.fullmatch(name) is not None
 
@@ -56,14 +59,14 @@ def refuse_compressed_copies(files: Iterable[str]) -> None:
 
 
 def open_articles(path: str) -> AbstractContextManager[BinaryIO]:
-    """Open an extracted file. A file whose name ends like a compressed file is unpacked."""
+    """Open a file of extracted articles. It is unpacked if it has the name of a compressed file."""
     return open_unpacked(path) if path.endswith(ENDINGS) else storage.open_input(path)
 
 
 def measure_articles(path: str) -> int:
     """Return the size of an extracted file in bytes, unpacked if it is compressed.
 
-    Parts are cut by this size, so that compressed articles give the same parts as plain ones.
+    MLPerf's parts are planned by this size, so that compressed articles give the same parts as plain ones.
     """
     if not path.endswith(ENDINGS):
         return storage.read_size(path)
@@ -97,14 +100,15 @@ def unpack_articles(data: bytes, name: str) -> bytes:
 def find_named_files(patterns: Iterable[str], name: re.Pattern[str], missing: str) -> InputFiles:
     """Find the named files, and all matching files below the named directories, sorted by path.
 
-    name: regular expression that the whole path of a file in a directory must match.
-    missing: error message for a directory without any such file.
-
     Raises MissingInputError if a pattern matches nothing or a directory has no matching file, and
     SettingsError if a file is named twice.
+
+    name: regular expression that the whole path of a file in a directory must match.
+    missing: error message for a directory without any such file.
     """
 
-    def choose(_: str, names: list[str]) -> Chosen:
+    def choose(_: str, names: list[str]) -> ChosenNames:
+        """Divide a directory's files into those that match ``name`` and those to leave out."""
         return choose_wanted_names(names, lambda found: name.fullmatch(found) is not None)
 
     return find_input_files(list(patterns), choose, missing=missing, twice=TWICE)
@@ -115,7 +119,7 @@ _JSON_REMEDY = "extract the articles again without --json"
 
 
 def check_articles_text(data: bytes, name: str) -> None:
-    """Raise InputError unless a file of articles is text in UTF-8.
+    """Raise InputError if a file of articles is not text in UTF-8.
 
     data: content of the file, unpacked if it was compressed.
     """

@@ -1,9 +1,12 @@
-"""Turn the records of a piece into documents. Each worker does this for one piece at a time.
+"""Turn the records of a piece (a group of records) into documents. Each worker does this for one piece at a
+time.
 
-Each record is a document. Each line of a part is a sentence. With ``--sentences none`` it is a line of the
-original text. An empty line follows each document. A record is kept out of the training text for the first of
-these reasons that applies: it is unusable (not valid or without text), the user excluded it, its text is a
-duplicate, or it is held out for evaluation.
+Each record is a document. Each line of a document is a sentence. With ``--sentences none`` it is a line of
+the original text. An empty line follows each document.
+
+A record may be left out of the training text for four reasons, which are checked in this order: it is
+unusable (not valid or without text), the user excluded it, its text is a duplicate, or it is held out for
+evaluation.
 """
 
 from array import array
@@ -27,11 +30,12 @@ WITHHELD = "withheld"
 
 
 class DocumentTexts(NamedTuple):
-    """Several documents, concatenated.
+    """Several documents, one after another.
 
-    text: the concatenated documents.
+    text: the text of all documents.
     ends: position in ``text`` where each document ends.
-    sizes: bytes of each document before it was split into sentences. Parts are cut by this size.
+    sizes: bytes of each document before it was split into sentences. Documents are assigned to parts by this
+        size.
     """
 
     text: bytes
@@ -42,8 +46,9 @@ class DocumentTexts(NamedTuple):
 class PieceText(NamedTuple):
     """Documents made from a piece of a source file, and what happened to all its records.
 
-    training, withheld: documents to train on, and documents held out for evaluation.
-    numbers: number of records in the piece. For JSON lines, blank lines count too.
+    training: documents to train on.
+    withheld: documents held out for evaluation.
+    numbers: number of records in the piece. For JSON lines it is the number of lines, also of blank lines.
     removed: records that are not in the training text, in order.
     counts: counts over all records of the piece.
     first_bad: first unusable record of the piece, or None.
@@ -59,9 +64,9 @@ class PieceText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceToDocuments:
-    """Worker function that turns the records of a piece into documents.
+    """Function object that turns the records of a piece into documents. Workers call it.
 
-    engine: implementation (C++ kernel or Python) of the search for n-grams of evaluation sets in the records.
+    engine: whether the C++ kernel or Python searches the records for n-grams of evaluation sets.
     """
 
     settings: PartSettings
@@ -89,7 +94,13 @@ class PieceToDocuments:
     def _find_removal(
         self, record: Record, body: bytes, duplicates: dict[int, RecordPlace]
     ) -> RemovedRecord | None:
-        """Return why a record is left out (evaluation text or duplicate), or None if it is kept."""
+        """Return why a record is left out: it contains evaluation text, or is a duplicate. Returns None if it
+        is kept.
+
+        body: text of the record.
+        duplicates: for the number of each duplicate in the piece, the position of the first record with its
+            text.
+        """
         selection = self.settings.selection
         if selection.exclude:
             ngrams = load_ngrams(
@@ -130,9 +141,11 @@ class PieceToDocuments:
     ) -> PieceText:
         """Divide the documents into training and held-out documents, and count the piece's records.
 
-        kept, bodies, documents: records that are not left out, with their texts and documents.
+        kept: records that are not left out.
+        bodies: the text of each of these records.
+        documents: the document made from each of these records.
         faults: unusable records.
-        removed: entries of the other records that are left out.
+        removed: list entries of the other records that are left out.
         """
         # A document's hash decides whether it is held out. So documents with equal text are always either all
         # held out or all in training, and the choice depends neither on the number of workers nor on the
@@ -144,7 +157,7 @@ class PieceToDocuments:
             if len(document) > 1:
                 held_out = limit and is_held_out(hash_text(bodies[number]), limit)
                 (withheld if held_out else training).append(number)
-        # Count before the held-out documents are added to the list of removed records: they count as
+        # Count before the held-out documents are added to the list of removed records. They count as
         # articles, and the counter ``withheld`` counts them too.
         removed += map(describe_bad_record, faults)
         counts = SegmentCounts(
@@ -164,8 +177,10 @@ class PieceToDocuments:
 
 
 def _join_documents(documents: list[bytes], sizes: list[int]) -> DocumentTexts:
+    """Join documents, and keep their ends and their sizes."""
     return DocumentTexts(b"".join(documents), array("Q", accumulate(map(len, documents))), array("Q", sizes))
 
 
 def _strip_lines(body: bytes) -> bytes:
+    """Remove the white space at both ends of each line."""
     return "".join([line.strip() + "\n" for line in body.decode().split("\n")]).encode()

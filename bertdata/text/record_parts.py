@@ -1,10 +1,10 @@
 """Write the parts of a run over records: text files of at most a configured size.
 
-::
+The parts are named ``part-00000.txt``, ``part-00001.txt`` and so on. The numbers do not depend on the names
+of the input files, so the names and bytes of the parts depend on the text alone.
 
-    part-00000.txt part-00001.txt ...   numbered names, so that names and bytes depend on the text alone
-
-For each finished part, a note stores the position of the document after it. An interrupted run resumes there.
+For each finished part, a note (a small JSON file) stores the position of the document after it. An
+interrupted run resumes there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,29 +23,34 @@ from bertdata.io.manifest_file import dump_json
 from bertdata.io.process_pool import ProcessPool
 from bertdata.text.directory import TextDirectory
 from bertdata.text.numbered_piece import NumberedPiece
-from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_cuts import PartAssignment
 from bertdata.text.record_documents import PieceText, PieceToDocuments
-from bertdata.text.record_held_out import pack_waiting_texts, read_waiting, write_held_out
+from bertdata.text.record_held_out import encode_held_out_texts, read_held_out_texts, write_held_out
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import make_bad_record_error
 from bertdata.text.selection.duplicates import DuplicateList
 from bertdata.text.selection.removed import format_removed_records
 from bertdata.text.settings import LEFT_OUT_COUNTS, SegmentCounts
 
-_SCHEME = 3
+_ASSIGNMENT_VERSION = 3
 """Version of the way in which documents are assigned to parts. Notes of another version are ignored."""
 
 _PART, _EVAL = "part", "eval"
-"""Files written while a part is made: the part, and its scratch files for held-out documents (_EVAL) and
-for the list of removed records (REMOVED).
+"""Kinds of files that are written while a part is made.
+
+They are the part itself, and scratch files for held-out documents (_EVAL) and for the list of removed records
+(REMOVED).
 """
 
 
 class NextDocument(NamedTuple):
     """Position at which a later run must resume: the first document that is in no finished part.
 
-    file, piece, document: number of the file, of its piece, and of the document in the piece, all from 0.
-    numbers: number of records in the file before this piece. For JSON lines, blank lines count too.
+    file: number of the file, from 0.
+    piece: number of the piece (a group of records) in the file, from 0.
+    document: number of the document in the piece, from 0.
+    numbers: number of records in the file before this piece. For JSON lines it is the number of lines, also
+        of blank lines.
     """
 
     file: int = 0
@@ -67,13 +72,15 @@ def make_no_text_error(files: Sequence[str], counts: Sequence[SegmentCounts]) ->
 
 
 class RecordParts:
-    """All parts of a run: first the valid parts of an earlier run, then new parts.
+    """All parts of a run: first the parts that an earlier run finished and that are still intact, then new
+    parts.
 
     counts: counts of each file, complete when all parts are written.
     made: manifest entries of the finished parts.
     identities: size, time and md5 of each input file when the run began, to detect later changes.
     sources: md5 of the names and md5s of all input files.
-    progress: called after each finished piece, with the number of its file and its size in bytes.
+    progress: function that is called after each finished piece, with the number of its file and its size in
+        bytes.
     """
 
     def __init__(
@@ -103,7 +110,7 @@ class RecordParts:
                 entries = parse_entry_list(FileEntry, note.get("files"))
             except ManifestError:
                 return
-            same = (note.get("scheme"), note.get("sources")) == (_SCHEME, self.sources)
+            same = (note.get("scheme"), note.get("sources")) == (_ASSIGNMENT_VERSION, self.sources)
             if not same or not all(matches_entry(self._text.commit.directory, entry) for entry in entries):
                 return
             self._add_part(entries)
@@ -147,20 +154,21 @@ class RecordParts:
     def _list_remaining_pieces(
         self, step: PieceToDocuments, duplicates: DuplicateList | None
     ) -> Iterator[NumberedPiece]:
+        """Yield the pieces that contain documents which are in no finished part."""
         first = self._next
         for work in plan_pieces(self._text.plan):
             if (work.file, work.number) >= (first.file, first.piece):
                 yield work if duplicates is None else duplicates.add_duplicates(work)
 
     def find_start(self, work: NumberedPiece) -> int:
-        """Return the index of the piece's first document that is not in a finished part."""
+        """Return the index of the piece's first document that is in no finished part."""
         here = (work.file, work.number) == (self._next.file, self._next.piece)
         return self._next.document if here else 0
 
     def check_sources(self, work: NumberedPiece | None) -> None:
         """Raise ChangedInputError if a file that was read so far has changed since its md5 was computed.
 
-        work: piece that is being written, or None at the end of the last file.
+        work: piece that is being written. None: all files were read to the end.
         """
         last = len(self._identities) - 1 if work is None else work.file
         check_all_unchanged(self._identities[self._unchecked : last + 1])
@@ -170,7 +178,8 @@ class RecordParts:
         """Write the note of a finished part, from which a later run can resume.
 
         entries: manifest entries of the part and of its scratch files.
-        work, document: piece and index of the first document after the part. ``work`` is None after the last.
+        work: piece of the first document after the part. None after the last part.
+        document: index of this document in the piece.
         """
         if work is not None:
             self._next = self._next._replace(file=work.file, piece=work.number, document=document)
@@ -180,7 +189,7 @@ class RecordParts:
             entries[0].name,
             {
                 "files": [entry._asdict() for entry in entries],
-                "scheme": _SCHEME,
+                "scheme": _ASSIGNMENT_VERSION,
                 "sources": self.sources,
                 "next": list(self._next),
                 "counts": counts,
@@ -198,7 +207,7 @@ class RecordParts:
             ]
             for kind in (_EVAL, REMOVED)
         }
-        made = write_held_out(self._text, read_waiting(paths[_EVAL]), self.part_bytes)
+        made = write_held_out(self._text, read_held_out_texts(paths[_EVAL]), self.part_bytes)
         if not paths[REMOVED]:
             return made
         self._text.commit.note(REMOVED, {})
@@ -209,9 +218,11 @@ class RecordParts:
         return [*made, file.entry(REMOVED)]
 
     def open(self, kind: str, stack: ExitStack) -> tuple[str, HashingSink]:
-        """Open the next part, or its scratch file of this kind, and return its name and writer.
+        """Open the next part, or a scratch file for it, and return the file's name and writer.
 
         The file appears under its name when the stack is closed.
+
+        kind: what to open: _PART, _EVAL or REMOVED.
         """
         name = make_record_part_name(len(self.made))
         if kind != _PART:
@@ -220,10 +231,12 @@ class RecordParts:
 
     @property
     def part_bytes(self) -> float:
+        """Largest size of a part in bytes of text."""
         return self._text.plan.settings.part_bytes
 
     @property
     def inputs(self) -> Sequence[str]:
+        """Names of the input files in the manifest."""
         return self._text.plan.inputs
 
 
@@ -236,7 +249,7 @@ class _PartWriter:
 
     def __init__(self, parts: RecordParts, stack: ExitStack) -> None:
         self._parts = parts
-        self._cuts = PartCuts(parts.part_bytes, len(parts.made))
+        self._cuts = PartAssignment(parts.part_bytes, len(parts.made))
         self._outer = stack
         self._stack = stack.enter_context(ExitStack())
         self._sinks: dict[str, tuple[str, HashingSink]] = {}
@@ -244,7 +257,9 @@ class _PartWriter:
     def add(self, found: PieceText, work: NumberedPiece, before: int) -> None:
         """Write the documents of a piece, except documents that an earlier run wrote into a finished part.
 
-        before: number of records of the file before the piece.
+        found: the documents.
+        work: the piece.
+        before: number of records in the file before the piece.
         """
         # An earlier run may have finished a part in the middle of this piece. Its documents before ``first``
         # are then in that part, and the rest of the text starts where document ``first - 1`` ends.
@@ -256,11 +271,15 @@ class _PartWriter:
                 self.finish(work, first + run.start)
             self._write(_PART, texts.text[ends[run.start] : ends[run.stop]])
         if found.withheld.sizes:
-            self._write(_EVAL, pack_waiting_texts(found.withheld))
+            self._write(_EVAL, encode_held_out_texts(found.withheld))
         if found.removed:
             self._write(REMOVED, format_removed_records(found.removed, work.file, before, self._parts.inputs))
 
     def _write(self, kind: str, data: bytes) -> None:
+        """Write bytes to the current part or to one of its scratch files, which is opened first if necessary.
+
+        kind: the file to write to: _PART, _EVAL or REMOVED.
+        """
         if kind not in self._sinks:
             self._sinks[kind] = self._parts.open(kind, self._stack)
         self._sinks[kind][1].write(data)
@@ -268,7 +287,8 @@ class _PartWriter:
     def finish(self, work: NumberedPiece | None = None, document: int = 0) -> None:
         """Close the current part and write its note. Does nothing if no part is open.
 
-        work, document: piece and index of the document that starts the next part. None at the end.
+        work: piece of the document that starts the next part. None: there is no next part.
+        document: index of this document in the piece.
         """
         if _PART not in self._sinks:
             return
@@ -281,8 +301,10 @@ class _PartWriter:
 
 
 def _make_scratch_ending(kind: str) -> str:
+    """Return the ending of the names of scratch files of this kind."""
     return f".{kind}.scratch"
 
 
 def _drop_zero_counts(counts: SegmentCounts) -> dict[str, Any]:
+    """Return the counts that are not 0, by name."""
     return {name: value for name, value in asdict(counts).items() if value}

@@ -14,12 +14,12 @@ from bertdata.text.numbered_piece import NumberedPiece
 from bertdata.text.part_settings import PartSettings
 from bertdata.text.reading import refuse_compressed_copies
 from bertdata.text.text_plan import make_relative_names
-from bertdata.text.training_text import refuse_held_out, refuse_lists, take_training_text
+from bertdata.text.training_text import choose_training_text, refuse_file_lists, refuse_held_out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordPlan:
-    """Plan of a run over records.
+    """Plan of a run over records: the files that it reads.
 
     files: paths of the input files.
     inputs: names of the input files in the manifest.
@@ -53,15 +53,18 @@ class RecordPlan:
 def plan_records(sources: Sequence[str], kind: str | None, settings: PartSettings) -> RecordPlan:
     """Return the plan for the files that the sources name.
 
-    kind: kind of all files. None: each file's bytes determine its kind.
+    Raises InputError if a file's kind is unknown or no field holds text. Raises SettingsError in these cases:
 
-    Raises InputError if a file's kind is unknown or no field holds text. Raises SettingsError if the choice
-    of the text field or of ``--escaped-articles`` is missing or wrong, for text held out of training, and for
-    a file together with its compressed copy.
+    - The user must choose the text field, or has chosen a field that does not exist.
+    - The user's answer to ``--escaped-articles`` is missing or wrong.
+    - A file holds text that is held out of training.
+    - A file and its compressed copy are both inputs.
+
+    kind: kind of all files. None: the kind of each file is recognised from its bytes.
     """
-    text = take_training_text(expand_patterns(sources))
+    text = choose_training_text(expand_patterns(sources))
     found = find_sources(text.paths, kind, as_is=settings.records.as_is)
-    refuse_lists(found.files)
+    refuse_file_lists(found.files)
     refuse_held_out(found.files)
     named = zip(found.files, found.kinds, strict=True)
     refuse_compressed_copies(path for path, one in named if is_articles_kind(one))
@@ -78,7 +81,7 @@ def plan_records(sources: Sequence[str], kind: str | None, settings: PartSetting
 
 
 def plan_pieces(plan: RecordPlan) -> Iterator[NumberedPiece]:
-    """Divide all files into pieces (see ``bertdata.sources.piece``), in order."""
+    """Divide all files into pieces (groups of consecutive records) and yield the pieces in order."""
     for file, (path, kind) in enumerate(zip(plan.files, plan.kinds, strict=True)):
         pieces = SOURCE_KINDS[kind].pieces(path, plan.settings.records)
         for number, piece in enumerate(pieces):

@@ -1,7 +1,8 @@
-r"""Normalise the text of a record: its body is its non-blank lines, each with a line end.
+r"""Normalise the text of a record. The result is called its body: its lines that are not blank, each with a
+line end.
 
-Lines end at ``\n``, ``\r\n`` or ``\r``. Lines of white space are dropped, because an empty line would end the
-document. Two records are duplicates if these normalised texts are equal.
+In the record's text, lines end at ``\n``, ``\r\n`` or ``\r``. Lines of white space are dropped, because an
+empty line would end the document. Two records are duplicates if their bodies are equal.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ def hash_text(body: bytes) -> bytes:
 def is_held_out(text_hash: bytes, limit: int) -> bool:
     """Return True if the document with this hash is held out of training.
 
-    limit: SelectionSettings.hash_limit.
+    limit: value below which the first 64 bits of the hash must be, ``SelectionSettings.hash_limit``.
     """
     return int.from_bytes(text_hash[:8], "big") < limit
 
@@ -51,6 +52,7 @@ def normalise_texts(
 
 
 def _normalise_text(record: Record, settings: PartSettings) -> bytes | BadRecord:
+    """Return the body of a record in UTF-8, or a BadRecord if the record cannot be used."""
     limit = settings.records.max_record_bytes
     if record.language is not None and not _is_of_language(record.language, settings.language):
         fault = f"is of language {record.language!r}, expected {settings.language}"
@@ -75,6 +77,7 @@ def _describe_size(size: int, limit: int) -> str:
 
 
 def _is_of_language(name: str, code: str) -> bool:
+    """Return True if the record's language field names the language with this code."""
     given = name.strip().lower().replace("_", "-").partition("-")[0]
     try:
         return find_language(given).code == code
@@ -83,13 +86,15 @@ def _is_of_language(name: str, code: str) -> bool:
 
 
 def _make_bad_record(record: Record, reason: Reason, fault: str) -> BadRecord:
+    """Return the BadRecord for a record that cannot be used."""
     return BadRecord(record.number, reason, fault, record.id)
 
 
 def make_bad_record_error(path: str, numbers: int, bad: BadRecord) -> InputError:
     """Return the error for an unusable record of a file.
 
-    numbers: number of records in the file before this piece. For JSON lines, blank lines count too.
+    numbers: number of records in the file before the record's piece. It is added to the number of the record
+        in the piece. For JSON lines, blank lines count too.
     """
     identity = "" if bad.id is None else f" (id {bad.id})"
     return InputError(

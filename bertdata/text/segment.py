@@ -1,4 +1,4 @@
-"""Run the text stage on files of articles or plain text, and write MLPerf's parts or NVIDIA's shards."""
+"""Write MLPerf's parts or NVIDIA's shards from files of articles or plain text."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,13 +27,13 @@ def segment_files(
     workers: int = 1,
     progress: OnFileDone | None = None,
 ) -> SegmentCounts:
-    """Write the parts or shards of the files, in their order, into a directory.
-
-    kinds: kind of each file, a key of ``input_kinds.KINDS``. Empty: all are extracted articles.
+    """Write the parts or shards of the files, in the order of the files, into a directory.
 
     The output has the same bytes for any number of workers. A run after a crash keeps what is finished. If
     the directory is already finished with the same plan and inputs, nothing is done. Raises InputError for
     faulty data, and DatasetError if the directory holds other files than such a run writes.
+
+    kinds: kind of each file, a key of ``input_kinds.KINDS``. Empty: all files are extracted articles.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
@@ -53,6 +53,7 @@ def _run_stage(
     workers: int,
     progress: OnFileDone,
 ) -> SegmentCounts:
+    """Process the files by the settings' recipe, write the directory, and return the counts."""
     with ProcessPool(min(workers, len(files))) as pool:
         run = GroupedRun(files, text, load_splitter, pool, progress)
         if (finished := text.finished()) is not None and run.has_same_inputs(finished):

@@ -1,4 +1,4 @@
-"""Run the text stage on records: read files of any format, write parts."""
+"""Write text parts (files with one sentence per line) from the records of files in any format."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,8 +19,10 @@ from bertdata.text.settings import SegmentCounts
 from bertdata.text.splitter import SplitterLoader
 
 OnPieceDone = Callable[[int, int], None]
-"""Function called after each piece with the number of its file and its size in bytes. Compressed files count
-with their unpacked size.
+"""Function that is called after each piece (a group of records).
+
+Its arguments are the number of the piece's file and the size of the piece in bytes. In compressed files, the
+size of the unpacked text counts.
 """
 
 
@@ -36,21 +38,21 @@ def segment_records(
 ) -> SegmentCounts:
     """Write the parts of all records, in the order of their files, into a directory.
 
-    The output has the same bytes for any number of workers, and for the same texts in other files. A run
+    The output has the same bytes for any number of workers, and if the same texts are in other files. A run
     after a crash keeps the finished parts.
-
-    engine: implementation of the n-gram search for evaluation sets.
-    progress: called after each piece.
-    hashing: called after each piece of the first pass, which looks for duplicates.
 
     Raises InputError for an unusable record, unless the settings skip such records, and for damaged files.
     Raises DatasetError if the directory holds other files than such a run writes.
+
+    engine: whether the C++ kernel or Python searches for n-grams of evaluation sets.
+    progress: function that is called after each piece.
+    hashing: function that is called after each piece of the first pass, which looks for duplicates.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected 1 or more")
     text, selection = TextDirectory(directory, plan), plan.settings.selection
     unprotected = None
-    # load the evaluation texts before the workers are forked, so that the workers share this memory
+    # Load the evaluation texts before the workers are forked, so that the workers share this memory.
     if selection.exclude:
         loaded = load_ngrams(selection.exclude, selection.exclude_ngram, engine, plan.settings.records)
         unprotected = loaded.short_texts
@@ -74,7 +76,7 @@ def segment_records(
                     duplicates = DuplicateList(path, stack)
                 parts.write(pool, PieceToDocuments(plan.settings, load_splitter, engine), duplicates)
             except DataError:
-                # an error about damage is misleading if a file changed during the run, so check that first
+                # If a file changed during the run, say so. An error about damage would be misleading.
                 check_all_unchanged(identities)
                 raise
             return _finish_directory(text, identities, parts, pool, unprotected).counts
@@ -91,6 +93,7 @@ def _finish_directory(
     pool: ProcessPool,
     unprotected: int | None,
 ) -> TextManifest:
+    """Write the remaining files and the manifest, and return the manifest."""
     plan = text.plan
     check_all_unchanged(identities)
     inputs = [

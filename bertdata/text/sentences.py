@@ -18,6 +18,7 @@ class SentenceSplitter:
         self._kernel = self._make_kernel() if use_native(engine or default_engine()) else None
 
     def _make_kernel(self) -> Any:
+        """Return the C++ kernel with the tables of the language."""
         return kernels.Punkt(
             abbreviations=list(self._tables.abbreviations),
             collocations=list(self._tables.collocations),
@@ -36,9 +37,13 @@ class SentenceSplitter:
     def segment_lines(self, data: bytes, name: str = "text", *, keeps_indent: bool = False) -> bytes:
         r"""Split UTF-8 lines into sentences, one per line. An empty line stays an empty line.
 
-        Only ``\n`` ends a line, and the last line may lack it. A line of only white space has no sentence and
-        disappears. Sentences are stripped (MLPerf). With keeps_indent, white space before the first sentence
-        of a line stays (NVIDIA). Raises InputError that names the line of a byte that is not UTF-8.
+        Only ``\n`` ends a line, and the last line need not have it. A line of only white space has no
+        sentence and disappears. White space around sentences is removed. Raises InputError for a byte that is
+        not UTF-8. The message names its line.
+
+        name: name of the text, for errors.
+        keeps_indent: keep white space before the first sentence of a line, as NVIDIA's program does. MLPerf's
+            does not.
         """
         if self._kernel is None:
             return self._segment_in_python(data, name, keeps_indent)
@@ -49,6 +54,7 @@ class SentenceSplitter:
         return segmented
 
     def _segment_in_python(self, data: bytes, name: str, keeps_indent: bool) -> bytes:
+        """Split lines into sentences without the C++ kernel."""
         try:
             lines = data.decode().removesuffix("\n").split("\n") if data else []
         except UnicodeDecodeError as error:

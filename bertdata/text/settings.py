@@ -1,4 +1,4 @@
-"""Settings and counts of the text stage."""
+"""Settings and counts of the text stage, that is, of the command ``segment``."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,13 +15,14 @@ LEFT_OUT_COUNTS = ("malformed", "empty", "too_long", "other_language", "excluded
 """Counters of records that are not trained on, in the order in which the reasons are checked."""
 RUN_COUNTERS = ("withheld_in_training", "unprotected")
 """Counters that exist only for a whole run, not for a single file."""
-NVIDIA_TEXT = ("nvidia", "habana")
-"""Recipes of shards that use NVIDIA's text stage. All other recipes use MLPerf's."""
+NVIDIA_TEXT_RECIPES = ("nvidia", "habana")
+"""Recipes whose shards are made from NVIDIA's text. All other recipes use MLPerf's text."""
 _PREFIX = "wikicorpus_"
 YES_NO = ("yes", "no")
 _NOT_IN_MANIFEST = ("language", "abbreviations", "escaped_articles")
-"""Settings that a manifest stores in another form. For example, the kind of each input says whether its text
-was escaped.
+"""Settings that a manifest does not store under their own names.
+
+For example, the kind of each input in the manifest says whether its text was escaped.
 """
 
 _RECIPE_SETTINGS = {
@@ -32,13 +33,13 @@ _RECIPE_SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SegmentSettings:
-    """Settings of the text stage for the recipes mlperf and nvidia.
+    """Settings of ``segment`` for the recipes mlperf and nvidia.
 
     Together with the input files and Punkt's tables, they determine every byte of the output.
 
     ``eval_articles`` and ``block_size`` apply to the recipe mlperf only. The numbers of shards,
-    ``test_fraction`` and ``prefix`` apply to nvidia only. After initialisation, ``punkt`` holds a variant
-    instead of an alias, and ``language`` a code instead of a name. The default prefix ends with the code of
+    ``test_fraction`` and ``prefix`` apply to nvidia only. In a finished object, an alias in ``punkt`` is
+    replaced by the variant, and a name in ``language`` by the code. The default prefix ends with the code of
     the language.
     """
 
@@ -105,6 +106,7 @@ class SegmentSettings:
         self._check_language()
 
     def _check_language(self) -> None:
+        """Replace the language's name by its code. Raise SettingsError if a setting does not suit it."""
         language = find_language(self.language)
         object.__setattr__(self, "language", language.code)
         if self.prefix == _PREFIX + ENGLISH:
@@ -122,7 +124,7 @@ class SegmentSettings:
     def as_json(self) -> dict[str, Any]:
         """Return the settings that apply to the recipe, as a manifest stores them.
 
-        A manifest stores ``punkt`` separately.
+        ``punkt`` is left out, because the manifest stores it in another place.
         """
         names = ("recipe", *_RECIPE_SETTINGS[self.recipe])
         return {name: getattr(self, name) for name in names} | self._make_language_entries()
@@ -136,9 +138,9 @@ class SegmentSettings:
         return make_language_entries(self.language, self.abbreviations)
 
     def tables(self) -> dict[str, str]:
-        """Return the md5 of each Punkt table file of the language by file name.
+        """Return the md5 of each file of the language's Punkt tables, by file name.
 
-        The result is empty if it has none.
+        The dict is empty for a language without Punkt tables.
         """
         return list_table_md5s(find_language(self.language))
 
@@ -158,11 +160,12 @@ def make_language_entries(language: str, abbreviations: Abbreviations | None) ->
 
 
 def check_escaped_articles(value: str | None) -> None:
-    """Raise SettingsError unless the setting ``escaped_articles`` is "yes", "no" or None."""
+    """Raise SettingsError if the setting ``escaped_articles`` is not "yes", "no" or None."""
     _require(value in (None, *YES_NO), f"escaped_articles is {value!r}, expected one of {', '.join(YES_NO)}")
 
 
 def _require(holds: bool, message: str) -> None:
+    """Raise SettingsError with this message if ``holds`` is False."""
     if not holds:
         raise SettingsError(message)
 
@@ -173,11 +176,16 @@ class SegmentCounts:
 
     withheld: articles in eval.txt (mlperf), or documents held out (records).
     empty: articles or records without text.
-    lines_outside: lines with text outside of articles (recipe nvidia, dropped as in NVIDIA's program).
+    lines_outside: lines with text outside of articles. The recipe nvidia drops them, as NVIDIA's program
+        does.
+    malformed: records that are not valid.
+    too_long: records whose text is too long.
+    other_language: records in another language than the run's.
+    excluded: records that contain a text of an evaluation set.
+    duplicate: records whose text occurred in an earlier record.
     unescaped: number of files of articles whose escapes such as ``&amp;`` were undone.
-    malformed, too_long, other_language, excluded, duplicate: records that are left out, by reason.
 
-    Only for a whole run, and None if not counted:
+    Two counters exist only for a whole run. They are None if they were not counted:
 
     withheld_in_training: withheld texts that are also in the training text.
     unprotected: texts of evaluation sets (--exclude) that are too short to be searched for.

@@ -9,7 +9,7 @@ from bertdata.io.patterns import expand_patterns
 from bertdata.sources.kinds import is_articles_kind
 from bertdata.text.input_kinds import CHOSEN_KINDS, KINDS, TEXT
 from bertdata.text.reading import TWICE, refuse_compressed_copies
-from bertdata.text.training_text import refuse_held_out, refuse_lists, take_training_text
+from bertdata.text.training_text import choose_training_text, refuse_file_lists, refuse_held_out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,22 +26,23 @@ class TextInputs:
 
 
 def find_inputs(sources: Sequence[str], kind: str, books: Sequence[str] = ()) -> TextInputs:
-    """Find the files to read: the books (plain text) first, then the sources.
+    """Find the files to read: first the books (plain text), then the sources.
 
-    This is the order in which NVIDIA's bertPrep.py reads BookCorpus and Wikipedia. Raises SettingsError for
-    an unknown kind, for a file that is named twice, and for text that is held out of training.
+    NVIDIA's bertPrep.py reads BookCorpus and Wikipedia in this order. Raises SettingsError for an unknown
+    kind, for a file that is named twice, and for text that is held out of training.
 
     sources: paths, directories and patterns.
     kind: kind of all files that ``sources`` names.
+    books: paths, directories and patterns of books.
     """
     if kind not in CHOSEN_KINDS:
         raise SettingsError(f"input_kind is {kind!r}, expected one of {', '.join(CHOSEN_KINDS)}")
     first = KINDS[TEXT].find(books) if books else InputFiles(files=[])
-    text = take_training_text(expand_patterns(sources))
+    text = choose_training_text(expand_patterns(sources))
     found = KINDS[kind].find(text.paths)
     files = [*first.files, *found.files]
     refuse_repeated(files, TWICE)
-    refuse_lists(files)
+    refuse_file_lists(files)
     refuse_held_out(files)
     if is_articles_kind(kind):
         refuse_compressed_copies(files)

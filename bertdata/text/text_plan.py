@@ -1,4 +1,4 @@
-"""Plan of the text stage: names of the output files, and the part that each input file goes into."""
+"""Plan of a run of ``segment``: names of the output files, and the part that each input file goes into."""
 
 import os
 from collections.abc import Sequence
@@ -61,11 +61,11 @@ class TextPlan:
 def plan_text(files: Sequence[str], settings: SegmentSettings, kinds: Sequence[str] = ()) -> TextPlan:
     """Return the plan for these files.
 
-    kinds: kind of each file. Empty: all are extracted articles. Whether articles contain escapes is
-    determined from their manifest or the settings (``mark_escaped_articles``).
+    Raises InputError if the first file is larger than a part may be (mlperf), and for a file whose size
+    differs from its directory's manifest.
 
-    Raises InputError for a first file larger than a block (mlperf), and for a file whose size differs from
-    its directory's manifest.
+    kinds: kind of each file. Empty: all files are extracted articles. Whether articles contain escapes is
+        determined from their manifest or the settings (``mark_escaped_articles``).
     """
     identities = storage.map_paths(files, identify_file)
     kinds = mark_escaped_articles(files, list(kinds) or [ARTICLES] * len(files), settings.escaped_articles)
@@ -96,7 +96,10 @@ def _measure_texts(identities: Sequence[FileIdentity], kinds: Sequence[str]) -> 
 
 
 def _name_inputs(files: Sequence[str], kinds: Sequence[str]) -> tuple[list[str], bytes | None]:
-    """Return the input files' names for the manifest, and the content of the articles' manifest or None."""
+    """Return the input files' names for the manifest, and the content of the articles' manifest.
+
+    The content is None if no input file is listed in a manifest of articles.
+    """
     # Articles are named relative to their manifest, other files relative to their common directory. So the
     # files of each kind are named separately. The names are then put back into the order of the files.
     names: dict[int, str] = {}
@@ -128,15 +131,15 @@ def _find_common_directory(split: Sequence[list[str]]) -> list[str]:
 def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
     """Find the manifest that lists these extracted files, and name the files relative to it.
 
-    The manifest is searched in the deepest directory that contains all files, and in its parent. Names are
-    relative to the manifest's directory. Without a manifest they are relative to the deepest common
-    directory. So the names never depend on where the
-    articles are stored.
-
     Returns the names, and the content of the manifest, or None if there is no such manifest.
+
+    A manifest is looked for in the deepest directory that contains all files, and in its parent. Names are
+    relative to the manifest's directory. If there is no manifest, they are relative to the deepest common
+    directory. So the names never depend on where the articles are stored.
     """
-    # "out/AA/wiki_00", "out/AB/wiki_00" -> common directory "out", which may have the manifest.
-    # "out/AA/wiki_00", "out/AA/wiki_01" -> common directory "out/AA", whose parent may have it.
+    # For example, "out/AA/wiki_00" and "out/AB/wiki_00" have the common directory "out", which may hold the
+    # manifest. "out/AA/wiki_00" and "out/AA/wiki_01" have the common directory "out/AA", whose parent may
+    # hold it.
     split = [path.split("/") for path in files]
     common = _find_common_directory(split)
     for depth in (len(common), len(common) - 1):
@@ -151,7 +154,7 @@ def find_articles(files: Sequence[str]) -> tuple[list[str], bytes | None]:
 
 
 def _read_listing_manifest(root: str, files: Sequence[str], names: list[str]) -> bytes | None:
-    """Return the content of the directory's manifest if it lists all these articles, else None.
+    """Return the content of the directory's manifest if it lists all these articles. Otherwise return None.
 
     Raises InputError if a file has another size than the manifest lists.
     """
@@ -182,7 +185,7 @@ def list_nvidia_shard_names(settings: SegmentSettings) -> list[str]:
     ]
 
 
-def deal_articles(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
+def assign_articles_to_shards(sentences: Sequence[int], settings: SegmentSettings) -> list[list[int]]:
     """Distribute articles over NVIDIA's shards, and return the numbers of each shard's articles.
 
     The shards are in the order of ``list_nvidia_shard_names``.

@@ -1,7 +1,8 @@
 """Choose the training text among the paths that a user names, so that held-out text is never trained on.
 
-A directory that ``bertdata segment`` made stands for its training parts. Files of held-out text are refused.
-The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq`` share this rule.
+If a path is a directory that ``bertdata segment`` made, the training parts in it are used. Files of held-out
+text are refused. The commands ``segment``, ``create``, ``train-vocab`` and ``convert --to fairseq`` share
+this rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,12 +26,12 @@ class TrainingText:
     notes: tuple[str, ...] = ()
 
 
-def take_training_text(paths: Iterable[str]) -> TrainingText:
+def choose_training_text(paths: Iterable[str]) -> TrainingText:
     """Replace each directory that ``segment`` made by its training parts. Other paths stay as they are."""
     found: list[str] = []
     notes: list[str] = []
     for path in paths:
-        listed = list_text_files(path) if storage.is_directory(path) else None
+        listed = list_segmented_files(path) if storage.is_directory(path) else None
         if listed is None:
             found.append(path)
             continue
@@ -42,8 +43,8 @@ def take_training_text(paths: Iterable[str]) -> TrainingText:
     return TrainingText(paths=found, notes=tuple(notes))
 
 
-def list_text_files(directory: str) -> list[str] | None:
-    """List the text files in a directory that ``bertdata segment`` made. None for any other directory."""
+def list_segmented_files(directory: str) -> list[str] | None:
+    """Return the text files of a directory that ``bertdata segment`` made, None for other directories."""
     where = storage.join(directory, MANIFEST_NAME)
     if not storage.exists(where):
         return None
@@ -55,7 +56,7 @@ def list_text_files(directory: str) -> list[str] | None:
     ]
 
 
-def refuse_lists(paths: Iterable[str]) -> None:
+def refuse_file_lists(paths: Iterable[str]) -> None:
     """Raise SettingsError for MD5SUMS and similar lists of this package, which are not text."""
     for path in paths:
         if storage.get_base_name(path) == MD5SUMS_NAME or is_companion_list(path):
@@ -74,9 +75,9 @@ def refuse_held_out(files: Sequence[str]) -> None:
 
 
 def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return a message that test shards are left out.
+    """Return a message that says which test shards are left out. The list is empty if there are none.
 
-    There is none for evaluation files like ``eval.txt``.
+    Evaluation files such as ``eval.txt`` are not mentioned.
     """
     pattern = make_test_pattern(left_out)
     if pattern is None:
@@ -88,8 +89,8 @@ def _describe_left_out(directory: str, left_out: Sequence[str]) -> list[str]:
 
 
 def _suggest_training_text(path: str) -> str:
-    """Return advice, for an error message, what to name instead of this path."""
+    """Return the end of an error message that advises which path to give instead of this one."""
     directory = storage.get_parent(path)
-    if list_text_files(directory) is not None:
+    if list_segmented_files(directory) is not None:
         return f"give {directory}, of which the parts to train on are taken"
     return "leave it out"

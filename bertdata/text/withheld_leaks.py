@@ -16,9 +16,10 @@ from bertdata.io import storage
 from bertdata.io.file_check import FileEntry
 
 InOrder = Callable[[Callable[[str], frozenset[bytes]], Sequence[str]], Iterable[tuple[str, frozenset[bytes]]]]
-"""Type of ``ProcessPool.in_order`` and ``map_in_threads``.
+"""Function that calls another function for each path, and returns pairs of path and result in the paths'
+order.
 
-They call a function for each path, and return pairs of path and result in order.
+``ProcessPool.in_order`` and ``map_in_threads`` are such functions.
 """
 
 
@@ -34,16 +35,16 @@ def count_withheld_in_training(
 ) -> int | None:
     """Count the withheld texts of a directory that are also in its training text.
 
-    files: manifest entries of the directory's files.
-    in_order: how to call a function for each training file, for example in worker processes.
-
     Returns None if no text is withheld.
+
+    files: manifest entries of the directory's files.
+    in_order: function that calls another function for each training file, for example in worker processes.
     """
     names = [file.name for file in files if not is_companion_list(file.name)]
     withheld = set(find_held_out(names))
     held = tuple((storage.join(directory, file.name), file.md5) for file in files if file.name in withheld)
-    # Each training file is searched for the withheld digests in a worker. A withheld text that occurs twice
-    # in the evaluation set must count twice, so count the digests here.
+    # Workers look for the withheld digests in the training files, and return the digests that they find. A
+    # text that is withheld twice must count twice. So count here how often each digest is withheld.
     digests = Counter(digest for path, _ in held for digest in read_text_digests(path))
     if not digests:
         return None
@@ -63,7 +64,8 @@ def read_text_digests(path: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _SearchWithheld:
-    """Worker function that returns the digests of withheld texts that a training file contains.
+    """Function object that returns the digests of withheld texts that a training file contains. Workers call
+    it.
 
     held: path and md5 of each file of withheld texts.
     """
@@ -76,11 +78,9 @@ class _SearchWithheld:
 
 @lru_cache(maxsize=1)
 def _read_withheld_digests(held: tuple[tuple[str, str], ...]) -> frozenset[bytes]:
-    """Return the digests of all withheld texts.
+    """Return the digests of all withheld texts. They are read only once per process.
 
-    They are read once per process.
-
-    held: path and md5 of each file of withheld texts. The md5 makes sure that the cached result is not used
-        for a changed file.
+    held: path and md5 of each file of withheld texts. Because of the md5, the cached result is not used for a
+        changed file.
     """
     return frozenset(digest for path, _ in held for digest in read_text_digests(path))

@@ -18,7 +18,7 @@ from bertdata.dataset.manifest import InputEntry, SkippedEntry
 from bertdata.errors import InputError, ManifestError
 from bertdata.io import storage
 from bertdata.io.directory_protocol import Commit
-from bertdata.io.entry_json import parse_entry, parse_numbers
+from bertdata.io.entry_json import parse_entry, parse_number_list
 from bertdata.io.scratch_files import KeptFiles, ScratchFiles
 from bertdata.records import Buffer
 
@@ -136,7 +136,7 @@ def _restore_result(found: KeptFiles) -> SortResult | None:
     """
     try:
         entry = parse_entry(InputEntry, found.note.get("input"))
-        (record_bytes,) = parse_numbers([found.note.get("record_bytes")])
+        (record_bytes,) = parse_number_list([found.note.get("record_bytes")])
         (path,) = found.paths
     except (ManifestError, ValueError):
         return None

@@ -1,11 +1,11 @@
 """Find sentence boundaries as NLTK's Punkt does. This is the specification of _native/text/punkt.h.
 
 Punkt (Kiss and Strunk 2006) looks at each ``.``, ``?`` and ``!`` and decides from the words on both sides
-whether a sentence ends there. The variants imitate releases of NLTK. They differ in what counts as a
-candidate and in a few characters: see ``bertdata.text.punkt.patterns``.
+whether a sentence ends there. A variant of Punkt reproduces a release of NLTK. The variants differ in a few
+characters, and in the marks that they look at: see ``bertdata.text.punkt.patterns``.
 
-Letters, digits and capitals follow Unicode 11.0 (Python 3.7) in all variants. The results therefore equal an
-installed nltk 3.10.0 if the running Python's Unicode gives the characters of the text the same properties.
+Letters, digits and capitals follow Unicode 11.0 (Python 3.7) in all variants. So the results equal those of
+an installed nltk 3.10.0 if the running Python's Unicode gives the characters of the text the same properties.
 For "3.10.4" this must also hold for the installed package ``regex``.
 """
 
@@ -37,7 +37,7 @@ class _Candidate(NamedTuple):
 def split_sentences(paragraph: str, tables: PunktTables, variant: Variant) -> list[str]:
     """Return the sentences of a paragraph in order, without the white space between them.
 
-    White space before the first sentence is kept.
+    White space before the first sentence is kept. In this example "dr" is the only abbreviation:
 
     >>> from bertdata.text.punkt.tables import parse_tables, TABLE_FILES
     >>> tables = parse_tables({name: b"dr\\t2" if "tab" in name else b"dr" for name in TABLE_FILES})
@@ -55,10 +55,10 @@ def _find_spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iter
     A closing bracket after an end mark still belongs to the next span here (``_move_closing_marks`` moves
     it).
     """
-    # "(Dr. No came.) He left."
-    # - "Dr." is a candidate with the context "(Dr. No". It contains no sentence end: "dr" is an abbreviation.
-    # - "came." has the context "came.)", which contains a sentence end. The sentence is "(Dr. No came." and
-    #   the next span starts at ")". _with_closing_marks then moves the ")" to the first sentence.
+    # In "(Dr. No came.) He left.", the first candidate is "Dr." with the context "(Dr. No". No sentence ends
+    # in it, since "dr" is an abbreviation. The next candidate, "came.", has the context "came.)". A sentence
+    # ends in it. So the sentence is "(Dr. No came." and the next span starts at ")". Later
+    # _move_closing_marks moves the ")" to the first sentence.
     first = 0
     for start, candidate in _find_contexts(paragraph, patterns):
         if contains_sentence_end(paragraph[start : candidate.stop], tables, patterns):
@@ -68,12 +68,14 @@ def _find_spans(paragraph: str, tables: PunktTables, patterns: Patterns) -> Iter
 
 
 def _find_contexts(paragraph: str, patterns: Patterns) -> Iterator[tuple[int, _Candidate]]:
-    """Yield each end mark to decide on, with the position where its context starts.
+    """Yield each end mark that is to be decided on, with the position where its context starts.
 
-    The context starts with the word that the candidate ends. Of several candidates in one word, only the last
-    counts: ``Really?!)`` has a single candidate. From nltk 3.10.0 on, only ASCII white space separates words
-    here, and a candidate that is the first character of its word counts as well: ``?! A`` has two. The first
-    character of a paragraph never separates words.
+    The context starts with the word that the end mark ends. If a word contains several candidates, only the
+    last counts: ``Really?!)`` has a single one. Only white space separates words here, and the first
+    character of a paragraph never does.
+
+    From nltk 3.10.0 on, only ASCII white space separates words here. A candidate that is the first character
+    of its word then counts as well: ``?! A`` has two.
     """
     # ``held`` is the last candidate seen. It is decided on when the next candidate turns out to be in another
     # word. NLTK does the same when it looks backwards from each match for the last white space.
@@ -104,7 +106,9 @@ def _find_candidates(paragraph: str, patterns: Patterns) -> Iterator[_Candidate]
 
 
 def _move_closing_marks(paragraph: str, spans: Iterator[_Span], patterns: Patterns) -> Iterator[_Span]:
-    """Yield the spans, with closing quotes and brackets moved from the start of a span to the span before."""
+    """Yield the spans, after moving closing quotes and brackets from the start of a span to the span before
+    it.
+    """
     first, last = next(spans)
     for next_first, next_last in spans:
         closing = patterns.closing.match(paragraph, next_first, next_last)

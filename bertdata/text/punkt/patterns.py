@@ -31,14 +31,15 @@ _ASCII_SPACE = r"[ \t\n\r\f\v]"
 class Patterns:
     """Regular expressions and character tests of one variant of Punkt.
 
-    end_mark: matches an end mark that may end a sentence. The group ``next`` is the next word if white space
+    end_mark: matches an end mark that may end a sentence. The group ``next`` is the next word, if white space
         follows the mark.
-    closing: matches closing quotes and brackets, which belong to the sentence before, and white space after.
+    closing: matches closing quotes and brackets, which belong to the sentence before them, and the white
+        space after them.
     separator: matches the white space between words, to find the word that an end mark belongs to.
-    counts_first_mark: whether an end mark at the start of a word counts, although another follows in the
-    word.
+    counts_first_mark: True if an end mark at the start of a word counts even if the word contains another
+        one.
     word: matches a word within a line.
-    is_letter: returns whether a character is a letter. A letter with a period is an initial.
+    is_letter: function that returns True for a letter. A letter with a period is an initial.
     """
 
     end_mark: re.Pattern[str]
@@ -51,7 +52,7 @@ class Patterns:
 
 @cache
 def make_patterns(variant: Variant) -> Patterns:
-    """Return the patterns of a variant of Punkt. They are compiled once."""
+    """Return the patterns of a variant of Punkt. They are compiled only once per process."""
     is_regex = variant == "3.10.4"
     quotes = _QUOTES if is_regex else ""
     space, visible = (r"[^\S\x1c-\x1f]", r"[\S\x1c-\x1f]") if is_regex else (r"\s", r"\S")
@@ -69,8 +70,8 @@ def make_patterns(variant: Variant) -> Patterns:
 def _make_word_pattern(space: str, visible: str, breaks_word: str) -> re.Pattern[str]:
     """Compile the regular expression that matches a word.
 
-    It matches a dash or an ellipsis (``--``, ``...``, the spaced ``. . .``), or text up to a word end, or any
-    single mark.
+    A word is one of three things: a dash or an ellipsis (``--``, ``...``, or ``. . .`` with spaces), text up
+    to the end of a word, or any other single mark.
     """
     run = rf"(?:--+|\.\.+|\.(?:{space}\.){{2,}})"
     end = rf"(?:{space}|\Z|{breaks_word}|{run})"

@@ -27,11 +27,11 @@ _Row = TypeVar("_Row")
 class PunktTables:
     """Punkt's tables of a language.
 
-    Words are lower-cased and without their final period. Any number is ``##number##``.
+    Words are in lower case and without their final period. Any number is stored as ``##number##``.
 
-    abbreviations: words that take a period without ending a sentence. Russian has the empty word, which
-    matches a period after a hyphen ("ab-.").
-    collocations: pairs of words that belong together across a period ("J. Walter").
+    abbreviations: words whose period does not end a sentence. In Russian the empty word is one of them. It
+        matches a period after a hyphen ("ab-.").
+    collocations: pairs of words that belong together although a period is between them ("J. Walter").
     sentence_starters: words that often start a sentence.
     contexts: for each word, how it occurred in Punkt's training text, as the sum of the flags above.
     """
@@ -45,9 +45,9 @@ class PunktTables:
 def parse_tables(files: Mapping[str, bytes]) -> PunktTables:
     """Parse the four table files of a language.
 
-    files: content of each file, by file name.
+    Raises InputError if a file is missing or a row is malformed. The message names the file and the line.
 
-    Raises InputError that names a missing file, or the file and line of a malformed row.
+    files: contents by file name.
     """
     return PunktTables(
         abbreviations=frozenset(
@@ -68,10 +68,10 @@ def _parse_rows(
 ) -> Iterator[_Row]:
     """Yield the parsed rows of a table file.
 
-    expected: description of a row, for the error message.
-    parse: parses the fields of a row. It returns None for a malformed row.
-
     Raises InputError if the file is missing or a row is malformed.
+
+    expected: description of a row, for the error message.
+    parse: function that parses the fields of a row, and returns None for a malformed row.
     """
     if name not in files:
         raise InputError(f"{name}: not there; expected the four files {', '.join(TABLE_FILES)}")
@@ -85,26 +85,30 @@ def _parse_rows(
 
 
 def _is_word(field: str) -> bool:
-    """Return True unless the field is blank or contains a line end.
+    """Return True if the field holds a word: it is not blank and contains no line end.
 
-    Blanks inside are allowed, because the abbreviation ``. . `` (an ellipsis) has some.
+    Spaces inside are allowed, because the abbreviation ``. . `` (an ellipsis) contains some.
     """
     return bool(field.strip()) and field.splitlines() == [field]
 
 
 def _parse_word(fields: list[str]) -> str | None:
+    """Parse a row with a word. Returns None if the row is malformed."""
     return fields[0] if len(fields) == 1 and _is_word(fields[0]) else None
 
 
 def _parse_abbreviation(fields: list[str]) -> str | None:
+    """Parse a row with an abbreviation. Returns None if the row is malformed."""
     return "" if fields == [""] else _parse_word(fields)
 
 
 def _parse_pair(fields: list[str]) -> tuple[str, str] | None:
+    """Parse a row with a pair of words. Returns None if the row is malformed."""
     return (fields[0], fields[1]) if len(fields) == 2 and all(map(_is_word, fields)) else None
 
 
 def _parse_context(fields: list[str]) -> tuple[str, int] | None:
+    """Parse a row with a word and the sum of its flags. Returns None if the row is malformed."""
     if len(fields) != 2 or not _is_word(fields[0]) or not (fields[1].isascii() and fields[1].isdigit()):
         return None
     flags = int(fields[1]) if len(fields[1]) < 4 else -1

@@ -10,7 +10,7 @@ ALIASES: dict[str, Variant] = {"current": "3.10.0"}
 
 
 def find_variant(name: str) -> str:
-    """Return the variant with this name or alias. An unknown name is returned unchanged.
+    """Return the variant with this name or alias. A name that is not known is returned unchanged.
 
     >>> find_variant("current")
     '3.10.0'

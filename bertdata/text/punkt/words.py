@@ -17,11 +17,11 @@ _NUMBER = re.compile(r"-?[.,]?0[0,.-]*")
 class _Word(NamedTuple):
     """Word of the text around an end mark, with its properties.
 
-    type: the lower-cased word, or NUMBER for any number.
-    is_initial: whether it is a letter and a period.
-    is_abbreviation: whether it ends with a period and is in the table of abbreviations.
-    ends_sentence: whether it looks like a sentence end. True for ``.``, ``?``, ``!``, and for a period that
-    does not belong to a known abbreviation.
+    type: the word in lower case, or NUMBER for any number.
+    is_initial: True if the word is a letter with a period.
+    is_abbreviation: True if the word ends with a period and is in the table of abbreviations.
+    ends_sentence: True if the word looks like the end of a sentence. It does if it is ``.``, ``?`` or ``!``,
+        or ends with a period and is not a known abbreviation.
     """
 
     text: str
@@ -32,9 +32,12 @@ class _Word(NamedTuple):
 
 
 def contains_sentence_end(context: str, tables: PunktTables, patterns: Patterns) -> bool:
-    """Return True if a sentence ends within the context, that is after any of its words but the last."""
+    """Return True if a sentence ends after any word of the context except the last.
+
+    context: the text around an end mark.
+    """
     words = (_classify_word(text, tables, patterns) for text in _split_words(context, patterns))
-    return any(_ends_between(word, following, tables) for word, following in pairwise(words))
+    return any(_ends_sentence_after(word, following, tables) for word, following in pairwise(words))
 
 
 def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
@@ -48,6 +51,7 @@ def _split_words(context: str, patterns: Patterns) -> Iterator[str]:
 
 
 def _classify_word(text: str, tables: PunktTables, patterns: Patterns) -> _Word:
+    """Return a word of the context with its properties."""
     lowered = characters.lower(text)
     ends_in_period = text.endswith(".") and not text.endswith("..")
     is_abbreviation = ends_in_period and text != "." and _is_abbreviation(lowered[:-1], tables)
@@ -71,8 +75,8 @@ def _is_number(lowered: str) -> bool:
     return bool(_NUMBER.fullmatch(digits))
 
 
-def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
-    """Return True if a sentence ends with ``word``, judging by the word that follows."""
+def _ends_sentence_after(word: _Word, following: _Word, tables: PunktTables) -> bool:
+    """Return True if a sentence ends after ``word``, judging by the two words."""
     # A question or exclamation mark always ends the sentence. Any other word without a period never does.
     if not word.text.endswith("."):
         return word.ends_sentence
@@ -101,19 +105,23 @@ def _ends_between(word: _Word, following: _Word, tables: PunktTables) -> bool:
 
 
 def _starts_sentence(word: _Word, context: int) -> bool | None:
-    """Decide from a word's case, compared with its use in the training text, whether it starts a sentence.
+    """Return True if the word starts a sentence, judging by the case of its first letter, False if it does
+    not.
 
-    Returns None if the case does not decide.
+    The case is compared with how the word occurred in Punkt's training text. Returns None if it does not
+    decide.
+
+    context: flags that say how the word occurred there.
     """
     if word.text in _PUNCTUATION:
         return False
     first = word.text[0]
-    # "The": the training text has it in lower case, and never capitalised in the middle of a sentence. So its
-    # capital shows a sentence start.
+    # For example, "The" occurred in lower case, and never capitalised in the middle of a sentence. So its
+    # capital letter shows the start of a sentence.
     if characters.is_upper(first) and context & LOWER and not context & MIDDLE_UPPER:
         return True
-    # "of": a lower-case word starts no sentence, unless the training text has it in lower case only and also
-    # at the start of sentences.
+    # For example, "of": a word in lower case starts no sentence, unless the training text has it only in
+    # lower case and also at the start of sentences.
     if characters.is_lower(first) and (context & UPPER or not context & BEGINS_LOWER):
         return False
     return None

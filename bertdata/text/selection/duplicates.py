@@ -28,22 +28,29 @@ from bertdata.text.part_settings import PartSettings
 from bertdata.text.record_plan import RecordPlan, plan_pieces
 from bertdata.text.record_text import HASH_BYTES, hash_text, make_bad_record_error, normalise_texts
 
-NAME = "sorted/duplicates"
-"""Name of the scratch file of duplicates. It contains a slash, which names of parts never do."""
+SCRATCH_NAME = "sorted/duplicates"
+"""Name of the scratch file with the duplicates. It contains a slash, so it never equals the name of a part.
+"""
 
-HASHED = struct.Struct(f">{HASH_BYTES}sIII")
-"""Entry of the first sort: hash of a text; numbers of the file, its piece, and the record in the piece."""
-_FOUND = struct.Struct(">IIIIQ")
-"""Entry of the second sort: a duplicate's file, piece and record in the piece; file and record of the first
-record with its text.
+HASH_ENTRY = struct.Struct(f">{HASH_BYTES}sIII")
+"""Entry of the first sort, for a record.
+
+It consists of the hash of the text, the number of the file, the number of the piece (a group of records) in
+the file, and the number of the record in the piece.
+"""
+_DUPLICATE_ENTRY = struct.Struct(">IIIIQ")
+"""Entry of the second sort, for a duplicate.
+
+It consists of the numbers of the duplicate's file, piece and record in the piece, followed by the numbers of
+the file and of the record in it that has the same text first.
 """
 
 
 class PieceHashes(NamedTuple):
     """Hash entries of a piece's records.
 
-    entries: the entries (see HASHED), concatenated.
-    taken: number of records in the piece. For JSON lines, blank lines count too.
+    entries: the entries (see HASH_ENTRY), one after another.
+    taken: number of records in the piece. For JSON lines it is the number of lines, also of blank lines.
     first_bad: first unusable record of the piece, or None.
     """
 
@@ -54,7 +61,7 @@ class PieceHashes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceToHashes:
-    """Worker function that turns a piece into the hashes of its texts."""
+    """Function object that turns a piece into the hashes of its texts. Workers call it."""
 
     settings: PartSettings
 
@@ -62,16 +69,16 @@ class PieceToHashes:
         read = work.piece.read(self.settings.records)
         usable, bad = normalise_texts(read.records, self.settings)
         entries = [
-            HASHED.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
+            HASH_ENTRY.pack(hash_text(body), work.file, work.number, record.number) for record, body in usable
         ]
         first = min(bad, key=lambda one: one.number, default=None)
         return PieceHashes(b"".join(entries), read.numbers, first)
 
 
 def split_entries(entries: bytes) -> Iterator[bytes]:
-    """Split concatenated hash entries (see HASHED) into single entries."""
-    for start in range(0, len(entries), HASHED.size):
-        yield entries[start : start + HASHED.size]
+    """Split concatenated hash entries (see HASH_ENTRY) into single entries."""
+    for start in range(0, len(entries), HASH_ENTRY.size):
+        yield entries[start : start + HASH_ENTRY.size]
 
 
 def match_duplicates(
@@ -80,16 +87,15 @@ def match_duplicates(
     """Find the records with equal hashes, and yield file number, piece number and Duplicate for each.
 
     hashed: hash entries in sorted order.
-    before: function of file number and piece number that returns the number of records in the file before
-    the piece.
+    before: function that returns the number of records in a file before a piece. Its arguments are the
+        numbers of the file and the piece.
     """
-    # Entries with the same hash are adjacent, ordered by file, piece and record (big-endian numbers sort as
-    # bytes).
-    # (h1, file 0, piece 0, record 2), (h1, file 0, piece 3, record 1), (h2, ...)
-    # -> record 1 of piece 3 is a duplicate of record 2 of piece 0
+    # Entries with the same hash are adjacent, and ordered by file, piece and record, since big-endian numbers
+    # sort as bytes. For example, if (h1, file 0, piece 0, record 2) comes before (h1, file 0, piece 3, record
+    # 1), then record 1 of piece 3 is a duplicate of record 2 of piece 0.
     last, first = b"", RecordPlace(0, 0)
     for entry in hashed:
-        found, file, piece, number = HASHED.unpack(entry)
+        found, file, piece, number = HASH_ENTRY.unpack(entry)
         if found == last:
             yield file, piece, Duplicate(number, first)
         else:
@@ -104,8 +110,8 @@ class DuplicateList:
         self._next = next(self._entries, None)
 
     def _read(self, file: BinaryIO) -> Iterator[tuple[int, int, int, int, int]]:
-        while block := file.read(_FOUND.size << 12):
-            yield from _FOUND.iter_unpack(block)
+        while block := file.read(_DUPLICATE_ENTRY.size << 12):
+            yield from _DUPLICATE_ENTRY.iter_unpack(block)
 
     def add_duplicates(self, work: NumberedPiece) -> NumberedPiece:
         """Return the piece with its duplicates filled in. Pieces must come in order, but may be skipped."""
@@ -124,40 +130,44 @@ def find_duplicates(
     identities: Sequence[FileIdentity],
     progress: Callable[[int, int], None],
 ) -> str:
-    """Find all duplicates and write them to a file, unless an earlier run over the same input did.
-
-    Returns the path of the file.
-
-    sources: md5 of the names and md5s of all input files, which identifies the input.
-    identities: size, time and md5 of each input file when the run began, to detect later changes.
-    progress: called after each finished piece, with the number of its file and its size in bytes.
+    """Find all duplicates and write them to a file, unless an earlier run over the same input did. Returns
+    the file's path.
 
     Raises InputError for an unusable record unless the settings skip such records, and ChangedInputError for
     a file that changed during the run.
+
+    sources: md5 of the names and md5s of all input files, which identifies the input.
+    identities: size, time and md5 of each input file when the run began, to detect later changes.
+    progress: function that is called after each finished piece, with the number of its file and its size in
+        bytes.
     """
     commit, pieces, settings = text.commit, plan_pieces(text.plan), text.plan.settings
-    name = commit.scratch_name(NAME)
+    name = commit.scratch_name(SCRATCH_NAME)
     if _is_reusable(commit, sources):
         return commit.path(name)
     folder = None if storage.is_remote(commit.directory) else commit.unfinished.removeprefix("file://")
     # Both sorts write temporary files. If the text directory is remote, these files are in the system's
     # temporary directory.
-    with SortedEntries(HASHED.size, folder) as hashed, SortedEntries(_FOUND.size, folder) as found:
+    with (
+        SortedEntries(HASH_ENTRY.size, folder) as hashed,
+        SortedEntries(_DUPLICATE_ENTRY.size, folder) as found,
+    ):
         taken = _hash_records(pool, pieces, settings, hashed, progress)
         # A change between the two passes would make the positions wrong.
         check_all_unchanged(identities)
         for file, piece, one in match_duplicates(hashed, lambda file, piece: taken[file][piece]):
-            found.add(_FOUND.pack(file, piece, one.number, *one.of))
+            found.add(_DUPLICATE_ENTRY.pack(file, piece, one.number, *one.of))
         with commit.open(name) as output:
             sink = HashingSink(output.write)
             for entry in found:
                 sink.write(entry)
-    commit.note(NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
+    commit.note(SCRATCH_NAME, {"files": [sink.entry(name)._asdict()], "sources": sources})
     return commit.path(name)
 
 
 def _is_reusable(commit: Commit, sources: str) -> bool:
-    note = commit.read_note(NAME)
+    """Return True if an earlier run over the same input left an intact file of duplicates."""
+    note = commit.read_note(SCRATCH_NAME)
     if note is None or note.get("sources") != sources:
         return False
     try:

@@ -1,7 +1,7 @@
 """Read the texts of evaluation sets, so that documents containing them can be left out of training.
 
-From JSON, Parquet and Arrow all texts at any depth are read, so that SQuAD's files need no conversion. From
-CSV and TSV every field is read, and from plain text every block between blank lines.
+In JSON, Parquet and Arrow files, all texts at any depth are read, so that SQuAD's files need no conversion.
+In CSV and TSV files every field is read, and in plain text every block between blank lines.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,9 @@ from bertdata.text.selection.ngrams import Ngrams
 from bertdata.text.selection.settings import EvaluationFile
 
 MOST_JSON_BYTES = 1 << 27
-"""Largest JSON value in bytes, whether a whole file or a line. Its Python objects take ten times as much."""
+"""Largest JSON value in bytes, which may be a whole file or a line. Its Python objects take ten times as
+much.
+"""
 
 _SETTINGS = RecordSettings(max_record_bytes=1 << 25)
 
@@ -45,20 +47,19 @@ def load_ngrams(
 ) -> Ngrams:
     """Collect the n-grams of all texts in the evaluation files. They are loaded once per process.
 
-    words: words per n-gram.
-    tables: how CSV and TSV are split into rows and fields.
+    The set stores with each n-gram the index of its file in ``files``. Raises InputError if the longest text
+    of a file is shorter than an n-gram, and ChangedInputError if a file has changed since its md5 was
+    computed.
 
-    The source of an n-gram is the index of its file in ``files``.
-
-    Raises InputError if the longest text of a file is shorter than an n-gram, and ChangedInputError if a file
-    has changed since its md5 was computed.
+    words: number of words in an n-gram.
+    tables: settings that say how CSV and TSV are split into rows and fields.
     """
     ngrams = Ngrams(words, engine=engine)
     for source, file in enumerate(files):
         identity = identify_file(file.path)
         texts = read_evaluation_texts(file.path, tables)
         longest = max((ngrams.add(text, source) for text in texts), default=0)
-        if identity.hashed().md5 != file.md5:
+        if identity.with_md5().md5 != file.md5:
             raise make_changed_error(file.path, f"its md5 was {file.md5} when the run began")
         if longest < words:
             raise InputError(
@@ -71,11 +72,12 @@ def load_ngrams(
 def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iterator[str]:
     """Yield every text in a file of any supported format.
 
-    tables: how CSV and TSV are split into rows and fields.
+    Raises InputError for a record that cannot be read. The message names the record.
 
-    Raises InputError that names a record which cannot be read.
+    tables: settings that say how CSV and TSV are split into rows and fields.
     """
-    # Formats with fields are read for all their texts. Plain text and articles are read like any source.
+    # In formats with fields, the texts of all fields are read. Plain text and articles are read as ``create``
+    # would read them.
     begin = read_beginning(path)
     kind = recognise_kind(begin)
     if kind == "jsonl":
@@ -95,6 +97,7 @@ def read_evaluation_texts(path: str, tables: RecordSettings = _SETTINGS) -> Iter
 
 
 def _read_json_lines(path: str) -> Iterator[str]:
+    """Yield every text in a file of JSON lines, at any depth."""
     number = 0
     for data in read_line_blocks(path, MOST_JSON_BYTES):
         for line in data.removesuffix(b"\n").split(b"\n"):
@@ -111,6 +114,7 @@ def _read_json_lines(path: str) -> Iterator[str]:
 
 
 def _read_json_file(path: str) -> Iterator[str]:
+    """Yield every text in a JSON file, at any depth."""
     with open_unpacked(path) as file:
         data = file.read(MOST_JSON_BYTES + 1)
     if len(data) > MOST_JSON_BYTES:
@@ -144,6 +148,7 @@ def _read_table(begin: Beginning, kind: str, tables: RecordSettings) -> Iterator
 
 
 def _read_records(path: str, kind: str, settings: RecordSettings) -> Iterator[str]:
+    """Yield the text of every record in a file of plain text or articles."""
     numbers = 0
     for piece in SOURCE_KINDS[kind].pieces(path, settings):
         read = piece.read(settings)

@@ -22,13 +22,13 @@ class SharedNgram(NamedTuple):
 
 
 class Ngrams:
-    """Set of word n-grams.
+    """Set of word n-grams, that is, sequences of n words.
 
     The search compares the words themselves and not only their hashes, so it is exact.
 
-    words: words per n-gram.
-    short_texts: number of added texts that have words, but fewer than an n-gram. Such texts are never found
-        in a document.
+    words: number of words in an n-gram.
+    short_texts: number of added texts that have some words, but fewer than an n-gram. Such texts are never
+        found in a document.
     """
 
     def __init__(self, words: int, *, engine: Engine | None = None) -> None:
@@ -45,16 +45,18 @@ class Ngrams:
     def add(self, text: str, source: int) -> int:
         """Add the n-grams of a text, and return the number of its words.
 
-        source: number of the text's source (evaluation file). The numbers must not decrease from one call of
-            ``add`` to the next.
-
         A text with fewer words than an n-gram adds nothing.
+
+        source: number of the text's source (evaluation file). It must not be smaller than in an earlier call.
         """
         number = self._add(text, source)
         self.short_texts += 0 < number < self._words
         return number
 
     def _add(self, text: str, source: int) -> int:
+        """Add the n-grams of a text to the set, with the C++ kernel or in Python. Returns the number of its
+        words.
+        """
         if self._kernel is not None:
             number: int = self._kernel.add(_encode_utf8(text), source)
             return number
@@ -64,7 +66,10 @@ class Ngrams:
         return len(words)
 
     def find(self, text: bytes) -> SharedNgram | None:
-        """Return the first n-gram of a UTF-8 text that is in the set, or None."""
+        """Return the first n-gram of a document that is in the set. Returns None if there is none.
+
+        text: the document in UTF-8.
+        """
         if self._kernel is not None:
             found = self._kernel.find(text)
             return None if found is None else SharedNgram(*found)
@@ -74,9 +79,11 @@ class Ngrams:
         return None
 
     def _make_ngrams(self, words: list[str]) -> Iterable[tuple[str, ...]]:
+        """Return all sequences of n consecutive words."""
         if len(words) < self._words:
             return ()
-        # words "a b c d", trigrams: zip("a b c d", "b c d", "c d") -> (a, b, c), (b, c, d)
+        # For example, the trigrams of "a b c d" are zip("a b c d", "b c d", "c d"), which gives (a, b, c) and
+        # (b, c, d).
         return zip(*(words[first:] for first in range(self._words)), strict=False)
 
 

@@ -1,6 +1,6 @@
 """Format the list of records that are left out of the training parts, the file removed.jsonl.
 
-::
+The line of a record whose text record 2 of the same file also has::
 
     {"file": "a.jsonl", "record": 7, "id": "x", "reason": "duplicate", "of": {"file": "a.jsonl", "record": 2}}
 """
@@ -19,8 +19,8 @@ class RemovedRecord(NamedTuple):
     """Record that is left out of the training parts.
 
     number: number of the record in its piece.
-    more: further keys and values of its JSON line.
-    of: position of the first record with the same text.
+    more: further keys and values of its line in removed.jsonl.
+    of: for a duplicate, the position of the first record with the same text. None for other records.
     """
 
     number: int

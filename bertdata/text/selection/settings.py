@@ -28,8 +28,8 @@ class EvaluationFile:
 class SelectionSettings:
     """Settings that select the documents for training.
 
-    They are applied in this order: leave out documents that contain evaluation texts (``exclude``), leave out
-    duplicates (``dedup``), hold out a share for evaluation (``eval_share``).
+    First, documents that contain evaluation texts are left out (``exclude``). Then duplicates are left out
+    (``dedup``). Of the remaining documents, a share is held out for evaluation (``eval_share``).
     """
 
     exclude: tuple[EvaluationFile, ...] = setting(
@@ -59,7 +59,10 @@ class SelectionSettings:
 
     @property
     def hash_limit(self) -> int:
-        """A document is held out if the first 64 bits of its text's hash are below this limit."""
+        """Limit that decides which documents are held out.
+
+        A document is held out if the first 64 bits of its text's hash are below this number.
+        """
         if self.eval_share is None:
             return 0
         percent = Decimal(self.eval_share.removesuffix("%"))
@@ -81,7 +84,7 @@ class SelectionSettings:
 def _parse_share(given: str) -> str:
     """Check a percentage and return its shortest form, for example ``1.5%`` for ``1.50%``.
 
-    Raises SettingsError unless it is between 0% and 100%.
+    Raises SettingsError if it is not between 0% and 100%.
     """
     try:
         percent = Decimal(given.removesuffix("%").strip())

@@ -21,13 +21,14 @@ def fold_words(text: str) -> list[str]:
 
 
 def _clean_character(character: str) -> str:
+    """Return the character, "" for a control character, and an ideograph with spaces around it."""
     if character in "\0\ufffd" or characters.is_control(character):
         return ""
     return f" {character} " if characters.is_ideograph(character) else character
 
 
 def _split_token(token: str) -> Iterator[str]:
-    """Yield the words of a token without white space."""
+    """Yield the words of a token, that is, of text between white space."""
     word = ""
     for character in characters.decompose(characters.lower(token)):
         if characters.is_punctuation(character):

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 from bertdata._native import Engine
 from bertdata.io import storage
-from bertdata.io.directory_protocol import FOR_ONE_RUN
+from bertdata.io.directory_protocol import ONE_RUN_ENDING
 from bertdata.io.file_identity import identify_file
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import find_definitions
@@ -19,7 +19,7 @@ from bertdata.wiki.settings import ExtractSettings
 from bertdata.wiki.template_file import TemplateFileWriter
 from bertdata.wiki.worker_pool import WorkerPools
 
-_TEMPLATES = f"templates{FOR_ONE_RUN}"
+_TEMPLATES = f"templates{ONE_RUN_ENDING}"
 
 OnProgress = Callable[[str, int, int], None]
 """Function called from time to time to show progress.

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from bertdata.errors import InputError
 from bertdata.io import storage
-from bertdata.io.directory_protocol import FOR_ONE_RUN
+from bertdata.io.directory_protocol import ONE_RUN_ENDING
 from bertdata.wiki.extractor import (
     BlockArticles,
     BlockDefinitions,
@@ -207,4 +207,4 @@ def _map_templates(template_file: str, kind: str) -> Any:
 
 
 def _make_blob_path(template_file: str, kind: str, name: str) -> Path:
-    return Path(f"{template_file.removesuffix(FOR_ONE_RUN)}-{kind}-{name}{FOR_ONE_RUN}")
+    return Path(f"{template_file.removesuffix(ONE_RUN_ENDING)}-{kind}-{name}{ONE_RUN_ENDING}")

@@ -20,7 +20,7 @@ def test_a_single_part_s_progress_moves_on_while_its_shards_are_made(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker_process, "TELL_SECONDS", 0)
+    monkeypatch.setattr(worker_process, "REPORT_SECONDS", 0)
     monkeypatch.setattr(write, "BATCH", 16)
     told: list[StepProgress] = []
     bertdata.create(
@@ -45,7 +45,7 @@ def test_a_single_part_s_progress_moves_on_while_its_shards_are_made(
 def test_what_is_done_never_falls_when_one_of_several_parts_is_finished(
     corpus: list[Path], small_vocabulary_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_process, "TELL_SECONDS", 0)  # workers are forked, and have it too
+    monkeypatch.setattr(worker_process, "REPORT_SECONDS", 0)  # workers are forked, and have it too
     told: list[int] = []
     settings = {"vocab": small_vocabulary_file, "dupe_factor": 2}
     bertdata.create(

@@ -14,7 +14,7 @@ import pytest
 
 from bertdata.errors import DatasetError, ManifestError, StorageError
 from bertdata.io import storage
-from bertdata.io.directory_protocol import Commit, list_differences
+from bertdata.io.directory_protocol import Commit, describe_plan_differences
 from bertdata.io.manifest_file import dump_json, parse_json, seal_json, unseal_json
 from bertdata.io.whole_directory import open_directory, remove_at_once, sweep_directories
 from tests.support.commands import contents, files_below
@@ -71,7 +71,7 @@ def test_a_run_of_the_same_plan_finds_the_notes(tmp_path: Path) -> None:
     begin(tmp_path / "out")
     again = pickle.loads(pickle.dumps(commit_of(tmp_path / "out")))
     again.claim()
-    assert again.noted() == ["piece"]
+    assert again.list_noted_pieces() == ["piece"]
     assert again.read_note("piece") == {"bytes": 5}
     assert again.read_note("another") is None
 
@@ -79,7 +79,7 @@ def test_a_run_of_the_same_plan_finds_the_notes(tmp_path: Path) -> None:
 def test_a_name_with_a_slash_is_noted_too(tmp_path: Path) -> None:
     commit = begin(tmp_path / "out")
     commit.note("AA/wiki_00", {"bytes": 1})
-    assert commit.noted() == ["AA/wiki_00", "piece"]
+    assert commit.list_noted_pieces() == ["AA/wiki_00", "piece"]
     assert commit.read_note("AA/wiki_00") == {"bytes": 1}
 
 
@@ -88,7 +88,7 @@ def test_a_note_has_the_name_that_a_url_would_have(tmp_path: Path, name: str) ->
     commit = begin(tmp_path / "out")
     commit.note(name, {"bytes": 1})
     assert (tmp_path / "out" / "unfinished" / f"{quote(name, safe='')}.json").exists()
-    assert name in commit.noted()
+    assert name in commit.list_noted_pieces()
 
 
 @pytest.mark.parametrize("finished", [False, True])
@@ -280,7 +280,7 @@ def test_attempts_after_the_release_write_the_same_and_leave_no_file(tmp_path: P
     with commit.open("piece") as file:
         file.write(b"whole")
     commit.note("piece", {"bytes": 5})
-    commit.forget("piece")
+    commit.delete_note("piece")
     finish(commit)
     assert contents(tmp_path / "out") == before
 
@@ -293,8 +293,8 @@ def test_what_is_sealed_is_unsealed() -> None:
 
 def test_differences_name_values_and_at_most_three_of_a_list() -> None:
     ours, theirs = {"a": 1, "names": list("abcdef")}, {"a": 1, "names": []}
-    assert list_differences(ours, theirs) == ["other names (a, b, c ...)"]
-    assert list_differences({"new": 1}, {}) == ["new None, now 1"]
+    assert describe_plan_differences(ours, theirs) == ["other names (a, b, c ...)"]
+    assert describe_plan_differences({"new": 1}, {}) == ["new None, now 1"]
 
 
 def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:

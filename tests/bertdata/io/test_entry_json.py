@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bertdata.errors import ManifestError
-from bertdata.io.entry_json import parse_entry, parse_entry_list, parse_numbers
+from bertdata.io.entry_json import parse_entry, parse_entry_list, parse_number_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ def test_an_entry_is_read_as_it_was_written() -> None:
     assert parse_entry(Tin, asdict(TIN)) == TIN
     assert parse_entry(Tin, {**asdict(TIN), "colour": "red"}).colour == "red"
     assert parse_entry_list(Tin, [asdict(TIN)] * 2) == [TIN, TIN]
-    assert parse_numbers([0, 5]) == [0, 5]
+    assert parse_number_list([0, 5]) == [0, 5]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_what_is_no_list_is_refused(value: Any) -> None:
     with pytest.raises(ManifestError, match="expected a list, found"):
         parse_entry_list(Tin, value)
     with pytest.raises(ManifestError, match="expected a list of numbers, found"):
-        parse_numbers(value)
+        parse_number_list(value)
     with pytest.raises(ManifestError, match="expected a list of numbers, found"):
-        parse_numbers([0, value, -1])
+        parse_number_list([0, value, -1])

@@ -17,7 +17,7 @@ from bertdata.io.file_identity import FileIdentity, identify_file, read_identifi
 def hashed(tmp_path: Path) -> FileIdentity:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "alpha"}\n')
-    return identify_file(str(path)).hashed()
+    return identify_file(str(path)).with_md5()
 
 
 def replaced_in_same_time(path: Path, data: bytes) -> None:
@@ -63,7 +63,7 @@ def test_a_file_with_a_new_link_or_other_rights_is_the_same(hashed: FileIdentity
 def test_a_remote_file_that_was_written_anew_is_another() -> None:
     path = "memory://identities/a.txt"
     fsspec.filesystem("memory").pipe("/identities/a.txt", b"alpha")
-    found = identify_file(path).hashed()
+    found = identify_file(path).with_md5()
     found.check()
     fsspec.filesystem("memory").pipe("/identities/a.txt", b"gamma")
     with pytest.raises(ChangedInputError, match="written anew"):
@@ -80,7 +80,7 @@ def test_a_file_that_changes_while_it_is_hashed_has_no_md5(
 
     monkeypatch.setattr("bertdata.io.file_identity.compute_file_md5", slow)
     with pytest.raises(ChangedInputError):
-        hashed.hashed()
+        hashed.with_md5()
 
 
 def test_a_file_that_changes_while_it_is_read_whole_is_refused(

@@ -14,8 +14,8 @@ import pytest
 
 from bertdata.errors import BertDataError, InputError
 from bertdata.io import process_pool, work_limits, worker_process
-from bertdata.io.process_pool import ProcessPool, run_all, run_all_telling, run_in_order
-from bertdata.io.worker_process import Tell, WorkerDied
+from bertdata.io.process_pool import ProcessPool, run_all, run_all_with_progress, run_in_order
+from bertdata.io.worker_process import ReportAmount, WorkerDied
 from tests.support.paths import ROOT
 
 SOON = 10
@@ -286,7 +286,7 @@ list(run_all(write_until_stopped, [{str(file)!r}, {str(tmp_path / "other")!r}], 
         time.sleep(0.02)
 
 
-def tell_and_wait(item: tuple[int, Path], tell: Tell) -> int:
+def tell_and_wait(item: tuple[int, Path], tell: ReportAmount) -> int:
     """Tell of an amount, then wait until the parent has heard of it, which makes the file."""
     amount, heard = item
     tell(amount)
@@ -307,7 +307,7 @@ def test_what_an_item_tells_is_heard_while_it_is_in_work(workers: int, tmp_path:
             heard.touch()
 
     items = [(7, heard), (5, heard)]
-    assert sorted(run_all_telling(tell_and_wait, items, workers, listen)) == [5, 7]
+    assert sorted(run_all_with_progress(tell_and_wait, items, workers, listen)) == [5, 7]
     assert heard.exists()
     assert 12 in sums or workers == 1
 
@@ -315,9 +315,11 @@ def test_what_an_item_tells_is_heard_while_it_is_in_work(workers: int, tmp_path:
 def test_an_item_that_tells_often_is_heard_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
     monkeypatch.setattr(worker_process, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(worker_process, "TELL_SECONDS", 10)
+    monkeypatch.setattr(worker_process, "REPORT_SECONDS", 10)
     sums: list[int] = []
-    list(run_all_telling(lambda item, tell: [tell(amount) for amount in range(30)], [0], 1, sums.append))
+    list(
+        run_all_with_progress(lambda item, tell: [tell(amount) for amount in range(30)], [0], 1, sums.append)
+    )
     assert sums == [0, 10, 20]
 
 

@@ -209,8 +209,8 @@ def test_roles_in_the_file_go_with_its_tokenizer(corpus, tmp_path):
     with pytest.raises(SettingsError, match=f"^{config}:3: --role goes with --tokenizer"):
         bertdata.create(corpus[:1], tmp_path / "out", config=config)
     file = DatasetFile(str(written(tmp_path, f"[tokenizer]\ntokenizer = 'here'\n{roles}\n")))
-    assert file.under({})["roles"] == {"mask": "[MASK]"}
-    assert "roles" not in file.under({"vocab": "mine"})
+    assert file.merge_given({})["roles"] == {"mask": "[MASK]"}
+    assert "roles" not in file.merge_given({"vocab": "mine"})
 
 
 def test_without_vocabulary_in_file_or_flags_the_flag_is_asked_for(corpus, tmp_path, capsys):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.sources.escapes import take_back_escapes
+from bertdata.sources.escapes import unescape_text
 from bertdata.text import escaped_articles
 from tests.support.commands import Program
 from tests.support.dump_pages import page
@@ -65,7 +65,7 @@ def lines(place: Path) -> list[str]:
 
 @given(st.text(alphabet="&;<>\"'amplt#x237 gu\n", max_size=60), st.booleans())
 def test_unescape_takes_back_what_the_standard_library_escapes(text: str, quote: bool) -> None:
-    assert take_back_escapes(html.escape(text, quote=quote).encode()) == text.encode()
+    assert unescape_text(html.escape(text, quote=quote).encode()) == text.encode()
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertdata.text.record_cuts import PartCuts
+from bertdata.text.record_cuts import PartAssignment
 
 SIZES = st.lists(st.integers(0, 12), max_size=40)
 
@@ -27,7 +27,7 @@ def plain_parts(sizes: list[int], limit: int) -> list[list[int]]:
 
 @given(SIZES, st.integers(1, 20), st.lists(st.integers(0, 40)))
 def test_pieces_of_any_size_give_the_parts_of_one(sizes: list[int], limit: int, ends: list[int]) -> None:
-    cuts, found = PartCuts(limit), dict[int, list[int]]()
+    cuts, found = PartAssignment(limit), dict[int, list[int]]()
     places = sorted({0, *(end for end in ends if end < len(sizes)), len(sizes)})
     for start, stop in pairwise(places):
         for run in cuts.assign_documents(sizes[start:stop]):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bertdata.config.held_out_names import make_mlperf_part_name
 from bertdata.errors import DatasetError, InputError, MissingInputError, SettingsError, TooFewArticles
 from bertdata.text.mlperf_evaluation import (
-    compute_quota,
+    count_articles_to_withhold,
     find_most_eval_articles,
     format_eval_md5,
     format_eval_text,
@@ -81,7 +81,7 @@ def test_progress_is_told_of_every_files_bytes(extracted: Path, tmp_path: Path) 
 
 @given(st.integers(1, 400), st.integers(0, 20_000))
 def test_quotas_add_up(files: int, eval_articles: int) -> None:
-    quotas = [compute_quota(index, files, eval_articles) for index in range(files)]
+    quotas = [count_articles_to_withhold(index, files, eval_articles) for index in range(files)]
     assert sum(quotas) == eval_articles
     assert max(quotas) - min(quotas) <= 1
 
@@ -106,7 +106,7 @@ def test_more_articles_withheld_than_there_are_is_an_error() -> None:
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12))
 def test_the_largest_evaluation_set_is_one_that_every_file_can_give(articles: list[int]) -> None:
     def fits(number: int) -> bool:
-        quotas = [compute_quota(index, len(articles), number) for index in range(len(articles))]
+        quotas = [count_articles_to_withhold(index, len(articles), number) for index in range(len(articles))]
         return all(wanted <= max(found, 1) for wanted, found in zip(quotas, articles, strict=True))
 
     half = sum(articles) // 2
