@@ -18,10 +18,11 @@ from bertdata.tokens.tokenizer import TextTokens
 
 
 class ByteBpeTokenizer:
-    """Byte-level BPE of a tokenizer.json. It keeps a cache of words between texts.
+    """Byte-level BPE tokeniser of a tokenizer.json.
 
-    parsed: the parsed file, or the settings that ``recognise_byte_bpe`` made from it.
-    between: text put between the sentences of a document.
+    The tokens of frequent words are cached from one text to the next.
+    parsed: the parsed file, or the settings that ``recognise_byte_bpe`` has read from it.
+    between: text that is put between two sentences of a document before encoding.
     SettingsError if the C++ kernel does not support the file.
     """
 
@@ -50,10 +51,11 @@ class ByteBpeTokenizer:
             self._splitter = TextSplitter(bpe)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several UTF-8 texts as if they were one file. A line is a sentence, a blank line ends a
-        document.
+        """Encode several UTF-8 texts as if they were one file.
 
-        InputError names file and line of a byte that is not UTF-8.
+        Each line is a sentence, and a blank line ends a document.
+        names: names of the texts, for error messages.
+        InputError for bytes that are not UTF-8. It names the file and the line.
         """
         texts = [replace_line_ends(text) for text in texts]
         if self._kernel is not None:
@@ -72,8 +74,9 @@ class ByteBpeTokenizer:
         return self._encode_in_python(texts, names)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately, and say where in the text each token is. A text may have no tokens.
+        """Encode each text separately, and return the position of each token in its text.
 
+        A text may have no tokens.
         UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
         """
         data = [text.encode() for text in texts]
@@ -108,4 +111,5 @@ class ByteBpeTokenizer:
         return found.documents()
 
     def _make_id_array(self) -> "array[int]":
+        """Return an empty array for ids, with 32 bits per id if the vocabulary needs them, otherwise 16."""
         return array("I" if self.vocabulary.wide else "H")
