@@ -1,8 +1,9 @@
 """Checks that a tokenizer.json has exactly the form in which the tokenizers library saves it.
 
-``tokenizers`` also reads files of other forms, sometimes in surprising ways: without ``add_prefix_space`` a
-RobertaProcessing becomes a BertProcessing, and ``"add_prefix_space": "false"`` is an error. The C++ kernels
-therefore only run files of this form. Every other file is left to ``tokenizers``, which reads or refuses it.
+``tokenizers`` also reads files of other forms, but sometimes in a surprising way. For example, a
+RobertaProcessing without the key ``add_prefix_space`` becomes a BertProcessing, and ``"add_prefix_space":
+"false"`` is an error. The C++ kernels therefore run only files that have the form of saved files.
+``tokenizers`` itself reads every other file, or refuses it.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +16,16 @@ Check = Callable[[Any], bool]
 
 
 def find_odd_part(parsed: Mapping[str, Any]) -> str | None:
-    """Return the first part that ``tokenizers`` would save in another form, as text "its ...", or None."""
+    """Return a description of the first part that is not as ``tokenizers`` saves it, or None if there is
+    none.
+
+    The description completes a sentence about the file: "its normalizer is not as the library saves it".
+    """
     for key in parsed:
         if key not in _PARTS:
             return f"it has a part {key!r}"
     for key, check in _PARTS.items():
-        # A missing part counts as null, except that a missing version counts as 1.0.
+        # A missing part counts as null. A missing version counts as "1.0".
         if not check(parsed.get(key, "1.0" if key == "version" else None)):
             return f"its {key} is not as the library saves it"
     return None
@@ -43,16 +48,22 @@ def _is_text_or_null(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    """Return True if the value is an integer that is not negative and fits into 32 bits."""
     # JSON's true is a bool, which Python counts among the integers.
     return type(value) is int and 0 <= value <= _LARGEST_ID
 
 
 def _is_list_of(check: Check) -> Check:
+    """Return a check for a list whose items all pass the given check."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
 def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """Return a check for an object that has all required keys, and no others except optional keys."""
+    """Return a check for an object with certain keys. The check of each key is applied to its value.
+
+    required: keys that the object must have.
+    optional: further keys that it may have. Any other key fails the check.
+    """
     known = {**required, **(optional or {})}
 
     def holds(value: Any) -> bool:
@@ -67,9 +78,10 @@ def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | No
 
 
 def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
-    """Return a check for a step: null, or an object whose other keys pass the check of its type.
+    """Return a check for a step of the pipeline: null, or an object with a type.
 
-    kinds: the check for each known type. others: accept steps of other types unchecked.
+    kinds: for each known type, the check for the object without its key "type".
+    others: if True, a step of an unknown type passes the check.
     """
 
     def holds(value: Any) -> bool:
@@ -86,9 +98,11 @@ def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
 
 
 def _is_step_or_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
-    """Return a check for a step or a Sequence of steps.
+    """Return a check for a step of the pipeline, or for a Sequence of such steps.
 
-    name: the Sequence's key with the list of its steps.
+    kinds: for each known type, the check for the object without its key "type".
+    name: the key under which a Sequence lists its steps.
+    others: if True, a step of an unknown type passes the check.
     """
     step = _is_step(kinds, others=others)
     kinds["Sequence"] = _is_object({name: _is_list_of(lambda inner: inner is not None and step(inner))})
@@ -99,20 +113,24 @@ _is_byte_level = _is_object({"add_prefix_space": _is_bool, "trim_offsets": _is_b
 
 
 def _is_token_and_id(value: Any) -> bool:
+    """Return True if the value is a list of two items, a token and its id."""
     return isinstance(value, list) and len(value) == 2 and _is_text(value[0]) and _is_number(value[1])
 
 
 def _is_pattern(value: Any) -> bool:
+    """Return True if the value is the pattern of a Split step: a regular expression or a fixed text."""
     return _is_object({"Regex": _is_text})(value) or _is_object({"String": _is_text})(value)
 
 
 def _is_template_piece(value: Any) -> bool:
+    """Return True if the value is an item of TemplateProcessing: a text (A or B) or a special token."""
     sequence = _is_object({"id": lambda name: name in ("A", "B"), "type_id": _is_number})
     special = _is_object({"id": _is_text, "type_id": _is_number})
     return _is_object({"Sequence": sequence})(value) or _is_object({"SpecialToken": special})(value)
 
 
 def _are_template_tokens(value: Any) -> bool:
+    """Return True if the value is the table of special tokens in a TemplateProcessing."""
     token = _is_object({"id": _is_text, "ids": _is_list_of(_is_number), "tokens": _is_list_of(_is_text)})
     return isinstance(value, dict) and all(map(token, value.values()))
 
@@ -122,7 +140,10 @@ def _is_vocabulary(value: Any) -> bool:
 
 
 def _are_merges(value: Any) -> bool:
-    """Return True for a list of texts ("a b") or a list of pairs. ``tokenizers`` accepts no mixture."""
+    """Return True if the value is a list of BPE merges.
+
+    Each merge is a text such as "a b", or each is a pair. ``tokenizers`` does not accept a mixture of both.
+    """
     if not isinstance(value, list):
         return False
     if all(map(_is_text, value)):
@@ -131,6 +152,7 @@ def _are_merges(value: Any) -> bool:
 
 
 def _is_dropout(value: Any) -> bool:
+    """Return True if the value is null or a probability from 0 to 1."""
     return value is None or (isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1)
 
 
@@ -225,4 +247,4 @@ _PARTS: dict[str, Check] = {
     "decoder": _is_step(_DECODERS),
     "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
 }
-"""The check of each part of a file."""
+"""For each key of a tokenizer.json, the check for its value."""

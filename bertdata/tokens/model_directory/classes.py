@@ -1,7 +1,7 @@
-"""Steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
+"""Pipeline steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
 
-From the directory's tokenizer.json, these classes take only the vocabulary. Lower case, accents and the blank
-before a text come from tokenizer_config.json.
+These classes take only the vocabulary from the directory's tokenizer.json. The settings for lower case,
+accents and the blank before a text come from tokenizer_config.json.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,26 +18,31 @@ from bertdata.tokens.model_directory.files import (
 )
 
 Parts = dict[str, Any]
-"""Parts of a tokenizer.json by name."""
+"""Parts of a parsed tokenizer.json by key, such as "normalizer"."""
 
 Named = Mapping[str, str]
-"""Text of each special token by name, such as "cls_token"."""
+"""Text of each special token by its key, such as "cls_token"."""
 
 Ids = Callable[[str], int | None]
-"""Function that returns the id of a token's text, or None."""
+"""Function that returns the id of a token, or None if there is no such token."""
 
 LONGEST_WORD = 100
-"""Longest word in characters that BertTokenizer splits into pieces. A longer word is unknown."""
+"""Longest word in characters that transformers' BertTokenizer splits into pieces.
+
+A longer word becomes the unknown token.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerClass:
     """A class of tokeniser in transformers.
 
-    defaults: its special tokens by name.
-    needed: names of special tokens that cannot be null.
-    make_steps: makes model, normaliser, pre-tokeniser and decoder from a directory and its special tokens.
-    make_processor: makes the post-processor. None means that the directory's tokenizer.json has it.
+    defaults: text of each special token by its key, such as "cls_token".
+    needed: keys of the special tokens that must not be null.
+    make_steps: function that makes the model, normaliser, pre-tokeniser and decoder from the files of a
+    directory and the special tokens.
+    make_processor: function that makes the post-processor. None means that the post-processor of the
+    directory's tokenizer.json is used.
     """
 
     defaults: Mapping[str, str]
@@ -195,15 +200,18 @@ CLASSES: dict[str, TokenizerClass] = {
         make_processor=_make_xlm_roberta_processor,
     ),
 }
-"""The classes of transformers whose steps are known, by name. The class that uses a tokenizer.json unchanged
-is not among them.
+"""The classes of transformers whose pipeline steps are known here, by name.
+
+The class that uses a tokenizer.json unchanged is not in this table.
 """
 
 
 def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
-    """Return a boolean setting of tokenizer_config.json.
+    """Return a setting of tokenizer_config.json that is true or false.
 
-    VocabularyError for values that transformers refuses.
+    name: key of the setting.
+    default: value if the file does not have the key. If it is None, the setting may also be null.
+    VocabularyError for any other value.
     """
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
@@ -214,8 +222,8 @@ def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | N
 def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
     """Return the model in the directory's tokenizer.json, or None if there is no such file.
 
-    VocabularyError if the model's type is not the one that the class needs.
-    name: name of the class. kind: type of model that it needs.
+    name: name of the tokeniser's class.
+    kind: type of model that this class needs. VocabularyError if the file has another type.
     """
     parsed = files.tokenizer_json
     if parsed is None:
@@ -231,9 +239,10 @@ def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
 
 
 def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
-    """Read vocab.txt as ``tokenizers`` does: white space is removed only at the ends of lines.
+    """Read vocab.txt, and return the id of each token.
 
-    name: name of the class, for messages.
+    As in ``tokenizers``, white space is removed only at the end of each line.
+    name: name of the tokeniser's class, for error messages.
     """
     data = files.read(VOCABULARY_NAME)
     path = files.name(VOCABULARY_NAME)
@@ -255,7 +264,10 @@ def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
 
 
 def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]]:
-    """Read the vocabulary from vocab.json and the merges from merges.txt. Its first line may be a comment."""
+    """Read the vocabulary from vocab.json and the merges from merges.txt.
+
+    The first line of merges.txt may be a comment with the version.
+    """
     vocabulary, data = files.object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
     if vocabulary is None or data is None:
         raise VocabularyError(
@@ -273,7 +285,10 @@ def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list
 
 
 def _find_character_map(parsed: Parts | None) -> Parts | None:
-    """Return SentencePiece's character map, the only part of the normaliser that XLMRobertaTokenizer uses."""
+    """Return the character map of SentencePiece in a parsed tokenizer.json, or None if it has none.
+
+    This is the only part of the normaliser that XLMRobertaTokenizer uses.
+    """
     steps = [] if parsed is None or parsed["normalizer"] is None else [parsed["normalizer"]]
     if steps and steps[0].get("type") == "Sequence" and isinstance(steps[0].get("normalizers"), list):
         steps = steps[0]["normalizers"]
@@ -283,15 +298,22 @@ def _find_character_map(parsed: Parts | None) -> Parts | None:
 
 
 def _make_special_token(token: str, kind: int) -> Parts:
-    """Return a special token in the form of TemplateProcessing. kind: its segment."""
+    """Return a special token as an item of a TemplateProcessing.
+
+    kind: segment (token type) of the token.
+    """
     return {"SpecialToken": {"id": token, "type_id": kind}}
 
 
 def _make_sequence(name: str, kind: int) -> Parts:
-    """Return a text, "A" or "B", in the form of TemplateProcessing. kind: its segment."""
+    """Return a text as an item of a TemplateProcessing.
+
+    name: "A" for the first text of a pair, or "B" for the other.
+    kind: segment (token type) of the text.
+    """
     return {"Sequence": {"id": name, "type_id": kind}}
 
 
 def _make_template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
-    """Return the entry ``special_tokens`` of a TemplateProcessing, which gives each token's id."""
+    """Return the table of special tokens for a TemplateProcessing, which contains the id of each token."""
     return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}
