@@ -83,10 +83,11 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
 
 
 def read_model_casing(directory: str) -> bool | None:
-    """Return whether a model's vocab.txt is for text in lower case, according to tokenizer_config.json.
+    """Return True if a model's vocab.txt is for text in lower case, and False if it is for cased text.
 
-    If this file does not say so, the result is None. transformers would then use lower case, but the
-    vocabulary itself may show otherwise, if it has capital letters.
+    None if the directory has no tokenizer_config.json that says so, or if its tokeniser is not a vocab.txt.
+    For a directory without this file transformers uses lower case, but capital letters in the vocabulary show
+    that this is wrong.
     """
     if not ModelFiles(directory).tokenizer_config:
         return None
