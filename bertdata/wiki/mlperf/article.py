@@ -1,4 +1,4 @@
-"""Turn wikitext into the lines of an article, in the same steps as WikiExtractor."""
+"""Turns wikitext into the lines of an article, in the same steps as WikiExtractor."""
 
 import re
 
@@ -20,27 +20,30 @@ _SWITCH = re.compile(
 
 
 _STEPS = 8
-"""Number of passes over the text in ``_strip_markup``. Each pass counts as work on the page.
+"""Number of times that ``_strip_markup`` goes through the text. Each time counts as work on the page.
 
-The work on a page is limited.
+The work on a page is limited, so that a malicious page cannot take hours.
 """
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
-    """Render a page's wikitext into the lines of the article's body.
+    """Convert the wikitext of a page to the lines of the article's body.
 
     text: wikitext, escaped as in the dump's XML.
+    expander: expands calls in double braces.
+    work: counter of the work on the page.
     """
     return keep_lines(_clean(_strip_markup(expander.transform(text), work), work))
 
 
 def _strip_markup(text: str, work: Work) -> str:
-    """Remove calls, tables, quotes, links and switches such as ``__TOC__``.
+    """Remove calls in braces, tables, quotes, links and switches such as ``__TOC__``.
 
-    The text is still escaped, so it contains no tags yet. It contains ``"`` only where these steps insert it.
+    The text is still escaped, so it contains no tags yet, and the only ``"`` are those that these steps
+    insert.
     """
-    # First remove the calls and tables that are left. Then replace quotes and links. WikiExtractor has the
-    # same order.
+    # As in WikiExtractor, first remove all calls and tables that were not expanded, and then replace quotes
+    # and links.
     work.spend(_STEPS * count_bytes(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
         text = cut_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))
@@ -60,10 +63,10 @@ def _clean(text: str, work: Work) -> str:
 
 
 def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:
-    """Format an article with its ``<doc>`` tags and title, as it is written to a file.
+    """Format an article with its title and ``<doc>`` tags, as it is written to a file.
 
-    page_id, title: escaped as in the dump.
-    lines: body of the article, plain text.
+    page_id, title: id and title of the page, escaped as in the dump.
+    lines: body of the article, as plain text.
     url_base: start of the URL in the ``<doc>`` tag.
     """
     begin = f'<doc id="{page_id}" url="{url_base}?curid={page_id}" title="{title}">\n{title}\n\n'
