@@ -52,7 +52,7 @@ class Dictionary:
         return [*SPECIAL_SYMBOLS, *self.symbols, *last]
 
     @property
-    def names(self) -> list[str]:
+    def unique_names(self) -> list[str]:
         """A unique name for each id: its symbol, or another name if a later id has the same symbol."""
         words = self.words
         ids = {word: number for number, word in enumerate(words)}
@@ -122,7 +122,7 @@ def convert_dictionary(data: bytes, name: str) -> bytes:
     The tokenizer.json splits text at white space only, because fairseq reads text whose tokens are separated
     by blanks.
     """
-    names = parse_dictionary(data, name).names
+    names = parse_dictionary(data, name).unique_names
     special = [*names[: len(SPECIAL_SYMBOLS)], MASK_SYMBOL]
     start, _, end, unknown = names[: len(SPECIAL_SYMBOLS)]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}

@@ -6,12 +6,12 @@ from operator import ne
 from bertdata.records import Vocabulary
 
 _MOST_UNKNOWN = 0.02
-_CASED = 0.05
+_LEAST_CASED_SHARE = 0.05
 """A vocabulary counts as cased if at least this share of its tokens has capital letters.
 
 An uncased vocabulary has no capital letters.
 """
-_SAMPLE = 2000
+_SAMPLE_TOKENS = 2000
 """Number of tokens in the sample that is checked first for capital letters. They are spread evenly over the
 vocabulary.
 """
@@ -47,16 +47,20 @@ def warn_of_casing(
     remedies: two texts that advise the user, the first if the text is converted to lower case, the second if
     not.
     """
-    if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE)]):
+    if lower_case != _has_capitals(vocabulary.words[:: max(1, vocabulary.size // _SAMPLE_TOKENS)]):
         return []  # In the usual case the sample is enough, which takes a millisecond.
     words = _drop_special_tokens(vocabulary.words)
     capitals = _count_changed(words, str.lower)
-    if lower_case and capitals >= _CASED * len(words) > 0:
+    if lower_case and capitals >= _LEAST_CASED_SHARE * len(words) > 0:
         return [
             f"{vocabulary.name}: {capitals} of {len(words)} tokens have a capital letter, but the text is "
             f"lower-cased and never matches them; {remedies[0]}, or choose an uncased vocabulary"
         ]
-    if not lower_case and not capitals and _count_changed(words, str.upper) >= _CASED * len(words) > 0:
+    if (
+        not lower_case
+        and not capitals
+        and _count_changed(words, str.upper) >= _LEAST_CASED_SHARE * len(words) > 0
+    ):
         return [
             f"{vocabulary.name}: no token has a capital letter, but the text keeps its case and accents: its "
             f"words with capitals become [UNK]; {remedies[1]}, or choose a cased vocabulary"

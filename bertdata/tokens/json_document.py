@@ -14,7 +14,7 @@ STEPS = ("normalizer", "pre_tokenizer", "post_processor")
 """Keys of the steps in a tokenizer.json that influence the ids and positions of tokens."""
 
 DEEPEST = 64
-"""Largest depth to which objects and lists in a step may be nested. In published files it is at most 5."""
+"""Largest number of objects and lists inside each other in a step. Published files have at most 5."""
 
 EXPECTED = "expected a tokenizer.json as Hugging Face's tokenizers library saves it"
 

@@ -36,7 +36,7 @@ def make_tokenizer_files(file: TokenizerFile) -> dict[str, bytes]:
     return {TOKENIZER_NAME: read_tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
 
 
-def keep_files(file: TokenizerFile, directory: str) -> None:
+def write_tokenizer_files(file: TokenizerFile, directory: str) -> None:
     """Write the files of a tokeniser into a directory.
 
     A file that already has the right content is not written.

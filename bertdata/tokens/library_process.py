@@ -18,7 +18,7 @@ SECONDS = 120.0
 """Time limit of a trial in seconds. A vocabulary of 256,000 tokens takes about 2 s."""
 
 _PROBE_TOKENS = 1000
-"""Number of tokens of the model that are joined to the text that is encoded in the trial."""
+"""Number of tokens of the model from which the text for the trial is made."""
 
 _PROGRAM = """
 import json, os, sys
@@ -38,7 +38,7 @@ def needs_trial(parsed: Mapping[str, Any]) -> bool:
     return bool(parsed["model"].get("continuing_subword_prefix")) and parsed["model"]["type"] == "BPE"
 
 
-def try_in_process(document: str, parsed: Mapping[str, Any]) -> str | None:
+def try_in_separate_process(document: str, parsed: Mapping[str, Any]) -> str | None:
     """Load a tokenizer.json in a separate process, and encode a text that is made of its tokens there.
 
     Return how the process was killed, for example "signal 6, SIGABRT", or None if it was not killed.

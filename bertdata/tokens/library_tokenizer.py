@@ -22,7 +22,7 @@ from bertdata.tokens.document_text import (
     read_documents,
 )
 from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooMuchGrowth
-from bertdata.tokens.library_process import needs_trial, try_in_process
+from bertdata.tokens.library_process import needs_trial, try_in_separate_process
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.time_limit import TimeLimitExceeded, call_with_time_limit, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
@@ -123,7 +123,7 @@ class LibraryTokenizer:
         """
         if not needs_trial(self._parsed):
             return
-        end = try_in_process(json.dumps(self._parsed), self._parsed)
+        end = try_in_separate_process(json.dumps(self._parsed), self._parsed)
         if end is not None:
             prefix = self._parsed["model"]["continuing_subword_prefix"]
             raise VocabularyError(
@@ -197,13 +197,15 @@ class LibraryTokenizer:
         found = DocumentsBuilder(self.vocabulary)
         try:
             for documents in _group_documents(read_documents(join_inputs(texts), self._between)):
-                encoded = self._run(self._library, [document.text for document in documents], names)
-                self._add(found, documents, encoded)
+                encoded = self._encode_texts(self._library, [document.text for document in documents], names)
+                self._add_documents(found, documents, encoded)
         except UnicodeDecodeError:
             raise make_utf8_error(texts, names) from None
         return found.documents()
 
-    def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
+    def _add_documents(
+        self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]
+    ) -> None:
         """Add several documents to ``found``.
 
         documents: texts of the documents.
@@ -220,7 +222,7 @@ class LibraryTokenizer:
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
         for some in _group_documents(DocumentText(text, []) for text in texts):
-            for one in self._run(self._library, [document.text for document in some], ["a text"]):
+            for one in self._encode_texts(self._library, [document.text for document in some], ["a text"]):
                 found.ids.extend(one.ids)
                 found.ends.append(len(found.ids))
                 found.starts.extend(start for start, _ in one.offsets)  # type: ignore[union-attr]
@@ -228,7 +230,7 @@ class LibraryTokenizer:
                 found.word_starts.extend(compute_word_starts(one.word_ids))  # type: ignore[union-attr]
         return found
 
-    def _run(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
+    def _encode_texts(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
         """Encode several texts, and return the encodings that ``tokenizers`` makes.
 
         names: names of the inputs, for error messages.
@@ -258,7 +260,11 @@ class LibraryTokenizer:
             ) from None
 
     def _call_library(self, work: Any, names: list[str]) -> list[Any]:
-        """Call ``work`` and convert errors of ``tokenizers`` to VocabularyError."""
+        """Call a function that uses ``tokenizers``. An error of ``tokenizers`` becomes a VocabularyError.
+
+        work: the function, which has no arguments.
+        names: names of the inputs, for error messages.
+        """
         try:
             found: list[Any] = work()
         except TimeLimitExceeded:

@@ -25,7 +25,7 @@ class Template(NamedTuple):
     single: list[Piece]
     pair: list[Piece]
 
-    def makes(self, other: "Template", segments: bool) -> bool:
+    def gives_same_ids(self, other: "Template", segments: bool) -> bool:
         """Return True if both templates give the same ids.
 
         segments: if True, the segment numbers must be the same too.

@@ -18,7 +18,7 @@ from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import replace_line_ends
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import number_added_tokens
-from bertdata.tokens.library_form import find_odd_part
+from bertdata.tokens.library_form import find_unusual_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
@@ -34,7 +34,7 @@ def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: st
     vocabulary: vocabulary of the file.
     between: text that is put between two sentences of a document before encoding.
     """
-    if (odd := find_odd_part(parsed)) is not None:
+    if (odd := find_unusual_part(parsed)) is not None:
         return odd
     model, normalizer, splitter = parsed["model"], parsed["normalizer"] or {}, parsed["pre_tokenizer"] or {}
     widest = max(model["vocab"].values(), default=0)

@@ -180,7 +180,7 @@ def _is_final(token: str, place: int) -> bool:
 
 
 def _is_next_cased(characters: Iterable[str]) -> bool:
-    """Return True if the first character that is not case-ignorable is cased."""
+    """Return True if the first of these characters that is not case-ignorable has a case."""
     for character in characters:
         if not _is_case_ignorable(character):
             return _is_cased(character)

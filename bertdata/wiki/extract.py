@@ -178,7 +178,7 @@ class _Extraction:
         """
         # If the first pass has kept all blocks, it has computed the md5 too. Otherwise the dump is read here.
         if kept.complete:
-            self._write(kept.take_back(), writer)
+            self._write(kept.read_and_free(), writer)
             return
         with self._passes.open() as dump:
             self._write(dump.read_blocks(), writer)

@@ -138,10 +138,10 @@ def is_result_valid(data: bytes, result: BlockArticles | BlockDefinitions, state
     """
     if state.last_id is not None and state.last_id == result.first_id:
         return False
-    return state[:3] == START[:3] or (not state.inside_text and has_usual_begin(data))
+    return state[:3] == START[:3] or (not state.inside_text and states_namespace(data))
 
 
-def has_usual_begin(data: bytes) -> bool:
+def states_namespace(data: bytes) -> bool:
     """Return True if the first page of a block states its namespace, as in all dumps that MediaWiki
     writes.
     """

@@ -18,7 +18,7 @@ from bertdata.tokens.bpe.settings import (
     Pattern,
     make_byte_alphabet,
 )
-from bertdata.tokens.library_form import find_odd_part
+from bertdata.tokens.library_form import find_unusual_part
 from bertdata.unicode import composition
 
 
@@ -37,7 +37,7 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
     ``tokenizers`` then reads the file and reports what is wrong with it. Truncation, padding and dropout in
     the file are ignored, because a text is always encoded whole and without randomness.
     """
-    if (odd := find_odd_part(parsed)) is not None:
+    if (odd := find_unusual_part(parsed)) is not None:
         return odd
     try:
         return _read_byte_bpe(parsed)

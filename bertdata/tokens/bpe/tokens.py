@@ -71,13 +71,13 @@ class TextSplitter:
             place for character, place in zip(pretoken, places, strict=True) for _ in character.encode()
         ]
         done = 0
-        for token_id, length in split_units(pretoken, self._bpe):
+        for token_id, length in split_into_tokens(pretoken, self._bpe):
             first, last = of_bytes[done], of_bytes[done + length - 1]
             yield BpeToken(token_id, first, last + 1, done == 0)
             done += length
 
 
-def split_units(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
+def split_into_tokens(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
     """Return the id and the number of bytes of each token of a pre-token.
 
     At first each byte is a token. Then the pair of neighbours whose merge has the lowest rank is merged, the

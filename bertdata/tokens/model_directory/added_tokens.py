@@ -15,7 +15,15 @@ from bertdata.tokens.model_directory.files import (
     ModelFiles,
 )
 
-NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+SPECIAL_TOKEN_KEYS = (
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+)
 """Keys of the standard special tokens, in the order in which transformers adds these tokens."""
 
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -33,13 +41,13 @@ class DirectoryToken:
     special: bool = False
 
     @classmethod
-    def named(cls, content: str) -> "DirectoryToken":
+    def make_special(cls, content: str) -> "DirectoryToken":
         """Make a special token from its text, with the flags that transformers gives such a token by
         default.
         """
         return cls(content=content, normalized=False, special=True)
 
-    def entry(self, token_id: int) -> dict[str, Any]:
+    def make_entry(self, token_id: int) -> dict[str, Any]:
         """Return the token as an entry of ``added_tokens`` in a tokenizer.json.
 
         token_id: id of the token.
@@ -109,11 +117,11 @@ def add_tokens(
         if token.content:
             tokens[token.content] = token
     ids = number_added_tokens(tokens, vocabulary)
-    entries = [token.entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
+    entries = [token.make_entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
     return sorted(entries, key=lambda entry: int(entry["id"]))
 
 
-def read_tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
+def read_json_tokens(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
     """Return the added tokens of a parsed tokenizer.json, in the file's order."""
     return [
         DirectoryToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
@@ -146,7 +154,7 @@ def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> d
     """
     value = files.object(ADDED_TOKENS_NAME) or {}
     where = files.name(ADDED_TOKENS_NAME)
-    special = {_get_token_text(settings[name]) for name in NAMED if settings.get(name)}
+    special = {_get_token_text(settings[name]) for name in SPECIAL_TOKEN_KEYS if settings.get(name)}
     special |= {_get_token_text(item) for item in _list_extra_values(files, settings)}
     found = {}
     for content, number in value.items():
@@ -163,7 +171,7 @@ def _read_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
     if parsed is None:
         return {}
     items = parsed["added_tokens"]
-    return {item["id"]: token for item, token in zip(items, read_tokens_of_json(parsed), strict=True)}
+    return {item["id"]: token for item, token in zip(items, read_json_tokens(parsed), strict=True)}
 
 
 def _find_named_tokens(
@@ -174,12 +182,15 @@ def _find_named_tokens(
     It is read from the settings of the directory. If they do not mention a key, the default is used.
     """
     where = files.name(TOKENIZER_CONFIG_NAME)
-    values: dict[str, Any] = {**defaults, **{name: settings[name] for name in NAMED if name in settings}}
+    values: dict[str, Any] = {
+        **defaults,
+        **{name: settings[name] for name in SPECIAL_TOKEN_KEYS if name in settings},
+    }
     # transformers adds the tokens of the standard keys first, and then those of keys that only this model
     # has.
-    found = {name: values[name] for name in NAMED if name in values}
+    found = {name: values[name] for name in SPECIAL_TOKEN_KEYS if name in values}
     for name, value in settings.items():
-        if name.endswith("_token") and name not in NAMED and isinstance(value, str):
+        if name.endswith("_token") and name not in SPECIAL_TOKEN_KEYS and isinstance(value, str):
             found[name] = value
     if isinstance(extra := settings.get("extra_special_tokens"), dict):
         found |= extra
@@ -231,7 +242,7 @@ def _make_token(value: Any, where: str, name: str, *, special: bool = False) -> 
     special: if True, the token is special even if its flags say otherwise.
     """
     if isinstance(value, str):
-        return DirectoryToken.named(value)
+        return DirectoryToken.make_special(value)
     if isinstance(value, Mapping) and isinstance(value.get("content"), str):
         flags = {key: item for key, item in value.items() if key not in ("content", "__type", "id")}
         if flags.keys() <= set(_FLAGS) and all(isinstance(item, bool) for item in flags.values()):

@@ -20,10 +20,10 @@ from bertdata.tokens.model_directory.files import (
 Parts = dict[str, Any]
 """Parts of a parsed tokenizer.json by key, such as "normalizer"."""
 
-Named = Mapping[str, str]
+SpecialTokenTexts = Mapping[str, str]
 """Text of each special token by its key, such as "cls_token"."""
 
-Ids = Callable[[str], int | None]
+FindId = Callable[[str], int | None]
 """Function that returns the id of a token, or None if there is no such token."""
 
 LONGEST_WORD = 100
@@ -47,11 +47,11 @@ class TokenizerClass:
 
     defaults: Mapping[str, str]
     needed: tuple[str, ...]
-    make_steps: Callable[[ModelFiles, Named], Parts]
-    make_processor: Callable[[ModelFiles, Named, Ids], Parts] | None
+    make_steps: Callable[[ModelFiles, SpecialTokenTexts], Parts]
+    make_processor: Callable[[ModelFiles, SpecialTokenTexts, FindId], Parts] | None
 
 
-def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
+def _make_bert_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts:
     """Make the model, normaliser, pre-tokeniser and decoder of transformers' BertTokenizer."""
     model = _read_json_model(files, "BertTokenizer", "WordPiece")
     vocabulary = _read_words(files, "BertTokenizer") if model is None else model["vocab"]
@@ -75,7 +75,7 @@ def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_bert_processor(files: ModelFiles, named: SpecialTokenTexts, ids: FindId) -> Parts:
     """Make the post-processor of transformers' BertTokenizer, which adds [CLS] and [SEP]."""
     cls, sep = named["cls_token"], named["sep_token"]
     first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
@@ -87,7 +87,7 @@ def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     }
 
 
-def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
+def _make_byte_level_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts:
     """Make the model, pre-tokeniser and decoder of transformers' RobertaTokenizer and GPT2Tokenizer."""
     prefix = bool(_read_switch(files, "add_prefix_space", False))
     model = _read_json_model(files, "byte-level BPE", "BPE")
@@ -120,7 +120,7 @@ def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_roberta_processor(files: ModelFiles, named: SpecialTokenTexts, ids: FindId) -> Parts:
     """Make the post-processor of transformers' RobertaTokenizer, which adds <s> and </s>."""
     return {
         "type": "RobertaProcessing",
@@ -131,7 +131,7 @@ def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     }
 
 
-def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
+def _make_xlm_roberta_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts:
     """Make the model, normaliser, pre-tokeniser and decoder of transformers' XLMRobertaTokenizer."""
     model = _read_json_model(files, "XLMRobertaTokenizer", "Unigram")
     if model is None:
@@ -152,7 +152,7 @@ def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _make_xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_xlm_roberta_processor(files: ModelFiles, named: SpecialTokenTexts, ids: FindId) -> Parts:
     """Make the post-processor of transformers' XLMRobertaTokenizer, which adds <s> and </s>."""
     cls, sep = named["bos_token"], named["eos_token"]
     first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
@@ -314,6 +314,6 @@ def _make_sequence(name: str, kind: int) -> Parts:
     return {"Sequence": {"id": name, "type_id": kind}}
 
 
-def _make_template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
+def _make_template_tokens(tokens: tuple[str, ...], ids: FindId) -> Parts:
     """Return the table of special tokens for a TemplateProcessing, which contains the id of each token."""
     return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}

@@ -9,11 +9,11 @@ from typing import Any
 
 from bertdata.config.value_check import suggest_known
 from bertdata.errors import BertDataError
-from bertdata.tokens.model_directory.added_tokens import NAMED
+from bertdata.tokens.model_directory.added_tokens import SPECIAL_TOKEN_KEYS
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
 
 _USED = (
-    *NAMED,
+    *SPECIAL_TOKEN_KEYS,
     "added_tokens_decoder",
     "additional_special_tokens",
     "extra_special_tokens",

@@ -16,7 +16,7 @@ from bertdata.tokens.model_directory.added_tokens import (
     DirectoryTokens,
     add_tokens,
     read_added_tokens,
-    read_tokens_of_json,
+    read_json_tokens,
 )
 from bertdata.tokens.model_directory.classes import CLASSES, LONGEST_WORD, Parts
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
@@ -75,7 +75,7 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
     )
 
 
-def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
+def matches_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
     """Return True if a class of tokeniser gives the same result as the directory's tokenizer.json.
 
     Differences between their segment numbers are ignored.
@@ -117,7 +117,7 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
         if path := files.path(VOCABULARY_NAME):
             remedy = f"give --vocab {path} instead"
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
-    known = read_tokens_of_json(json_parts)
+    known = read_json_tokens(json_parts)
     added = read_added_tokens(files, {}, (token.content for token in known))
     return {
         **json_parts,
@@ -182,10 +182,10 @@ def _are_equivalent(json_parts: Parts, made: Parts) -> bool:
     json_parts: the directory's own tokenizer.json.
     made: the tokenizer.json that was made from the other files.
     """
-    return _normalise_json(json_parts) == _normalise_json(made)
+    return _list_decisive_parts(json_parts) == _list_decisive_parts(made)
 
 
-def _normalise_json(parsed: Parts) -> tuple[Any, ...]:
+def _list_decisive_parts(parsed: Parts) -> tuple[Any, ...]:
     """Return the parts of a tokenizer.json that determine ids, positions, roles and separators, for
     comparison.
 

@@ -30,7 +30,7 @@ _ALIASES = {
 }
 """For the names of some classes, the name of a class that gives the same tokeniser."""
 
-_OF_MODELS = {
+_CLASSES_BY_MODEL_TYPE = {
     **dict.fromkeys(
         (
             "bert",
@@ -55,7 +55,7 @@ _OF_MODELS = {
 }
 """For each ``model_type`` in config.json, the class that is used if the directory does not name a class."""
 
-_IN_PYTHON = (
+_PYTHON_CLASSES = (
     "BertGenerationTokenizer",
     "BertJapaneseTokenizer",
     "BertweetTokenizer",
@@ -95,7 +95,7 @@ def find_class(files: ModelFiles) -> str | None:
     for value, where in ((named, "tokenizer_class"), (model, "model_type")):
         if value is not None and not isinstance(value, str):
             raise VocabularyError(f"{files.directory}: its {where} is {value!r}, expected a name")
-    of_model = _OF_MODELS.get(model or "")
+    of_model = _CLASSES_BY_MODEL_TYPE.get(model or "")
     if named is None:
         return None if of_model is None else _ALIASES.get(of_model, of_model)
     if of_model == BACKEND:
@@ -127,7 +127,7 @@ def make_unknown_class_error(files: ModelFiles, name: str, known: tuple[str, ...
     """
     where = TOKENIZER_CONFIG_NAME if files.tokenizer_config.get("tokenizer_class") else CONFIG_NAME
     remedy = _advise_saving(files.directory)
-    if name in _IN_PYTHON:
+    if name in _PYTHON_CLASSES:
         remedy = "it is a program in Python, of which no tokenizer.json can be made"
     return VocabularyError(
         f"{files.name(where)}: its tokeniser is {name}, which is not known here; expected one of "

@@ -65,7 +65,7 @@ def train_bpe(
         text.slices(on_read), _BEFORE_BLANK.split, split, limit=LONGEST_WORD, special=special.all
     )
     if not words.counts:
-        raise text.no_words()
+        raise text.make_no_words_error()
     on_counted(words)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()

@@ -60,7 +60,7 @@ class VocabularyText(Protocol):
         """
         ...
 
-    def no_words(self) -> InputError:
+    def make_no_words_error(self) -> InputError:
         """Make the error for a training text in which no word was found."""
         ...
 
@@ -83,7 +83,7 @@ class TextFiles:
         for path in self.paths:
             yield from _make_slices(_split_lines(_read_blocks(path, on_read)))
 
-    def no_words(self) -> InputError:
+    def make_no_words_error(self) -> InputError:
         return _make_no_words_error(self.paths)
 
 
@@ -102,10 +102,10 @@ class RecordFiles:
         return _sum_sizes(self.plan.files)
 
     def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
-        for body in read_bodies(self.plan, on_read):
+        for body in read_record_texts(self.plan, on_read):
             yield from _make_slices(_split_lines([body.decode()]))
 
-    def no_words(self) -> InputError:
+    def make_no_words_error(self) -> InputError:
         return _make_no_words_error(self.plan.files)
 
 
@@ -222,7 +222,9 @@ def _make_slices(lines: Iterable[str]) -> Iterator[str]:
         characters += len(line) + 1
 
 
-def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: None) -> Iterator[bytes]:
+def read_record_texts(
+    plan: RecordPlan, on_read: Callable[[int], None] = lambda read: None
+) -> Iterator[bytes]:
     """Yield the text of each record in the record files.
 
     on_read: called with the size of each piece of a file in bytes, after the records of the piece.
@@ -230,10 +232,10 @@ def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: 
     ChangedInputError after the last record if a file was changed in the meantime.
     """
     with require_unchanged(plan.identities):
-        yield from _read_bodies(plan, on_read)
+        yield from _read_record_texts(plan, on_read)
 
 
-def _read_bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
+def _read_record_texts(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the text of each record, without a check whether files were changed."""
     settings = plan.settings.records
     for path, kind in zip(plan.files, plan.kinds, strict=True):

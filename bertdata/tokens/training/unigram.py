@@ -38,7 +38,7 @@ sentencepiece takes grows with the square of its length.
 _MOST_BYTES = 1 << 30
 """The largest value that sentencepiece accepts for the length of a word."""
 
-_OF_SENTENCEPIECE = "\0\x1f▅"
+_RESERVED_CHARACTERS = "\0\x1f▅"
 """Characters that sentencepiece uses itself (U+001F since version 0.2.2).
 
 It ignores words that contain one of them.
@@ -84,7 +84,7 @@ def train_unigram(
 
     words = count_words(text.slices(on_read), split_at_blanks, split, special=special.all)
     if not words.counts:
-        raise text.no_words()
+        raise text.make_no_words_error()
     words = sample_words(words, MOST_CHARACTERS)
     on_counted(words)
     learned = train_pieces(words.counts, size=size - special.number, special=special.all)
@@ -113,7 +113,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
         )
     # Replace the characters that sentencepiece uses itself by unused characters. After the training, put them
     # back into the pieces.
-    stands_for = _choose_stand_ins(characters)
+    stands_for = _choose_replacements(characters)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -151,14 +151,14 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
     return found
 
 
-def _choose_stand_ins(characters: set[str]) -> dict[str, str]:
+def _choose_replacements(characters: set[str]) -> dict[str, str]:
     """Choose a replacement for each character that sentencepiece uses itself.
 
     characters: all characters of the text. A replacement is a private-use character that is not among them.
     The search goes downwards from the last code point of Unicode.
     """
     unused = (chr(point) for point in range(0x10FFFD, 0xE000, -1) if chr(point) not in characters)
-    return {character: next(unused) for character in _OF_SENTENCEPIECE if character in characters}
+    return {character: next(unused) for character in _RESERVED_CHARACTERS if character in characters}
 
 
 def _format_rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:

@@ -40,10 +40,10 @@ def find_text_warnings(words: WordCounts, kind: Kind, name: str) -> list[str]:
 
 
 def warn_of_unused_special_tokens(special: SpecialTokens, lower_case: bool, name: str) -> list[str]:
-    """Return a warning for each special token that no text can give with this vocabulary file.
+    """Return a warning for each special token that this vocabulary file can never give for a text.
 
-    BERT's tokeniser splits the spelling of such a token into several words. Tokens with a role (such as
-    [CLS]) are not affected, because the command ``create`` inserts them.
+    BERT's tokeniser splits the spelling of such a token into several words, so the token is never found. A
+    token with a role (such as [CLS]) does not matter, because the command ``create`` inserts it.
     name: name of the vocabulary file.
     """
     dialect = find_dialect("google")

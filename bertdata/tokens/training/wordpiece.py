@@ -137,7 +137,7 @@ def _learn_wordpiece(
     text: text of the words, for an error message.
     """
     if not words.counts:
-        raise text.no_words()
+        raise text.make_no_words_error()
     on_counted(words)
     tokenizers = import_tokenizers()
     # ``tokenizers`` numbers the single-character ## pieces in the order of a hash table, which differs

@@ -53,7 +53,7 @@ class DatedArticles:
         assert self.settings.day is not None
         return self.settings.day
 
-    def on(self, day: datetime.date) -> list[bytes]:
+    def render_for_day(self, day: datetime.date) -> list[bytes]:
         """Return all articles as they are on a day, which replaces ``{{CURRENTDAY}}`` and similar words."""
         # Render only the pages that may contain the date, and replace their articles.
         settings = self.settings._replace(day=day)
@@ -131,7 +131,7 @@ def extract_first_articles(
                 forget_extractors()
 
 
-def cut_into_files(articles: Iterable[bytes]) -> list[bytes]:
+def join_into_files(articles: Iterable[bytes]) -> list[bytes]:
     """Distribute articles over files of about a megabyte, and return the content of each file.
 
     The last file may be incomplete.

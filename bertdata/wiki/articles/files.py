@@ -95,7 +95,7 @@ def starts_file(written: int, article: int) -> bool:
     return written + article > FILE_BYTES
 
 
-def cut_files(sizes: Iterable[int]) -> Iterator[int]:
+def count_articles_per_file(sizes: Iterable[int]) -> Iterator[int]:
     """Decide which articles go into which file, and yield the number of articles in each file.
 
     sizes: size of each article in bytes. If there are no articles, there is one empty file.

@@ -45,7 +45,7 @@ class _ProgressNote(NamedTuple):
     left_out: list[str]
 
     @classmethod
-    def at(cls, begin: int, state: BlockState) -> "_ProgressNote":
+    def make_at(cls, begin: int, state: BlockState) -> "_ProgressNote":
         """Return the progress at the start of a block.
 
         begin: offset of the block in the dump's text.
@@ -83,7 +83,7 @@ class ArticleWriter:
         self._commit = commit
         self._identity = identity
         self._settings = settings
-        self._resumed = _ProgressNote.at(0, START)
+        self._resumed = _ProgressNote.make_at(0, START)
         # The current block: its offset, the state before it, and the number of its pages that are done.
         self._begin, self._entered, self._taken = 0, START, 0
         # Ids of pages that this run must leave out but the earlier run did not leave out.
@@ -211,7 +211,7 @@ class ArticleWriter:
         self._identity.check()
         self.report.files += 1
         self.report.bytes += entry.bytes
-        progress = _ProgressNote.at(self._begin, self._entered)._replace(
+        progress = _ProgressNote.make_at(self._begin, self._entered)._replace(
             taken=self._taken,
             dump_md5=self.dump_md5,
             skip_pages=list(self._settings.rules.skip_pages),

@@ -115,7 +115,7 @@ class Bzip2Range:
         """
         if self._first is None:
             self._first = found.bit
-        self._open = self._open.with_block(found.block.checksum)
+        self._open = self._open.add_block(found.block.checksum)
         expected = found.block.stream_checksum
         if expected is None:
             return

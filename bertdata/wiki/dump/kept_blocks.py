@@ -22,7 +22,7 @@ _CHECKED_BYTES = 64 << 20
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Store of a dump's blocks of pages. It can be iterated several times, until ``take_back`` is called.
+    """Store of a dump's blocks of pages. It can be iterated several times, until ``read_and_free`` is called.
 
     directory: local directory for the temporary file.
     dump_bytes: size of the compressed dump in bytes.
@@ -86,7 +86,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         for block, size in self._in_file:
             yield block._replace(data=file.read(size))
 
-    def take_back(self) -> Iterator[PageBlock]:
+    def read_and_free(self) -> Iterator[PageBlock]:
         """Yield the blocks for the last time, and free their memory as soon as the last block has been read.
 
         The memory is therefore free while workers still process the last blocks.

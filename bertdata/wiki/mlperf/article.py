@@ -2,7 +2,7 @@
 
 import re
 
-from bertdata.wiki.mlperf.brackets import cut_enclosed, make_literal_search
+from bertdata.wiki.mlperf.brackets import make_literal_search, remove_enclosed
 from bertdata.wiki.mlperf.entities import unescape, unescape_article
 from bertdata.wiki.mlperf.expansion import Expander
 from bertdata.wiki.mlperf.external_links import replace_external_links
@@ -19,7 +19,7 @@ _SWITCH = re.compile(
 )
 
 
-_STEPS = 8
+_MARKUP_PASSES = 8
 """Number of times that ``_strip_markup`` goes through the text. Each time counts as work on the page.
 
 The work on a page is limited, so that a malicious page cannot take hours.
@@ -44,9 +44,9 @@ def _strip_markup(text: str, work: Work) -> str:
     """
     # As in WikiExtractor, first remove all calls and tables that were not expanded, and then replace quotes
     # and links.
-    work.spend(_STEPS * count_bytes(text))
+    work.spend(_MARKUP_PASSES * count_bytes(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
-        text = cut_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))
+        text = remove_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))
     for step in (replace_quotes, replace_links, replace_external_links):
         text = step(text)
     return _SWITCH.sub("", text)

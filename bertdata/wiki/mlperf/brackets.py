@@ -9,7 +9,7 @@ Search = Callable[[int], Mark | None]
 """Function that returns the position of the first mark from an index on, or None if there is no more mark."""
 
 
-def cut_enclosed(text: str, opener: Search, closer: Search) -> str:
+def remove_enclosed(text: str, opener: Search, closer: Search) -> str:
     """Remove everything from an opening mark to its closing mark.
 
     Pairs inside other pairs are removed with them.
@@ -45,7 +45,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
         if following is None:
             # There is no further opening mark. The cut ends when each pair that is still open has a closing
             # mark.
-            return [*cuts, (start[0], _close_all(closer, close, depth)[1])]
+            return [*cuts, (start[0], _skip_inner_closers(closer, close, depth)[1])]
         last = following
         while close[1] < last[0]:
             # The closing mark comes before the next opening mark, as in "{ } {".
@@ -69,7 +69,7 @@ def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
     return cuts
 
 
-def _close_all(closer: Search, close: Mark, depth: int) -> Mark:
+def _skip_inner_closers(closer: Search, close: Mark, depth: int) -> Mark:
     """Skip as many closing marks as there are inner pairs that are still open.
 
     close: the first closing mark.

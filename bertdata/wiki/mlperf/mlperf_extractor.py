@@ -152,7 +152,7 @@ class MlperfExtractor:
         left_out: list[str] = []
         pages = 0
         for page in reader.read(data):
-            if not page.emitted or page.namespace not in _DEFINING:
+            if not page.is_extracted or page.namespace not in _DEFINING:
                 continue
             if page.page_id in self._skip_pages:
                 left_out.append(page.page_id)

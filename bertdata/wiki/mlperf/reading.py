@@ -40,7 +40,7 @@ class PageFields:
     closed: bool = True
 
     @property
-    def emitted(self) -> bool:
+    def is_extracted(self) -> bool:
         """True if WikiExtractor extracts the page."""
         return self.closed and not self.redirect and not self.repeated
 
@@ -136,7 +136,7 @@ class PageReader:
             if self.first_id is None:
                 self.first_id = page.page_id
             page.repeated = page.page_id == self._last_id
-        if page.emitted:
+        if page.is_extracted:
             self._namespace, self._last_id = "0", page.page_id
         self._page = PageFields(begin=end, end=end)
         self._opened = False

@@ -46,8 +46,8 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
                 yield opening, run.end() - left
                 opening = None
             elif kind == "}" and len(stack) == 1 and 0 < stack[0] < braces:
-                # As in "{{{a}}", fewer open braces are left than this kind of text needs. Continue the search
-                # after it.
+                # The braces that are still open are fewer than a span needs, as in "{{{a}}" for a parameter.
+                # Give up this span, and search on after it.
                 opening = None
 
 

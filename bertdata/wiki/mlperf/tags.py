@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from heapq import merge
 
-from bertdata.wiki.mlperf.brackets import Mark, Search, cut_enclosed
+from bertdata.wiki.mlperf.brackets import Mark, Search, remove_enclosed
 from bertdata.wiki.mlperf.characters import EDGE
 from bertdata.wiki.mlperf.work import Work, count_bytes
 
@@ -143,7 +143,7 @@ def drop_elements(text: str, work: Work) -> str:
             return text
         if _is_present(text, tag):
             work.spend(count_bytes(text))
-            text = cut_enclosed(text, _make_opener_search(text, tag), _make_closer_search(text, tag))
+            text = remove_enclosed(text, _make_opener_search(text, tag), _make_closer_search(text, tag))
     return text
 
 

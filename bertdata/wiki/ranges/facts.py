@@ -15,7 +15,7 @@ from bertdata.wiki.extractor import (
     BlockState,
     ExtractorSettings,
     find_state_after,
-    has_usual_begin,
+    states_namespace,
 )
 from bertdata.wiki.ranges.links import RangeLink
 from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
@@ -30,7 +30,7 @@ class RangeFacts:
     missed.
     digest: CRC-32 of the text that belongs to the range.
     blocks: number of blocks of pages.
-    usual_begin: whether the first page states its namespace, as in all dumps that MediaWiki writes.
+    states_namespace: whether the first page states its namespace, as in all dumps that MediaWiki writes.
     first_id: id of the first page that may be an article, or None.
     exit: state after the range (see ``BlockState``).
     """
@@ -39,7 +39,7 @@ class RangeFacts:
     link: RangeLink
     digest: int
     blocks: int
-    usual_begin: bool
+    states_namespace: bool
     first_id: str | None
     exit: BlockState
 
@@ -55,7 +55,7 @@ class RangeFacts:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
             return False
-        return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
+        return state[:3] == START[:3] or (not state.inside_text and self.states_namespace)
 
     def find_state_after(self, state: BlockState) -> BlockState:
         """Return the state after the range.
@@ -83,7 +83,7 @@ class RangeBlocks:
         self._number = number
         self._settings = settings
         self._digest = self._blocks = 0
-        self._usual_begin = False
+        self._states_namespace = False
         self._first_id: str | None = None
         self._state = state
         self._link = RangeLink()
@@ -123,7 +123,7 @@ class RangeBlocks:
         found: result of the extractor for the block, or None if no extractor was used.
         """
         if not self._blocks:
-            self._usual_begin = has_usual_begin(block.data)
+            self._states_namespace = states_namespace(block.data)
         self._blocks += 1
         if found is not None:
             self._first_id = found.first_id if self._first_id is None else self._first_id
@@ -137,7 +137,7 @@ class RangeBlocks:
             link=self._link,
             digest=self._digest,
             blocks=self._blocks,
-            usual_begin=self._usual_begin,
+            states_namespace=self._states_namespace,
             first_id=self._first_id,
             exit=self._state,
         )

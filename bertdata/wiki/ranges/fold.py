@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from bertdata.errors import InputError
-from bertdata.wiki.articles.files import cut_files
+from bertdata.wiki.articles.files import count_articles_per_file
 from bertdata.wiki.articles.report import MAX_FAULTS, ExtractReport
 from bertdata.wiki.extractor import START, BlockState
 from bertdata.wiki.ranges.facts import RangeFacts
@@ -83,21 +83,21 @@ class ArticlePiece:
     bytes: int
 
 
-def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
+def distribute_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
     """Distribute the articles of all ranges over output files.
 
     Yields for each output file the pieces it consists of.
     """
     # Where an output file ends depends only on the sizes of the articles, not on the ranges. Two generators
-    # go through the same articles. ``cut_files`` reads the sizes, and decides how many articles the next file
-    # gets. ``waiting`` then yields these articles. Consecutive articles of the same range are merged into a
-    # single piece.
+    # go through the same articles. ``count_articles_per_file`` reads the sizes, and decides how many articles
+    # the next file gets. ``waiting`` then yields these articles. Consecutive articles of the same range are
+    # merged into a single piece.
     # For example, range 0 has two articles of 600 kB each, and range 1 has an article of 100 kB. The first
     # file then gets 600 kB from range 0. The second file gets 600 kB from range 0 and 100 kB from range 1.
     sizes = (size for found in ranges for size in found.sizes)
     waiting = ((found.path, size) for found in ranges for size in found.sizes)
     starts: dict[str, int] = {}
-    for articles in cut_files(sizes):
+    for articles in count_articles_per_file(sizes):
         pieces: list[ArticlePiece] = []
         for _ in range(articles):
             path, size = next(waiting)

@@ -25,7 +25,7 @@ class BlockChecksums:
     blocks: int = 0
     value: int = 0
 
-    def with_block(self, checksum: int) -> "BlockChecksums":
+    def add_block(self, checksum: int) -> "BlockChecksums":
         """Return a copy that includes one more block.
 
         checksum: checksum of this block.

@@ -1,10 +1,12 @@
 """Divides a dump into byte ranges, each of which is read by a different worker.
 
-The raw text of a range is the text of all bzip2 blocks that start in it. If the dump is not compressed, it is
-the bytes of the range. A gzip file is a single range. A page may cross the border between two raw texts, so
-the dump is cut at other positions: at the first page end in the raw text of each range. A range owns the text
-from its first page end up to the first page end of the next range that has a page end. The first range also
-owns the text before its first page end. A range without a page end owns no text.
+The raw text of a range is the decompressed text of all bzip2 blocks that start in it. If the dump is not
+compressed, the raw text is the bytes of the range. A gzip file is a single range.
+
+A page may cross the border between two raw texts. Pages are therefore assigned to ranges by page ends: a
+range owns the text from the first page end in its raw text up to the first page end in the raw text of a
+later range. The first range also owns the text before its first page end. A range whose raw text has no page
+end owns no text.
 
 A page end is a line that consists of ``</page>`` and blanks. The line feeds before and after this line must
 be in the same raw text. Otherwise the worker of a range and the worker of the range before might find
@@ -57,7 +59,7 @@ class DumpRanges:
     def __len__(self) -> int:
         return 1 if self.kind == "gzip" else max(1, -(-self.bytes // self.range_bytes))
 
-    def number_at(self, offset: int) -> int:
+    def find_range_number(self, offset: int) -> int:
         """Return the number of the range that contains a byte of the file.
 
         offset: offset of the byte.
@@ -160,7 +162,7 @@ class RangeReader:
         """Yield the decompressed text from the first byte of the range on. No piece belongs to two ranges."""
         if self._blocks is not None:
             for text, offset, end in self._blocks.read_texts():
-                yield _Piece(self._ranges.number_at(offset), text, end)
+                yield _Piece(self._ranges.find_range_number(offset), text, end)
         elif self._ranges.kind == "gzip":
             for text, position in read_gzip(self._file, self._ranges.path):
                 yield _Piece(0, text, position)
@@ -172,7 +174,7 @@ class RangeReader:
         at = self._ranges.start(self._number)
         self._file.seek(at)
         while True:
-            number = self._ranges.number_at(at)
+            number = self._ranges.find_range_number(at)
             text = self._file.read(min(_READ_BYTES, self._ranges.start(number + 1) - at))
             if not text:
                 return

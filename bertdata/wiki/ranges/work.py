@@ -121,7 +121,8 @@ def extract_range(
         PackagePages(settings) as package,
     ):
         # All articles of the range are written to the same file. They are distributed over the output files
-        # later (``fold.deal_out_articles``), because this depends on the sizes of all articles of all ranges.
+        # later (``fold.distribute_articles``), because this depends on the sizes of the articles of all
+        # ranges.
         for block, found, _ in extract_blocks(reading.read_blocks(), settings, pool, state):
             reading.take(block, found)
             if block.skipped is not None:

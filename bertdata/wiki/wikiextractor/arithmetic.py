@@ -24,7 +24,7 @@ class _Refusal(threading.local):
 _refusal = _Refusal()
 
 
-def bound_arithmetic(extract: ModuleType) -> None:
+def limit_arithmetic(extract: ModuleType) -> None:
     """Replace the functions for powers and rounding in the package by functions with limits.
 
     extract: the module ``extract`` of the package.
@@ -33,7 +33,7 @@ def bound_arithmetic(extract: ModuleType) -> None:
     vars(extract)["round"] = _round_with_limit
 
 
-def take_refusal() -> str:
+def pop_refusal() -> str:
     """Return the reason why a calculation was refused, and forget it.
 
     The result is empty if none was refused.
@@ -50,7 +50,7 @@ def _raise_to_limited_power(base: Any, exponent: Any) -> Any:
 
 
 def _check_digits(base: int, exponent: int) -> None:
-    """Refuse a power of integers that would have more than MAX_POWER_DIGITS digits."""
+    """Raise an error if a power of integers would have more than MAX_POWER_DIGITS digits."""
     # The exponent is limited, because it may be too large for a float. This does not change the result of the
     # test: even for the smallest base 2, each step of the exponent adds 0.3 digits, so a power with four
     # times the limit as its exponent is refused.

@@ -24,7 +24,7 @@ from bertdata.wiki.extractor import (
 )
 from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT_PAGE, TOO_LARGE, Skipped, read_page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
-from bertdata.wiki.wikiextractor.arithmetic import take_refusal
+from bertdata.wiki.wikiextractor.arithmetic import pop_refusal
 from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, read_page, read_page_text, split_pages
 from bertdata.wiki.wikiextractor.renderer import Renderer, forget_parsed_templates, load_wikiextractor
 
@@ -105,7 +105,7 @@ class PackageExtractor:
             raise
         except Exception as error:  # The package failed on this page. Only this page is skipped.
             result = FAILED, f"{type(error).__name__}: {error}", b""
-        if refused := take_refusal():
+        if refused := pop_refusal():
             raise rules.make_limit_error(page.page_id, page.title, refused)
         return result
 
@@ -183,8 +183,9 @@ def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
 
 
 def _resolve_template(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
-    """Return the kind, the title and the text of the definition on a template's page, or an empty list if
-    none.
+    """Return the definition on a template's page as a list of a single item: its kind, title and text.
+
+    The list is empty if the page defines nothing.
     """
     # wikiextractor expects a list of lines, and searches only the first line for a redirect.
     first, newline, rest = text.partition("\n")

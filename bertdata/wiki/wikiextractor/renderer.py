@@ -14,7 +14,7 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.wiki.dump.site import SiteInfo
-from bertdata.wiki.wikiextractor.arithmetic import bound_arithmetic
+from bertdata.wiki.wikiextractor.arithmetic import limit_arithmetic
 from bertdata.wiki.wikiextractor.pages import Page
 
 VERSION = "3.1.0"
@@ -37,7 +37,7 @@ def load_wikiextractor() -> SimpleNamespace:
     # The command of the package adds a handler for its log. If there were no handler at all, Python would
     # print warnings of the package.
     logging.getLogger("wikiextractor").addHandler(logging.NullHandler())
-    bound_arithmetic(extract)
+    limit_arithmetic(extract)
     return SimpleNamespace(
         Extractor=extract.Extractor,
         ignored_tags=[extract.ignoreTag(tag) for tag in (*extract.ignoredTags, "a")],
