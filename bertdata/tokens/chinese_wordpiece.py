@@ -58,7 +58,7 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         if any(map(is_ideograph, line)):
             ideograph_starts = (
                 start
-                for character, start in zip(line, self._words.word_starts(line), strict=True)
+                for character, start in zip(line, self._words.find_word_starts(line), strict=True)
                 if is_ideograph(character)
             )
             # WordPiece makes each ideograph a word with exactly one id, so the ideographs of the line and

@@ -25,14 +25,14 @@ class ChineseWords:
     def __init__(self) -> None:
         self._jieba = _load_jieba()
 
-    def word_starts(self, text: str) -> bytes:
+    def find_word_starts(self, text: str) -> bytes:
         """Return one byte for each character of the text: 0 for an ideograph that continues a word, otherwise
         1.
 
         Characters other than ideographs always get 1. Whether a word starts there is left to the tokeniser.
         In this example, jieba finds the words 我们, 在 and 北京:
 
-        >>> list(ChineseWords().word_starts("我们在北京 abc"))
+        >>> list(ChineseWords().find_word_starts("我们在北京 abc"))
         [1, 0, 1, 1, 0, 1, 1, 1, 1]
         """
         starts = bytearray()

@@ -107,7 +107,7 @@ class DocumentsBuilder:
             assert is_start is not None
             self._word_starts += is_start
 
-    def documents(self) -> Documents:
+    def build(self) -> Documents:
         """Return everything added so far as one Documents object."""
         unknown = self._vocabulary.unk
         return Documents(

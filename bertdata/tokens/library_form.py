@@ -66,7 +66,8 @@ def _make_object_check(required: Mapping[str, Check], optional: Mapping[str, Che
     """
     known = {**required, **(optional or {})}
 
-    def holds(value: Any) -> bool:
+    def is_object(value: Any) -> bool:
+        """Return True if the value is such an object."""
         return (
             isinstance(value, dict)
             and value.keys() <= known.keys()
@@ -74,7 +75,7 @@ def _make_object_check(required: Mapping[str, Check], optional: Mapping[str, Che
             and all(known[key](item) for key, item in value.items())
         )
 
-    return holds
+    return is_object
 
 
 def _make_step_check(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
@@ -84,7 +85,8 @@ def _make_step_check(kinds: Mapping[str, Check], *, others: bool = False) -> Che
     others: if True, a step of an unknown type passes the check.
     """
 
-    def holds(value: Any) -> bool:
+    def is_step(value: Any) -> bool:
+        """Return True if the value is such a step."""
         if value is None:
             return True
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -94,7 +96,7 @@ def _make_step_check(kinds: Mapping[str, Check], *, others: bool = False) -> Che
             return others
         return check({key: item for key, item in value.items() if key != "type"})
 
-    return holds
+    return is_step
 
 
 def _make_sequence_check(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:

@@ -201,7 +201,7 @@ class LibraryTokenizer:
                 self._add_documents(found, documents, encoded)
         except UnicodeDecodeError:
             raise make_utf8_error(texts, names) from None
-        return found.documents()
+        return found.build()
 
     def _add_documents(
         self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]
@@ -241,18 +241,19 @@ class LibraryTokenizer:
         for text in texts:
             self._check_growth(text, f"a document of {', '.join(names)}")
 
-        def work() -> list[Any]:
+        def encode_texts() -> list[Any]:
+            """Encode the texts with ``tokenizers``."""
             found: list[Any] = library.encode_batch(texts, add_special_tokens=False)
             return found
 
         # Only a regular expression can take exponential time. If the file has one, the call gets a time limit
         # that grows with the text.
         if not self._patterns:
-            return self._call_library(work, names)
+            return self._call_library(encode_texts, names)
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)
         try:
             with without_stderr():
-                return self._call_library(lambda: call_with_time_limit(seconds, work), names)
+                return self._call_library(lambda: call_with_time_limit(seconds, encode_texts), names)
         except TimeLimitExceeded:
             raise VocabularyError(
                 f"{self.vocabulary.name}: the pattern {self._describe_patterns()} takes more than "

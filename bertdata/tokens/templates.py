@@ -123,7 +123,8 @@ def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: An
     # List each special token of the template once, in the order in which they occur around a pair.
     tokens = dict.fromkeys(piece.content[0] for piece in template.pair if isinstance(piece.content, tuple))
 
-    def parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    def convert_pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+        """Convert the items of a template to items of a TemplateProcessing."""
         return [
             {"Sequence": {"id": content, "type_id": segment}}
             if isinstance(content, str)
@@ -133,8 +134,8 @@ def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: An
 
     made = {
         "type": "TemplateProcessing",
-        "single": parts(template.single),
-        "pair": parts(template.pair),
+        "single": convert_pieces(template.single),
+        "pair": convert_pieces(template.pair),
         "special_tokens": {
             words[token]: {"id": words[token], "ids": [token], "tokens": [words[token]]} for token in tokens
         },

@@ -28,6 +28,7 @@ def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Resu
     failed: list[BaseException] = []
 
     def run() -> None:
+        """Call the function, and store its result or its error."""
         try:
             found.append(function())
         except BaseException as error:

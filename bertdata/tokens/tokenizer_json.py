@@ -43,7 +43,7 @@ def find_tokenizer_json(path: str, roles: Mapping[str, str], **settings: Any) ->
     if storage.is_directory(path) and not _is_fairseq_directory(path):
         model = read_model_tokenizer(path)
         files = ModelFiles(path)
-        hints = [model.named, files.object(SPECIAL_TOKENS_NAME) or {}]
+        hints = [model.named, files.read_object(SPECIAL_TOKENS_NAME) or {}]
         found = find_roles(model.parsed, read_token_ids(model.parsed, path), path, roles, hints)
         return TokenizerJson(path=model.own_file or path, roles=tuple(found.items()), **settings)
     if storage.is_directory(path):
@@ -59,7 +59,7 @@ def find_json_with_roles(path: str) -> TokenizerJson:
     The tokens of its roles are read from the configuration files next to it.
     """
     files = ModelFiles(storage.get_parent(path) or ".")
-    hints = [files.tokenizer_config, files.object(SPECIAL_TOKENS_NAME) or {}]
+    hints = [files.tokenizer_config, files.read_object(SPECIAL_TOKENS_NAME) or {}]
     parsed = parse_tokenizer_json(read_tokenizer_bytes(path), path)
     found = find_roles(parsed, read_token_ids(parsed, path), path, {}, hints)
     return TokenizerJson(path=path, roles=tuple(found.items()))
@@ -75,8 +75,8 @@ def find_model_tokenizer(directory: str) -> TokenizerFile:
     if _is_fairseq_directory(directory):
         return find_tokenizer_json(directory, {})
     files = ModelFiles(directory)
-    vocabulary = files.path(VOCABULARY_NAME)
-    if vocabulary is not None and files.path(TOKENIZER_NAME) is None and find_class(files) is None:
+    vocabulary = files.find_path(VOCABULARY_NAME)
+    if vocabulary is not None and files.find_path(TOKENIZER_NAME) is None and find_class(files) is None:
         lower_case = files.tokenizer_config.get("do_lower_case") is not False
         return VocabularyFile(path=vocabulary, dialect="google", lower_case=lower_case)
     return read_model_tokenizer(directory).vocabulary or find_tokenizer_json(directory, {})

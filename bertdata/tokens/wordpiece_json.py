@@ -147,7 +147,7 @@ class WordPieceJsonTokenizer:
             library = self._library.encode([data[start:stop]], names)
             joined.add(library, 0, library.documents)
         joined.add(found, done, found.documents)
-        return joined.documents()
+        return joined.build()
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
         """Encode each text separately with ``tokenizers``, because the kernel does not give positions."""
@@ -176,7 +176,7 @@ class _JoinedDocuments:
         self._sentence_ends.extend(end + more_ids for end in found.sentence_ends[sentences])
         self._ids.frombytes(memoryview(found.ids)[ids].cast("B"))
 
-    def documents(self) -> Documents:
+    def build(self) -> Documents:
         """Return everything added so far as one Documents object."""
         return Documents(
             ids=self._ids,

@@ -23,6 +23,7 @@ _HANGUL = range(0xAC00, 0xD7A4)
 
 
 def _is_in_ranges(ranges: Ranges, character: str) -> bool:
+    """Return True if one of the ranges contains the character."""
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     return place >= 0 and ord(character) <= ranges[place][1]
 

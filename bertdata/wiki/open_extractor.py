@@ -40,7 +40,7 @@ def open_extractor(settings: ExtractorSettings) -> Extractor:
     if settings.extractor == "mlperf":
         from bertdata.wiki.mlperf import MlperfExtractor
 
-        return _NamedTupleExtractor(MlperfExtractor(**_make_arguments(settings)))
+        return _NamedTupleExtractor(MlperfExtractor(**_make_kernel_arguments(settings)))
     from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 
     return PackageExtractor(settings)
@@ -61,16 +61,18 @@ class _NamedTupleExtractor:
         self._extractor = extractor
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        """Extract the articles of a block of pages."""
         articles, outcomes, first_id, leaving = self._extractor.extract(data, tuple(state))
-        named = _name_outcomes(outcomes)
+        named = _make_outcomes(outcomes)
         return BlockArticles(articles, named, first_id, BlockState(*leaving))
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
+        """Collect the template definitions in a block of pages."""
         found, pages, left_out, first_id, leaving = self._extractor.definitions(data, tuple(state))
         return BlockDefinitions(found, pages, left_out, first_id, BlockState(*leaving))
 
 
-def _name_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
+def _make_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
     """Convert plain tuples to page outcomes."""
     # This is implemented in C and therefore fast. While Python code runs, the threads of the kernels must
     # wait.
@@ -82,7 +84,7 @@ class _NativeExtractor(_NamedTupleExtractor):
     """Extractor that calls a C++ kernel. Several threads may share an instance."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
-        arguments = _make_arguments(settings)
+        arguments = _make_kernel_arguments(settings)
         if settings.extractor == "mlperf":
             super().__init__(kernels.MlperfExtractor(compute=_compute, **arguments))
         else:
@@ -96,7 +98,7 @@ def _compute(function: str, arguments: list[str]) -> str:
     return compute(function, arguments)
 
 
-def _make_arguments(settings: ExtractorSettings) -> dict[str, Any]:
+def _make_kernel_arguments(settings: ExtractorSettings) -> dict[str, Any]:
     """Return the arguments with which both kernels are made."""
     site = settings.site
     return {

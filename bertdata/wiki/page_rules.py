@@ -87,6 +87,13 @@ class PageRules(NamedTuple):
         return self._make_error_with_remedy(f"{page_id}\t{title}", found)
 
     def _make_error_with_remedy(self, name: str, found: str) -> InputError:
+        """Make the error for a page at which the run ends.
+
+        It names the flag with which the user can leave it out.
+
+        name: id and title of the page, separated by a tab.
+        found: what happened.
+        """
         return InputError(
             f"{self.dump}: {_format_page(name)}: {found}; run the same command with "
             f"{_format_skip_flag(name)} to leave it out: what is finished is kept"
@@ -94,11 +101,19 @@ class PageRules(NamedTuple):
 
 
 def _format_page(name: str) -> str:
+    """Format a page for an error message.
+
+    name: id and title of the page, separated by a tab.
+    """
     page_id, _, title = name.partition("\t")
     return f"page {title!r} (id {page_id})"
 
 
 def _format_skip_flag(name: str) -> str:
+    """Return the flag that leaves a page out, quoted for the shell.
+
+    name: id and title of the page, separated by a tab.
+    """
     import shlex  # shlex is imported only here, because it is slow to import and rarely needed.
 
     page_id, _, _ = name.partition("\t")

@@ -34,6 +34,8 @@ _NAME_DATE = r"-(\d{4})(\d\d)(\d\d)(?=[-.])"
 
 
 class _Fields(NamedTuple):
+    """Fields of ``ExtractSettings``, which checks their values."""
+
     extractor: ExtractorName
     date: datetime.date | None
     templates: bool

@@ -108,7 +108,7 @@ class ByteBpeTokenizer:
                 )
         except UnicodeDecodeError:
             raise make_utf8_error(texts, names) from None
-        return found.documents()
+        return found.build()
 
     def _make_id_array(self) -> "array[int]":
         """Return an empty array for ids, with 32 bits per id if the vocabulary needs them, otherwise 16."""

@@ -84,7 +84,7 @@ def read_added_tokens(
     settings = dict(files.tokenizer_config)
     has_decoder = "added_tokens_decoder" in settings
     if not has_decoder:
-        settings |= files.object(SPECIAL_TOKENS_NAME) or {}
+        settings |= files.read_object(SPECIAL_TOKENS_NAME) or {}
     named = _find_named_tokens(files, settings, defaults)
     if has_decoder:
         names = {token.content for token in named.values()}
@@ -135,7 +135,7 @@ def _read_decoder(files: ModelFiles, value: Any, special: Collection[str]) -> di
     value: value of that key.
     special: texts of tokens that are special even if the file does not say so.
     """
-    where = files.name(TOKENIZER_CONFIG_NAME)
+    where = files.make_path(TOKENIZER_CONFIG_NAME)
     if not isinstance(value, dict):
         raise VocabularyError(f"{where}: added_tokens_decoder is no object; expected tokens by their ids")
     found = {}
@@ -152,8 +152,8 @@ def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> d
 
     settings: other settings of the directory, which say which tokens are special.
     """
-    value = files.object(ADDED_TOKENS_NAME) or {}
-    where = files.name(ADDED_TOKENS_NAME)
+    value = files.read_object(ADDED_TOKENS_NAME) or {}
+    where = files.make_path(ADDED_TOKENS_NAME)
     special = {_get_token_text(settings[name]) for name in SPECIAL_TOKEN_KEYS if settings.get(name)}
     special |= {_get_token_text(item) for item in _list_extra_values(files, settings)}
     found = {}
@@ -181,7 +181,7 @@ def _find_named_tokens(
 
     It is read from the settings of the directory. If they do not mention a key, the default is used.
     """
-    where = files.name(TOKENIZER_CONFIG_NAME)
+    where = files.make_path(TOKENIZER_CONFIG_NAME)
     values: dict[str, Any] = {
         **defaults,
         **{name: settings[name] for name in SPECIAL_TOKEN_KEYS if name in settings},
@@ -213,7 +213,8 @@ def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[A
         value = settings.get("additional_special_tokens") or []
     if not isinstance(value, list):
         raise VocabularyError(
-            f"{files.name(TOKENIZER_CONFIG_NAME)}: its extra special tokens are {value!r}, expected a list"
+            f"{files.make_path(TOKENIZER_CONFIG_NAME)}: its extra special tokens are {value!r}, expected a "
+            "list"
         )
     return value
 
@@ -222,7 +223,7 @@ def _make_extra_tokens(files: ModelFiles, settings: Mapping[str, Any]) -> list[D
     """Make the special tokens of the directory that have no key such as "mask_token", for example
     [ENTITY].
     """
-    where = files.name(TOKENIZER_CONFIG_NAME)
+    where = files.make_path(TOKENIZER_CONFIG_NAME)
     return [_make_token(item, where, "extra_special_tokens") for item in _list_extra_values(files, settings)]
 
 

@@ -95,7 +95,7 @@ def _make_byte_level_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts
         (model["vocab"], model.get("merges")) if model is not None else _read_vocabulary_and_merges(files)
     )
     if not isinstance(merges, list):
-        raise VocabularyError(f"{files.name(TOKENIZER_NAME)}: its BPE has no list of merges")
+        raise VocabularyError(f"{files.make_path(TOKENIZER_NAME)}: its BPE has no list of merges")
     return {
         "model": {
             "type": "BPE",
@@ -216,7 +216,9 @@ def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | N
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
         return value
-    raise VocabularyError(f"{files.name(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false")
+    raise VocabularyError(
+        f"{files.make_path(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false"
+    )
 
 
 def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
@@ -231,7 +233,7 @@ def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
     model: Parts = parsed["model"]
     if model["type"] != kind:
         raise VocabularyError(
-            f"{files.name(TOKENIZER_NAME)}: its model is {model['type']}, but the directory's class of "
+            f"{files.make_path(TOKENIZER_NAME)}: its model is {model['type']}, but the directory's class of "
             f"tokeniser is a {kind} ({name}); correct tokenizer_class in {TOKENIZER_CONFIG_NAME}, with "
             "PreTrainedTokenizerFast this file is taken as it is"
         )
@@ -245,7 +247,7 @@ def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
     name: name of the tokeniser's class, for error messages.
     """
     data = files.read(VOCABULARY_NAME)
-    path = files.name(VOCABULARY_NAME)
+    path = files.make_path(VOCABULARY_NAME)
     if data is None:
         raise VocabularyError(
             f"{files.directory}: holds neither {TOKENIZER_NAME} nor {VOCABULARY_NAME}, of which a {name} is "
@@ -268,7 +270,7 @@ def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list
 
     The first line of merges.txt may be a comment with the version.
     """
-    vocabulary, data = files.object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
+    vocabulary, data = files.read_object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
     if vocabulary is None or data is None:
         raise VocabularyError(
             f"{files.directory}: holds neither {TOKENIZER_NAME} nor {BPE_VOCABULARY_NAME} and {MERGES_NAME}, "
@@ -278,7 +280,7 @@ def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise VocabularyError(f"{files.name(MERGES_NAME)}: line {line}: not UTF-8") from None
+        raise VocabularyError(f"{files.make_path(MERGES_NAME)}: line {line}: not UTF-8") from None
     return vocabulary, [
         line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version")
     ]

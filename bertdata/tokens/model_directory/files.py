@@ -45,7 +45,7 @@ class ModelFiles:
         self.directory = directory
         self._objects: dict[str, dict[str, Any] | None] = {}
 
-    def path(self, name: str) -> str | None:
+    def find_path(self, name: str) -> str | None:
         """Return the path of a file in the model's directory, or None if there is no such file."""
         path = storage.join(self.directory, name)
         return path if storage.exists(path) else None
@@ -55,10 +55,10 @@ class ModelFiles:
 
         VocabularyError if the file is too large.
         """
-        path = self.path(name)
+        path = self.find_path(name)
         return None if path is None else read_bounded_file(path)
 
-    def object(self, name: str) -> dict[str, Any] | None:
+    def read_object(self, name: str) -> dict[str, Any] | None:
         """Return the content of a JSON file in the model's directory, or None if there is no such file.
 
         VocabularyError if the file contains anything other than a JSON object.
@@ -69,27 +69,27 @@ class ModelFiles:
             self._objects[name] = None if data is None else parse_object(data, path, "expected an object")
         return self._objects[name]
 
-    def replace(self, name: str, value: dict[str, Any]) -> None:
+    def replace_object(self, name: str, value: dict[str, Any]) -> None:
         """Use ``value`` from now on as the content of a JSON file. The file itself is not changed."""
         self._objects[name] = value
 
     @property
     def config(self) -> dict[str, Any]:
         """Content of config.json, or an empty dict if there is no such file."""
-        return self.object(CONFIG_NAME) or {}
+        return self.read_object(CONFIG_NAME) or {}
 
     @property
     def tokenizer_config(self) -> dict[str, Any]:
         """Content of tokenizer_config.json, or an empty dict if there is no such file."""
-        return self.object(TOKENIZER_CONFIG_NAME) or {}
+        return self.read_object(TOKENIZER_CONFIG_NAME) or {}
 
     @cached_property
     def tokenizer_json(self) -> dict[str, Any] | None:
         """Parsed content of tokenizer.json, or None if there is no such file."""
         data = self.read(TOKENIZER_NAME)
-        return None if data is None else parse_tokenizer_json(data, self.name(TOKENIZER_NAME))
+        return None if data is None else parse_tokenizer_json(data, self.make_path(TOKENIZER_NAME))
 
-    def name(self, name: str) -> str:
+    def make_path(self, name: str) -> str:
         """Return the full path of a file for an error message. The file need not exist."""
         return storage.join(self.directory, name)
 

@@ -62,7 +62,7 @@ def warn_of_unread_keys(directory: str) -> list[str]:
     files, settings = ModelFiles(directory), dict[str, Any]()
     with suppress(BertDataError):
         settings = files.tokenizer_config
-    where, found = files.name(TOKENIZER_CONFIG_NAME), list[str]()
+    where, found = files.make_path(TOKENIZER_CONFIG_NAME), list[str]()
     for name, value in settings.items():
         if name in _HARMLESS_VALUES:
             if value not in (usual := _HARMLESS_VALUES[name]):

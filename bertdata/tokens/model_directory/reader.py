@@ -68,7 +68,7 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
         directory=directory,
         parsed=parts,
         named={name: token.content for name, token in added.named.items()},
-        own_file=files.path(TOKENIZER_NAME)
+        own_file=files.find_path(TOKENIZER_NAME)
         if json_parts is not None and _are_equivalent(json_parts, parts)
         else None,
         vocabulary=_find_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
@@ -84,14 +84,14 @@ def matches_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> 
     VocabularyError if the class cannot make a tokeniser from the directory.
     """
     named = ModelFiles(files.directory)
-    named.replace(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
+    named.replace_object(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
     json_parts = files.tokenizer_json
     return json_parts is not None and _are_equivalent(json_parts, _make_by_class(named, name)[0])
 
 
 def _check_directory(files: ModelFiles) -> None:
     """Raise VocabularyError if tokenizer_config.json has a setting whose effect is not known here."""
-    where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config
+    where, settings = files.make_path(TOKENIZER_CONFIG_NAME), files.tokenizer_config
     if settings.get("split_special_tokens"):
         raise VocabularyError(
             f"{where}: split_special_tokens is {settings['split_special_tokens']!r}, which is not known "
@@ -114,7 +114,7 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
         remedy = (
             "save its tokeniser with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         )
-        if path := files.path(VOCABULARY_NAME):
+        if path := files.find_path(VOCABULARY_NAME):
             remedy = f"give --vocab {path} instead"
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
     known = read_json_tokens(json_parts)
@@ -139,8 +139,8 @@ def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
     missing = [name for name in kind.needed if name not in added.named]
     if missing:
         raise VocabularyError(
-            f"{files.name(TOKENIZER_CONFIG_NAME)}: {missing[0]} is null, but a {name} needs one; expected a "
-            "token's text"
+            f"{files.make_path(TOKENIZER_CONFIG_NAME)}: {missing[0]} is null, but a {name} needs one; "
+            "expected a token's text"
         )
     named = {name: token.content for name, token in added.named.items()}
     parts |= kind.make_steps(files, named)
@@ -245,7 +245,7 @@ def _find_plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | 
     )
     if data is None or not is_plain:
         return None
-    path = files.name(VOCABULARY_NAME)
+    path = files.make_path(VOCABULARY_NAME)
     try:
         words = parse_vocabulary(data, path, find_dialect("google"))
     except VocabularyError:  # A special token is missing in the file. transformers would add it.

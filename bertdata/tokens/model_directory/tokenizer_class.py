@@ -114,8 +114,8 @@ def _refuse_own_program(files: ModelFiles) -> None:
     chooses_program = "AutoTokenizer" in auto_map if isinstance(auto_map, dict) else bool(auto_map)
     if chooses_program:
         raise VocabularyError(
-            f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
-            f"no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
+            f"{files.make_path(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), "
+            f"which no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
         )
 
 
@@ -130,6 +130,6 @@ def make_unknown_class_error(files: ModelFiles, name: str, known: tuple[str, ...
     if name in _PYTHON_CLASSES:
         remedy = "it is a program in Python, of which no tokenizer.json can be made"
     return VocabularyError(
-        f"{files.name(where)}: its tokeniser is {name}, which is not known here; expected one of "
+        f"{files.make_path(where)}: its tokeniser is {name}, which is not known here; expected one of "
         f"{', '.join(known)}; {remedy}"
     )

@@ -57,12 +57,13 @@ def train_bpe(
         )
     normalizer = tokenizers.normalizers.Lowercase() if lower_case else None
 
-    def split(unit: str) -> Iterable[str]:
+    def split_unit(unit: str) -> Iterable[str]:
+        """Split a piece of text into pre-tokens, in lower case if the settings say so."""
         unit = normalizer.normalize_str(unit) if normalizer else unit
         return (unit[start:stop] for _, (start, stop) in byte_level.pre_tokenize_str(unit))
 
     words = count_words(
-        text.slices(on_read), _BEFORE_BLANK.split, split, limit=LONGEST_WORD, special=special.all
+        text.read_slices(on_read), _BEFORE_BLANK.split, split_unit, limit=LONGEST_WORD, special=special.all
     )
     if not words.counts:
         raise text.make_no_words_error()
@@ -81,6 +82,7 @@ def train_bpe(
     # as often as it occurs, with blanks between the words. A word itself must not contain white space in this
     # text, so it is spelled in GPT-2's alphabet for bytes, in which a blank is "Ġ".
     def spell(word: str) -> str:
+        """Spell a word in GPT-2's alphabet for bytes."""
         return str(byte_level.pre_tokenize_str(word)[0][0])
 
     tokenizer.train_from_iterator(repeat_words(words.counts, spell), trainer)

@@ -49,7 +49,7 @@ class VocabularyText(Protocol):
         """Total size of the files in bytes."""
         ...
 
-    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+    def read_slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
         """Yield the text in slices, in which the sentences of a document are joined by blanks.
 
         The command ``create`` encodes documents in the same form. A slice ends at the end of a document, or
@@ -79,7 +79,8 @@ class TextFiles:
     def bytes(self) -> int:
         return _sum_sizes(self.paths)
 
-    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+    def read_slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        """Yield the text of all files in slices."""
         for path in self.paths:
             yield from _make_slices(_split_lines(_read_blocks(path, on_read)))
 
@@ -101,7 +102,8 @@ class RecordFiles:
     def bytes(self) -> int:
         return _sum_sizes(self.plan.files)
 
-    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+    def read_slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        """Yield the texts of all records in slices."""
         for body in read_record_texts(self.plan, on_read):
             yield from _make_slices(_split_lines([body.decode()]))
 

@@ -77,12 +77,13 @@ def train_unigram(
         ]
     )
 
-    def split(unit: str) -> Iterable[str]:
+    def split_unit(unit: str) -> Iterable[str]:
+        """Normalise a piece of text, and split it into words."""
         for word in normalizer.normalize_str(unit).split(" "):
             for start in range(0, len(word), LONGEST_WORD):
                 yield word[start : start + LONGEST_WORD]
 
-    words = count_words(text.slices(on_read), split_at_blanks, split, special=special.all)
+    words = count_words(text.read_slices(on_read), split_at_blanks, split_unit, special=special.all)
     if not words.counts:
         raise text.make_no_words_error()
     words = sample_words(words, MOST_CHARACTERS)

@@ -64,7 +64,7 @@ def train_vocabulary(
     check_vocabulary_size(size)
     special = special or number_special_tokens("wordpiece")
     _check_learned_size(size, special)
-    words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
+    words = count_words(text.read_slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
     # The tokeniser finds a special token in the text only if it is a whole word, so count it only there.
     found = {token: words.counts[token] for token in special.all if token in words.counts}
     words = replace(words, special=found)
@@ -97,7 +97,7 @@ def train_wordpiece(
         return (word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(unit)))
 
     words = count_words(
-        text.slices(on_read),
+        text.read_slices(on_read),
         split_at_blanks,
         split,
         limit=LIBRARY_WORD_CHARACTERS,

@@ -49,7 +49,7 @@ class ArticlesDirectory:
             return None
         manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
         paths = [self.commit.path(entry.name) for entry in manifest.files]
-        sizes = storage.map_paths(paths, _measure_if_present)
+        sizes = storage.map_paths(paths, _read_size_if_present)
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
@@ -95,6 +95,6 @@ class ArticlesDirectory:
         self.commit.finish(manifest.dump(), manifest.md5sums(), release=release)
 
 
-def _measure_if_present(path: str) -> int | None:
+def _read_size_if_present(path: str) -> int | None:
     """Return the size of a file in bytes, or None if there is no such file."""
     return storage.read_size(path) if storage.exists(path) else None

@@ -121,6 +121,6 @@ class Bzip2Range:
             return
         if not self._streams:
             self._streams.append((self._open, expected))
-        elif self._open.update(0) != expected:
+        elif self._open.compute_after(0) != expected:
             raise make_damaged_error(self._name, found.block.offset)
         self._open = BlockChecksums()

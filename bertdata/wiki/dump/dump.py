@@ -246,7 +246,7 @@ def open_dump(
         yield Dump(file, path, pool, extractor, max_page_bytes=max_page_bytes, engine=engine)
 
 
-class OpenedOnce:
+class ReopenableDump:
     """A dump that can be opened several times. The constructor already opens it, to read its <siteinfo>.
 
     The first call of ``open()`` goes on with the dump that is already open.

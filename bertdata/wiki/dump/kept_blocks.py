@@ -59,20 +59,20 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         try:
             self._file.write(block.data)
         except OSError:
-            self._give_up()
+            self._drop_all()
             return
         self._in_file.append((block._replace(data=b""), len(block.data)))
         if self._bytes - self._checked > _CHECKED_BYTES:
             self._checked = self._bytes
             if not self._has_room(0):
-                self._give_up()
+                self._drop_all()
 
     def _has_room(self, size: int) -> bool:
         """Return True if the disk has room for ``size`` more bytes, and some space is left afterwards."""
         disk = os.statvfs(self._directory)
         return disk.f_bavail * disk.f_frsize >= size + _SPARE_BYTES
 
-    def _give_up(self) -> None:
+    def _drop_all(self) -> None:
         """Drop all blocks, and keep no further blocks."""
         self._keeping = False
         self._in_memory.clear()
@@ -93,7 +93,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         """
         yield from self
         self.complete = False
-        self._give_up()
+        self._drop_all()
 
     def __exit__(self, *failure: object) -> None:
         self._file.close()

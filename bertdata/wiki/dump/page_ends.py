@@ -36,6 +36,7 @@ class LinePageEnds(PageEnds):
     """
 
     def find_first(self, data: bytes, start: int) -> int:
+        """Return the first page end after ``start``."""
         while (at := data.find(_CLOSE, start)) >= 0:
             if (end := _find_line_end(data, at)) >= 0:
                 return end
@@ -43,6 +44,7 @@ class LinePageEnds(PageEnds):
         return -1
 
     def find_last(self, data: bytes, start: int) -> int:
+        """Return the last page end whose tag ``</page>`` starts at ``start`` or later."""
         at = len(data)
         while (at := data.rfind(_CLOSE, start, at)) >= 0:
             if (end := _find_line_end(data, at)) >= 0:
@@ -50,6 +52,7 @@ class LinePageEnds(PageEnds):
         return -1
 
     def find_searched_end(self, data: bytes) -> int:
+        """Return the offset at which the next search must start, when a search in all the data has failed."""
         return data.rfind(b"\n") + 1
 
 

@@ -10,7 +10,7 @@ from bertdata.io.directory_protocol import FOR_ONE_RUN
 from bertdata.io.file_identity import identify_file
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import find_definitions
-from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
+from bertdata.wiki.dump.dump import Dump, PageBlock, ReopenableDump, open_dump
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
 from bertdata.wiki.dump.revisions import choose_frozen_day, find_newest_day
 from bertdata.wiki.extractor import ExtractorSettings
@@ -59,7 +59,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._engine: Engine = engine
         self._progress = progress or (lambda stage, done, total: None)
         self.identity = identify_file(self.path)
-        self._opened = OpenedOnce(self._open)
+        self._opened = ReopenableDump(self._open)
         self.bytes = self.identity.state.bytes
         self.day = settings.find_day(storage.get_base_name(self.path))
 

@@ -86,14 +86,16 @@ def _parse_xml(head: bytes, name: str) -> SiteInfo:
     template = "Template"
     namespaces = [("Template", TEMPLATE_KEY)]  # For every language, wikiextractor adds this English name.
 
-    def start(tag: str, attributes: dict[str, str]) -> None:
+    def open_element(tag: str, attributes: dict[str, str]) -> None:
+        """Note the name of the root element, and the number of a namespace."""
         nonlocal key
         if not root:
             root.append(tag)
         element[:] = []
         key = attributes.get("key", "")
 
-    def end(tag: str) -> None:
+    def close_element(tag: str) -> None:
+        """Store the text of the element that ends."""
         nonlocal base, template, module
         text = _escape("".join(element))
         element[:] = []
@@ -104,14 +106,15 @@ def _parse_xml(head: bytes, name: str) -> SiteInfo:
             template = text if key == TEMPLATE_KEY and text else template
             module = text if key == MODULE_KEY else module
 
-    def refuse(*_: object) -> None:
+    def refuse_document_type(*_: object) -> None:
+        """Raise InputError, because the XML declares a document type or an entity."""
         raise InputError(
             f"{name}: declares a document type, which a MediaWiki dump never does; refused for safety"
         )
 
-    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
     parser.CharacterDataHandler = element.append
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse_document_type
     try:
         parser.Parse(head, False)
     except expat.ExpatError as error:

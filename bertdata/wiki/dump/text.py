@@ -25,6 +25,7 @@ def open_file(path: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _open_remote(path: str) -> AbstractContextManager[BinaryIO]:
+    """Open a remote file. Raises MissingInputError for a directory."""
     if storage.is_directory(path):
         raise MissingInputError(f"{path}: is a directory, expected a dump (.xml or .xml.bz2)")
     return storage.open_input(path)
@@ -32,6 +33,7 @@ def _open_remote(path: str) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def _open_local(path: str) -> Iterator[BinaryIO]:
+    """Open a local file, and close it after the block of code."""
     try:
         file = io.FileIO(path)
     except FileNotFoundError:
@@ -81,6 +83,7 @@ class HashedFile:
         self._position = self._hashed = 0
 
     def read(self, size: int = -1) -> bytes:
+        """Read the next bytes of the file, and include them in the md5."""
         data = self._file.read(size)
         start, self._position = self._position, self._position + len(data)
         if self._position > self._hashed:

@@ -33,7 +33,9 @@ def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
     expander: expands calls in double braces.
     work: counter of the work on the page.
     """
-    return keep_lines(_clean(_strip_markup(expander.transform(text), work), work))
+    return keep_lines(
+        _unescape_and_remove_tags(_strip_markup(expander.expand_outside_nowiki(text), work), work)
+    )
 
 
 def _strip_markup(text: str, work: Work) -> str:
@@ -52,7 +54,7 @@ def _strip_markup(text: str, work: Work) -> str:
     return _SWITCH.sub("", text)
 
 
-def _clean(text: str, work: Work) -> str:
+def _unescape_and_remove_tags(text: str, work: Work) -> str:
     """Unescape the text, and remove or replace its tags and elements."""
     for step in (unescape_article, drop_tags):
         text = step(text)

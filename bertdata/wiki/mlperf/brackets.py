@@ -22,13 +22,13 @@ def remove_enclosed(text: str, opener: Search, closer: Search) -> str:
     """
     kept: list[str] = []
     end = 0
-    for begin, behind in _find_cuts(opener, closer):
+    for begin, behind in _find_parts_to_remove(opener, closer):
         kept.append(text[end:begin])
         end = behind
     return "".join([*kept, text[end:]])
 
 
-def _find_cuts(opener: Search, closer: Search) -> list[Mark]:
+def _find_parts_to_remove(opener: Search, closer: Search) -> list[Mark]:
     """Return the start and end of each part of the text that must be removed."""
     cuts: list[Mark] = []
     start = last = opener(0)
@@ -88,8 +88,9 @@ def _skip_inner_closers(closer: Search, close: Mark, depth: int) -> Mark:
 def make_literal_search(text: str, mark: str) -> Search:
     """Make a function that searches the text for a fixed string."""
 
-    def search(begin: int) -> Mark | None:
+    def find_mark(begin: int) -> Mark | None:
+        """Return the position of the next mark from ``begin`` on, or None."""
         found = text.find(mark, begin)
         return None if found < 0 else (found, found + len(mark))
 
-    return search
+    return find_mark

@@ -57,7 +57,7 @@ class Expander:
         self._work = work
         self._callers: list[tuple[str, Arguments]] = []
 
-    def transform(self, text: str) -> str:
+    def expand_outside_nowiki(self, text: str) -> str:
         """Expand all calls in a text, except inside ``nowiki`` elements, which stay unchanged."""
         with self._work.enter_frames():
             pieces = [self.expand(plain) + nowiki for plain, nowiki in split_nowiki(text)]
@@ -154,14 +154,14 @@ class Expander:
         arguments = self._expand_arguments(parts, plain=plain)
         self._callers.append((name, arguments))
         try:
-            return self.transform(self._fill_parameters(text, arguments, 0))
+            return self.expand_outside_nowiki(self._fill_parameters(text, arguments, 0))
         finally:
             self._callers.pop()
 
     def _expand_arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
         """Return the arguments of a call by name, expanded unless ``plain`` is True."""
         with self._work.enter_frames():
-            return _name_arguments(parts if plain else [self.transform(part) for part in parts])
+            return _name_arguments(parts if plain else [self.expand_outside_nowiki(part) for part in parts])
 
     def _fill_parameters(self, text: str, arguments: Arguments, level: int) -> str:
         """Replace the parameters in a definition, such as ``{{{name}}}``, by the arguments of a call.
@@ -193,13 +193,13 @@ class Expander:
         # In "{{{1|default}}}", both the name and the default may contain parameters and calls. The value of
         # an argument is inserted unchanged, because it was already expanded.
         name, *defaults = split_parts(body)
-        name = self.transform(self._fill_parameters(name, arguments, level + 1))
+        name = self.expand_outside_nowiki(self._fill_parameters(name, arguments, level + 1))
         if name in arguments:
             self._work.spend(count_bytes(arguments[name]))
             return arguments[name]
         if not defaults:
             return ""
-        return self.transform(self._fill_parameters(defaults[0], arguments, level + 1))
+        return self.expand_outside_nowiki(self._fill_parameters(defaults[0], arguments, level + 1))
 
 
 def _name_arguments(parts: list[str]) -> Arguments:

@@ -37,6 +37,10 @@ def keep_lines(text: str) -> list[str]:
 
 
 def _format_old_title(title: str) -> list[str]:
+    """Return a title that is marked with ``++`` as a list with a line that ends like a sentence.
+
+    The list is empty if the title is empty.
+    """
     if not title:
         return []
     return [title if title[-1] in "!?" else title + "."]

@@ -166,6 +166,7 @@ class MlperfExtractor:
 
 
 def _is_utf8(data: bytes) -> bool:
+    """Return True if the data are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -112,6 +112,7 @@ def _find_self_closing_tags(text: str) -> Iterator[Mark]:
 
 
 def _ends_with_slash(text: str, begin: int, end: int) -> bool:
+    """Return True if a part of the text ends with a slash, apart from white space after it."""
     while end > begin and text[end - 1].isspace():
         end -= 1
     return end > begin and text[end - 1] == "/"
@@ -127,13 +128,14 @@ def make_next_search(text: str, characters: str) -> Callable[[int], int]:
     # does not occur any more.
     found = dict.fromkeys(characters, -2)
 
-    def search(begin: int) -> int:
+    def find_next(begin: int) -> int:
+        """Return the next position of any of the characters, from ``begin`` on, or -1."""
         for character, place in found.items():
             if place != -1 and place < begin:
                 found[character] = text.find(character, begin)
         return min((place for place in found.values() if place >= 0), default=-1)
 
-    return search
+    return find_next
 
 
 def drop_elements(text: str, work: Work) -> str:
@@ -160,7 +162,8 @@ def _make_opener_search(text: str, tag: str) -> Search:
     pattern = re.compile(rf"<\s*{tag}{EDGE}", re.IGNORECASE)
     next_end = make_next_search(text, "/>")
 
-    def search(begin: int) -> Mark | None:
+    def find_tag(begin: int) -> Mark | None:
+        """Return the position of the next opening tag from ``begin`` on, or None."""
         while (name := pattern.search(text, begin)) is not None:
             end = next_end(name.end())
             if end >= 0 and text[end] == ">":
@@ -168,18 +171,19 @@ def _make_opener_search(text: str, tag: str) -> Search:
             begin = name.end()
         return None
 
-    return search
+    return find_tag
 
 
 def _make_closer_search(text: str, tag: str) -> Search:
     """Make a function that searches for the next closing tag of an element."""
     pattern = re.compile(rf"<\s*/\s*{tag}>", re.IGNORECASE)
 
-    def search(begin: int) -> Mark | None:
+    def find_tag(begin: int) -> Mark | None:
+        """Return the position of the next closing tag from ``begin`` on, or None."""
         found = pattern.search(text, begin)
         return None if found is None else found.span()
 
-    return search
+    return find_tag
 
 
 def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:

@@ -71,7 +71,7 @@ class RangeFacts:
 class RangeBlocks:
     """Reads the pages of a range.
 
-    Iterate ``read_blocks()`` once, and call ``take`` after each block. Then use ``facts``.
+    Iterate ``read_blocks()`` once, and call ``add_block`` after each block. Then use ``facts``.
 
     state: state before the range (see ``BlockState``).
     """
@@ -117,7 +117,7 @@ class RangeBlocks:
             self._digest = zlib.crc32(text, self._digest)
             yield text, position
 
-    def take(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
+    def add_block(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
         """Include a block that was read in the facts about the range.
 
         found: result of the extractor for the block, or None if no extractor was used.
@@ -131,7 +131,7 @@ class RangeBlocks:
 
     @property
     def facts(self) -> RangeFacts:
-        """Facts about the range. They are complete when ``take`` was called for the last block."""
+        """Facts about the range. They are complete when ``add_block`` was called for the last block."""
         return RangeFacts(
             number=self._number,
             link=self._link,

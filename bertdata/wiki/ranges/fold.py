@@ -20,7 +20,8 @@ class RangeResult(Protocol):
     """Interface of the result for a range, which contains the facts about the range."""
 
     @property
-    def facts(self) -> RangeFacts: ...
+    def facts(self) -> RangeFacts:
+        """Facts about the range."""
 
 
 Result = TypeVar("Result", bound=RangeResult)

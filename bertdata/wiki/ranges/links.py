@@ -16,7 +16,8 @@ from bertdata.errors import InputError
 class BlockChecksums:
     """Checksums of consecutive bzip2 blocks, combined into a single value.
 
-    If the checksum of the stream before these blocks is known, ``update`` computes the checksum after them.
+    If the checksum of the stream before these blocks is known, ``compute_after`` returns the checksum after
+    them.
 
     blocks: number of blocks.
     value: checksum of the stream after the blocks, if it is 0 before them.
@@ -32,7 +33,7 @@ class BlockChecksums:
         """
         return BlockChecksums(self.blocks + 1, _rotate_left(self.value, 1) ^ checksum)
 
-    def update(self, before: int) -> int:
+    def compute_after(self, before: int) -> int:
         """Return the checksum of the stream after these blocks.
 
         before: checksum of the stream before these blocks.
@@ -92,7 +93,7 @@ def check_links(name: str, links: Sequence[RangeLink]) -> None:
         if link.first != at:
             raise make_damaged_error(name, min(link.first, link.first if at is None else at) // 8)
         at = link.reached
-        sum_before = link.head.update(sum_before)
+        sum_before = link.head.compute_after(sum_before)
         if link.head_checksum is not None:
             if sum_before != link.head_checksum:
                 raise InputError(

@@ -66,7 +66,7 @@ class DumpRanges:
         """
         return 0 if self.kind == "gzip" else offset // self.range_bytes
 
-    def start(self, number: int) -> int:
+    def find_range_start(self, number: int) -> int:
         """Return the offset in the file of the first byte of a range."""
         return number * self.range_bytes
 
@@ -111,7 +111,7 @@ class RangeReader:
         self._ranges = ranges
         self._number = number
         self._file = file
-        start = ranges.start(number)
+        start = ranges.find_range_start(number)
         self._blocks = (
             Bzip2Range(file, ranges.path, start, start + ranges.range_bytes, engine)
             if ranges.kind == "bzip2"
@@ -171,11 +171,11 @@ class RangeReader:
 
     def _read_plain_pieces(self) -> Iterator[_Piece]:
         """Yield the text of a dump that is not compressed, from the first byte of the range on."""
-        at = self._ranges.start(self._number)
+        at = self._ranges.find_range_start(self._number)
         self._file.seek(at)
         while True:
             number = self._ranges.find_range_number(at)
-            text = self._file.read(min(_READ_BYTES, self._ranges.start(number + 1) - at))
+            text = self._file.read(min(_READ_BYTES, self._ranges.find_range_start(number + 1) - at))
             if not text:
                 return
             at += len(text)

@@ -84,12 +84,12 @@ def collect_definitions(
     with TemplateFileWriter() as templates:
         if path is None:
             for block in reading.read_blocks():
-                reading.take(block)
+                reading.add_block(block)
                 newest = max(newest, find_newest_day(block.data))
         else:
             with _open_pool(settings) as pool:
                 for block, found in find_definitions(reading.read_blocks(), settings, pool, state):
-                    reading.take(block, found)
+                    reading.add_block(block, found)
                     for definition in found.definitions:
                         templates.add(*definition)
                     pages += found.pages
@@ -124,7 +124,7 @@ def extract_range(
         # later (``fold.distribute_articles``), because this depends on the sizes of the articles of all
         # ranges.
         for block, found, _ in extract_blocks(reading.read_blocks(), settings, pool, state):
-            reading.take(block, found)
+            reading.add_block(block, found)
             if block.skipped is not None:
                 report.skip(*block.skipped)
                 continue

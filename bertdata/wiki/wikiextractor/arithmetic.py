@@ -18,6 +18,8 @@ MAX_PLACES = 100_000
 
 
 class _Refusal(threading.local):
+    """Reason why the last calculation was refused, for each thread. Empty if none was refused."""
+
     text = ""
 
 

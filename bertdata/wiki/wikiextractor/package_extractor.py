@@ -57,6 +57,7 @@ class PackageExtractor:
             self._renderer.redirects = _map_templates(settings.templates, REDIRECT)
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        """Extract the articles of a block of pages, in a new thread."""
         forget_parsed_templates()
         return _run_in_new_thread(lambda: self._extract_block(data, state))
 
@@ -110,6 +111,7 @@ class PackageExtractor:
         return result
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
+        """Collect the template definitions in a block of pages, in a new thread."""
         return _run_in_new_thread(lambda: self._find_definitions(data, state))
 
     def _find_definitions(self, data: bytes, state: BlockState) -> BlockDefinitions:
