@@ -1,6 +1,7 @@
-"""Compute the ids of added tokens, such as special tokens, in a tokenizer.json.
+"""Computes the ids of the added tokens (such as special tokens) in a tokenizer.json.
 
-Hugging Face's library ``tokenizers`` numbers added tokens by itself and ignores the ids in the file.
+They must be computed, because Hugging Face's library ``tokenizers`` ignores the ids of added tokens in the
+file and numbers these tokens by itself.
 """
 
 from collections.abc import Iterable, Mapping

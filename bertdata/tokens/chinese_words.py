@@ -45,7 +45,7 @@ class ChineseWords:
 
 
 def _load_jieba() -> Any:
-    """Import jieba and load its dictionary."""
+    """Import the package jieba, and load its dictionary without a shared cache."""
     try:
         import jieba
     except ImportError as error:

@@ -8,13 +8,13 @@ from bertdata.config.dataset_settings import SettingsRecord, make_vocabulary_rec
 from bertdata.records import Vocabulary
 
 VOCABULARY_NAME = "vocab.txt"
-"""Name of a dataset's copy of its WordPiece vocabulary, whatever the original file was called."""
+"""File name of the copy of a WordPiece vocabulary in a dataset, whatever the original file was called."""
 
 TOKENIZER_NAME = "tokenizer.json"
-"""Name of a dataset's copy of its tokenizer.json."""
+"""File name of the copy of a tokenizer.json in a dataset."""
 
 BETWEEN = " "
-"""Default text between two sentences of a document, for languages that separate words by blanks."""
+"""Text that is put between two sentences of a document by default. It suits languages that use blanks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,12 +69,12 @@ def warn_of_casing(
 
 
 def _drop_special_tokens(words: Sequence[str]) -> list[str]:
-    """Return the words without special tokens in brackets, such as [CLS] or [unused1]."""
+    """Return all tokens except special tokens in brackets, such as [CLS] or [unused1]."""
     return [word for word in words if word[:1] != "[" or word[-1] != "]"]
 
 
 def _has_capitals(words: Sequence[str]) -> bool:
-    """Return True if any word has a capital letter."""
+    """Return True if any token has a capital letter, apart from special tokens in brackets."""
     return _count_changed(_drop_special_tokens(words), str.lower) > 0
 
 

@@ -1,7 +1,8 @@
-"""Limits how much longer a tokenizer.json's normaliser may make a text.
+"""Limits how much longer the normaliser of a tokenizer.json may make a text.
 
-A file of two kilobytes whose normaliser replaces ``a`` by ``aa`` 32 times makes 4 GB of each ``a``. Other
-steps (Unicode normalisation, lower case) lengthen a text only a few times, so only replacements are measured.
+A malicious file of two kilobytes may replace ``a`` by ``aa`` 32 times, which turns each ``a`` into 4 GB. Only
+the Replace steps of a normaliser are measured. Its other steps (such as lower case) can make a text only a
+few times longer.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -49,7 +49,7 @@ def _is_text_or_null(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     """Return True if the value is an integer that is not negative and fits into 32 bits."""
-    # JSON's true is a bool, which Python counts among the integers.
+    # ``type(value) is int`` excludes JSON's true and false. For isinstance, they would be integers.
     return type(value) is int and 0 <= value <= _LARGEST_ID
 
 

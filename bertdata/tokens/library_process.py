@@ -65,5 +65,5 @@ def try_in_separate_process(document: str, parsed: Mapping[str, Any]) -> str | N
     number = -done.returncode
     try:
         return f"signal {number}, {signal.Signals(number).name}"
-    except ValueError:  # a real-time signal has no name
+    except ValueError:  # Some signals have no name.
         return f"signal {number}"

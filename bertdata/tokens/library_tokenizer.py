@@ -149,7 +149,9 @@ class LibraryTokenizer:
         )
 
     def _check_ids(self) -> None:
-        """Raise VocabularyError if ``tokenizers`` gives a token another id than the file says."""
+        """Raise VocabularyError if ``tokenizers`` gives a token an id that differs from the id in the
+        file.
+        """
         words = self.vocabulary.words
         for token, number in self._library.get_vocab(with_added_tokens=True).items():
             if number >= len(words) or words[number] != token:
@@ -246,8 +248,8 @@ class LibraryTokenizer:
             found: list[Any] = library.encode_batch(texts, add_special_tokens=False)
             return found
 
-        # Only a regular expression can take exponential time. If the file has one, the call gets a time limit
-        # that grows with the text.
+        # A regular expression can take exponential time. If the file has one, the call therefore gets a time
+        # limit, which is higher for a longer text.
         if not self._patterns:
             return self._call_library(encode_texts, names)
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)

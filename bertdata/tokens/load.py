@@ -1,4 +1,4 @@
-"""Loads tokenisers and vocabularies from files, once in each process that needs them."""
+"""Loads tokenisers and vocabularies from files, and caches them in the process."""
 
 from dataclasses import replace
 from functools import lru_cache

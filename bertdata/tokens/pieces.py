@@ -1,4 +1,4 @@
-"""Splits words into word pieces (WordPiece, Wu et al. 2016, as in the BERT release)."""
+"""Splits words into word pieces by WordPiece (Wu et al. 2016), in the same way as BERT's program."""
 
 from bertdata.tokens.vocabulary import WordPieceVocabulary
 

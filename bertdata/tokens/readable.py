@@ -1,4 +1,4 @@
-"""Shows a vocabulary's tokens as readable text."""
+"""Converts the tokens of a vocabulary to readable text."""
 
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import make_byte_alphabet

@@ -115,9 +115,9 @@ def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
 
 
 def count_separators(processor: Any) -> int:
-    """Return how many special tokens a post-processor puts between the texts of a pair.
+    """Return the number of special tokens that a post-processor puts between the two texts of a pair.
 
-    The result is 1 if the post-processor says nothing about pairs.
+    The result is 1 if the post-processor has no rule for pairs.
     """
     return next(_count_separators_in(processor), 1)
 

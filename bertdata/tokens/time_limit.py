@@ -1,4 +1,4 @@
-"""Calls a library that may never return, or that writes to stderr when it fails."""
+"""Calls functions of a library that may never return, or that write to stderr when they fail."""
 
 import os
 import sys

@@ -112,8 +112,8 @@ class WordPieceTokenizer:
 
     def _split_text(self, text: str) -> list[int]:
         """Return the token ids of a text in pure Python. The text may have several words."""
-        # Imported only here, because loading the Unicode tables takes longer than encoding a small file in
-        # C++.
+        # These modules are imported only here, because they load Unicode tables. That takes longer than
+        # encoding a small file in C++.
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
 

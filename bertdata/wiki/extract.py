@@ -149,7 +149,7 @@ class _Extraction:
         if not storage.is_remote(self._commit.unfinished):
             yield self._commit.unfinished
             return
-        from tempfile import TemporaryDirectory  # slow to import, and rarely needed
+        from tempfile import TemporaryDirectory  # This is slow to import and rarely needed.
 
         with TemporaryDirectory() as directory:
             yield directory

@@ -92,7 +92,10 @@ class _NativeExtractor(_NamedTupleExtractor):
 
 
 def _compute(function: str, arguments: list[str]) -> str:
-    """Evaluate ``#expr`` or a regular expression in Python. The C++ kernel calls this function."""
+    """Return the value of an arithmetic or regular expression in wikitext.
+
+    The C++ kernel calls this function.
+    """
     from bertdata.wiki.mlperf.compute import compute
 
     return compute(function, arguments)

@@ -1,15 +1,15 @@
-r"""The template file: all template definitions of a dump. It is immutable and memory-mapped by every worker.
+r"""The template file, which contains all template definitions of a dump.
 
-Little-endian layout:
+It is never changed after it is written, and every worker maps it into memory. Its parts are, with all numbers
+little-endian:
 
-- the magic ``BDWIKI2\n``
+- the bytes ``BDWIKI2\n``
 - the number of templates and the number of redirects, 64 bits each
-- one record of five 64-bit numbers per definition: offset and size of the title, offset and size of the
-  text, and the definition's index in the dump. Templates come before redirects. Both are sorted by title and
-  index.
-- titles and texts. The offsets count from here.
+- for each definition a record of five 64-bit numbers: offset and size of its title, offset and size of its
+  text, and its index in the dump. Templates come before redirects, and both are sorted by title and index.
+- all titles and texts. The offsets are counted from here.
 
-If a title is defined several times, all definitions are stored.
+If a title is defined several times, all of its definitions are in the file.
 """
 
 import mmap

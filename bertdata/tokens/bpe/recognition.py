@@ -46,7 +46,7 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
 
 
 def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
-    """Return the settings of the byte-level BPE in a tokenizer.json.
+    """Read the settings of the byte-level BPE in a tokenizer.json.
 
     _UnknownSetting if the file has a setting that the C++ kernel does not support.
     """
@@ -55,7 +55,7 @@ def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
     composes = _read_normalizer(parsed.get("normalizer"))
     pattern, digits, prefix_space = _read_pre_tokenizer(parsed.get("pre_tokenizer"))
     ids: dict[str, int] = model["vocab"]
-    # The kernel knows a token only by its id, so it cannot tell apart two tokens with the same id.
+    # The kernel knows a token only by its id, so two tokens must not have the same id.
     if len(set(ids.values())) < len(ids):
         raise _UnknownSetting("two of its tokens have one id")
     # The kernel assumes that each of the 256 bytes has an id. For a byte without an id, ``tokenizers`` would

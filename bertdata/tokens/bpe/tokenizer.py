@@ -45,7 +45,8 @@ class ByteBpeTokenizer:
         if use_native(engine or default_engine()):
             self._kernel = make_kernel(bpe, vocabulary)
         else:
-            # Imported only here, because the module loads large tables that the C++ kernel does not need.
+            # This module is imported only here, because it loads large tables that the C++ kernel does not
+            # need.
             from bertdata.tokens.bpe.tokens import TextSplitter
 
             self._splitter = TextSplitter(bpe)
@@ -95,7 +96,7 @@ class ByteBpeTokenizer:
         return TextTokens(ids, ends, starts, stops, word_starts)
 
     def _encode_in_python(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode the texts in pure Python."""
+        """Encode the texts in pure Python. The result is the same as that of the C++ kernel."""
         found = DocumentsBuilder(self.vocabulary)
         try:
             for document in read_documents(join_inputs(texts), self._between):

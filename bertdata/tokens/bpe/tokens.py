@@ -78,10 +78,11 @@ class TextSplitter:
 
 
 def split_into_tokens(pretoken: str, bpe: ByteBpe) -> list[tuple[int, int]]:
-    """Return the id and the number of bytes of each token of a pre-token.
+    """Split a pre-token into tokens. Return the id and the number of bytes of each token.
 
-    At first each byte is a token. Then the pair of neighbours whose merge has the lowest rank is merged, the
-    leftmost of several such pairs. This is repeated until no pair can be merged.
+    At first each byte is a token. In each step, the pair of neighbours whose merge has the lowest rank
+    becomes a single token. If there are several such pairs, the leftmost is merged. This is repeated until no
+    pair can be merged.
     """
     data = pretoken.encode()
     if bpe.whole_words:

@@ -95,7 +95,10 @@ class ModelFiles:
 
 
 def read_bounded_file(path: str) -> bytes:
-    """Return the content of a file. VocabularyError if it is too large for a tokeniser's file."""
+    """Return the content of a file.
+
+    VocabularyError if the file has more than LARGEST_BYTES.
+    """
     size = storage.read_size(path)
     if size > LARGEST_BYTES:
         raise VocabularyError(
@@ -106,7 +109,11 @@ def read_bounded_file(path: str) -> bytes:
 
 
 def read_directory_version(directory: str) -> tuple[int, ...]:
-    """Return numbers that change when one of the directory's local files is changed or replaced."""
+    """Return numbers that change when one of the tokeniser's files in a local directory is changed or
+    replaced.
+
+    Empty for a remote directory.
+    """
     if storage.is_remote(directory):
         return ()
     found: list[int] = []

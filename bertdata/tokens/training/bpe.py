@@ -1,6 +1,6 @@
-"""Learns byte-level BPE from text with Hugging Face's library ``tokenizers``.
+"""Learns a byte-level BPE from text with Hugging Face's library ``tokenizers``.
 
-Text is split into words by GPT-2's pattern.
+The words of the text are the pre-tokens into which GPT-2's pattern splits it.
 """
 
 import re

@@ -42,7 +42,7 @@ class VocabularyText(Protocol):
 
     @property
     def files(self) -> Sequence[str]:
-        """Paths of the files."""
+        """Paths of the files that contain the text."""
 
     @property
     def bytes(self) -> int:

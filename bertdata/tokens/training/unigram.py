@@ -36,7 +36,7 @@ sentencepiece takes grows with the square of its length.
 """
 
 _MOST_BYTES = 1 << 30
-"""The largest value that sentencepiece accepts for the length of a word."""
+"""Largest limit for the length of a word in bytes that sentencepiece accepts. No word reaches it."""
 
 _RESERVED_CHARACTERS = "\0\x1f▅"
 """Characters that sentencepiece uses itself (U+001F since version 0.2.2).

@@ -1,8 +1,9 @@
-"""Learns WordPiece tokens from text with the tokenizers library.
+"""Learns a WordPiece vocabulary from text with the tokenizers library.
 
-Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word. A
-vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the normaliser of
-``tokenizers``, which has other Unicode tables and lower-cases a final sigma differently.
+The text is split into words by the tokeniser that will use the vocabulary, so that every word can be spelled
+with it. For a vocabulary file, this is BERT's tokeniser with Unicode 11.0. For a tokenizer.json, it is the
+normaliser of ``tokenizers``, which has other Unicode tables, and converts a sigma at the end of a word
+differently.
 """
 
 from collections.abc import Iterable

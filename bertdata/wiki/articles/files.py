@@ -41,7 +41,7 @@ class ArticleFiles:
 
     @property
     def total_bytes(self) -> int:
-        """Size of all complete files in bytes."""
+        """Total size of all complete files in bytes."""
         return sum(entry.bytes for entry in self.files)
 
     def write(self, article: bytes) -> None:

@@ -72,11 +72,11 @@ class ExtractReport:
         return f"ExtractReport({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields by name, as a copy."""
+        """Return the fields of the report as a dict with copied values."""
         return {**vars(self), "skipped": dict(self.skipped), "faults": list(self.faults)}
 
     def copy(self) -> "ExtractReport":
-        """Return an independent copy."""
+        """Return a copy of the report that does not change with the original."""
         return ExtractReport(**self.as_json())
 
     def skip(self, reason: str, name: str = "") -> None:

@@ -170,7 +170,7 @@ class ArticleWriter:
 
     @property
     def files(self) -> list[FileEntry]:
-        """Entries of all complete files."""
+        """Manifest entries of all complete files."""
         return self._files
 
     def _write_block(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
@@ -255,7 +255,7 @@ def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
 
 
 def is_empty(article: bytes) -> bool:
-    """Return True if a rendered article contains only its title."""
+    """Return True if the text of an article is empty, so that only its title is written."""
     body = article.find(b"\n\n") + 2
     # This test is fast, and nearly every text starts with a letter or digit.
     if article[body : body + 1].isalnum():

@@ -124,9 +124,8 @@ def _read_streams(window: "_Window", position: int) -> Iterator[Block]:
     """
     while window.fill(position) and not window.has_only_zeros_from(position):
         if window.get_bytes(position, 4) not in _HEADERS:
-            if position > 0 and window.has_only_other_bytes_from(
-                position
-            ):  # only bytes that are ignored follow an empty stream
+            # After a stream without blocks, only bytes may follow that are not bzip2. They are ignored.
+            if position > 0 and window.has_only_other_bytes_from(position):
                 return
             raise InputError(
                 f"{window.name}: byte {position}: no bzip2 stream starts here, expected BZh1 to BZh9 or "

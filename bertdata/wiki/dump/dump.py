@@ -102,7 +102,7 @@ class PageBlocks:
         self.tail = buffer[end:]
 
     def check_end(self) -> None:
-        """Raise InputError unless ``tail`` is the end of a dump."""
+        """Raise InputError unless the text after the last page (``tail``) is the end of a dump."""
         if (page := _PAGE_START.search(self.tail)) is not None:
             cut_off = describe_page(self.tail[page.start() :])
             raise InputError(

@@ -55,7 +55,10 @@ def _strip_markup(text: str, work: Work) -> str:
 
 
 def _unescape_and_remove_tags(text: str, work: Work) -> str:
-    """Unescape the text, and remove or replace its tags and elements."""
+    """Replace character references by their characters, and remove tags and elements such as references.
+
+    Formulas and code become numbered placeholders. At the end, spaces and punctuation are corrected.
+    """
     for step in (unescape_article, drop_tags):
         text = step(text)
     text = unescape(drop_elements(text, work))

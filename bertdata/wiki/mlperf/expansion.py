@@ -118,8 +118,9 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Evaluate an arithmetic or regular expression with ``compute.compute``, and count the work for
-        it.
+        """Count the work for an arithmetic or regular expression, and return its value.
+
+        function, arguments: as for the function ``compute`` of the module ``compute``.
         """
         return self._work.compute(function, arguments)
 

@@ -86,8 +86,9 @@ class Work:
             raise LimitError(f"took more than {self._max_work} bytes of work")
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Count the work for an arithmetic or regular expression, and evaluate it with
-        ``compute.compute``.
+        """Count the work for an arithmetic or regular expression, and return its value.
+
+        function, arguments: as for the function ``compute`` of the module ``compute``.
         """
         for argument in arguments:
             self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))

@@ -103,7 +103,7 @@ def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
 
 
 def _cut_head(content: str) -> str:
-    """Return the part of a page before its text."""
+    """Return the part of a page's XML that is before the text of the page."""
     text = _TEXT.search(content)
     return content if text is None else content[: text.start()]
 
