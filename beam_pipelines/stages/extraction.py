@@ -32,7 +32,7 @@ from bertdata.wiki.ranges.fold import (
     ArticlePiece,
     check_digests,
     check_sequence,
-    deal_out_articles,
+    distribute_articles,
     join_reports,
 )
 from bertdata.wiki.ranges.shared_templates import write_templates
@@ -201,7 +201,7 @@ class AssignToFiles(beam.DoFn):  # type: ignore[misc]
         # Both passes must have read the same bytes. If the digests differ, the dump changed in between.
         if definitions.digests is not None:
             check_digests(dump, definitions.digests, [one.facts.digest for one in found])
-        yield from enumerate(deal_out_articles(found))
+        yield from enumerate(distribute_articles(found))
         report = join_reports(one.report for one in found)
         report.template_pages = definitions.pages
         report.date = definitions.day.isoformat()

@@ -22,7 +22,7 @@ from bertdata.text.load_splitter import LoadSplitter
 from bertdata.text.mlperf import make_sentences
 from bertdata.text.mlperf_parts import plan_parts, trim_part_text
 from bertdata.text.settings import SegmentSettings
-from bertdata.wiki.articles.dated_articles import DatedArticles, cut_into_files, extract_first_articles
+from bertdata.wiki.articles.dated_articles import DatedArticles, extract_first_articles, join_into_files
 from bertdata.wiki.articles.files import make_file_name
 from bertdata.wiki.settings import ExtractorName, ExtractSettings
 
@@ -151,7 +151,7 @@ def _search_days(
     found = DateSearch(
         file=target.row.label,
         figure="size" if target.row.md5 is None else "md5",
-        bytes=len(target.make(articles.on(first))),
+        bytes=len(target.make(articles.render_for_day(first))),
         published_bytes=target.row.bytes,
         first=first,
         last=last,
@@ -161,7 +161,7 @@ def _search_days(
     for number in range(total):
         day = first + datetime.timedelta(days=number)
         on_progress(StepProgress(stage="trying days", done=number, total=total, unit="days"))
-        if target.is_published(target.make(articles.on(day))):
+        if target.is_published(target.make(articles.render_for_day(day))):
             found.days.append(day)
     on_progress(StepProgress(stage="trying days", done=total, total=total, unit="days"))
     return found
@@ -201,7 +201,7 @@ def _find_target(rows: list[PublishedFile], table: str, load_splitter: LoadSplit
     It is the first extracted file, or the first text part if the table does not have the extracted file.
     """
     for row in _find_rows(rows, make_file_name(0)):
-        return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: cut_into_files(articles)[0])
+        return _Target(row, lambda sizes: len(sizes) >= 1, lambda articles: join_into_files(articles)[0])
     for row in _find_rows(rows, f"results/{make_mlperf_part_name(0)}"):
         return _Target(row, _has_whole_part, _PartMaker(_count_files(rows, table), load_splitter))
     raise SettingsError(
@@ -256,7 +256,7 @@ class _PartMaker:
 
     def __call__(self, articles: list[bytes]) -> bytes:
         """Return the first text part, made from the articles of a day."""
-        files = cut_into_files(articles)
+        files = join_into_files(articles)
         numbers = plan_parts([len(file) for file in files], SegmentSettings().block_size, ["the first file"])
         first = [file for file, number in zip(files, numbers, strict=True) if number == 0]
         return b"".join(self._text(index, file) for index, file in enumerate(first))

@@ -1,6 +1,7 @@
-"""Splits text into words: cleaning, white space, case, accents, punctuation.
+"""Splits text into words.
 
-This is the BasicTokenizer of Devlin et al. 2018.
+The steps are cleaning, splitting at white space, conversion to lower case, removal of accents, and splitting
+at punctuation marks. This is the BasicTokenizer of Devlin et al. 2018.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from bertdata.unicode import characters
 def split_words(text: str, dialect: Dialect, lower_case: bool, keep_accents: bool = False) -> list[str]:
     """Split a line into words and punctuation marks.
 
-    keep_accents: do not strip accents from lower-cased text.
+    dialect: rules of the program that is reproduced, such as MLPerf's.
+    lower_case: convert the words to lower case and remove their accents.
+    keep_accents: keep the accents of lower-cased words.
 
     >>> from bertdata.config.dialects import find_dialect
     >>> split_words("Ὀδυσσεὺς: naïve!", find_dialect("mlperf"), lower_case=True)
@@ -34,7 +37,10 @@ def clean_text(text: str, drops_unassigned: bool) -> str:
 
 
 class _Cleaning(dict[int, str]):
-    """Maps each code point to its replacement. Entries are computed when a character is first met."""
+    """Table for ``str.translate`` that maps each code point to its replacement.
+
+    An entry is computed when its character is met for the first time.
+    """
 
     def __init__(self, drops_unassigned: bool) -> None:
         self._drops_unassigned = drops_unassigned
@@ -44,6 +50,7 @@ class _Cleaning(dict[int, str]):
         return self[code_point]
 
     def _clean_character(self, character: str) -> str:
+        """Return the text that replaces a character: nothing, a blank, or the character itself."""
         if character in "\0\ufffd" or characters.is_control(character):
             return ""
         if self._drops_unassigned and characters.is_unassigned(character):
@@ -57,22 +64,20 @@ _CLEANING = {drops_unassigned: _Cleaning(drops_unassigned) for drops_unassigned 
 
 
 def _split_token(token: str, dialect: Dialect, lower_case: bool, keep_accents: bool) -> Iterator[str]:
-    """Split a run of characters without white space into words, at punctuation marks and Chinese
-    characters.
-    """
-    # If a text contains the spelling of a special token, such as "[MASK]", some dialects leave it whole.
-    # Others split it at its brackets.
+    """Split a piece of text without white space into words and punctuation marks."""
+    # A text may contain the spelling of a special token, such as "[MASK]". Some dialects keep it whole, and
+    # others split it at its brackets.
     if dialect.keeps_special_tokens and token in SPECIAL_TOKENS:
         yield token
         return
     if lower_case:
         token = characters.lower(token)
     if lower_case and not keep_accents:
-        # é is decomposed to e and an accent, and then all accents are removed.
+        # Remove accents: "é" is decomposed into "e" and a combining accent, and the accent is left out.
         decomposed = characters.decompose(token)
         token = "".join(character for character in decomposed if not characters.is_mark(character))
     word = ""
-    # naive!? -> naive, !, ?: each punctuation mark is a word.
+    # Each punctuation mark becomes a word of its own: "naive!?" is split into "naive", "!" and "?".
     for character in token:
         if not characters.is_punctuation(character):
             word += character

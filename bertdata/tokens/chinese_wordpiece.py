@@ -1,6 +1,7 @@
-"""WordPiece with word starts for Chinese text: a segmenter decides where Chinese words start.
+"""WordPiece tokeniser for Chinese text that also records where words start.
 
-Other words start where a token does not begin with ``##``.
+A segmenter (the package jieba) decides where Chinese words start. Any other word starts where a token does
+not begin with ``##``.
 """
 
 from dataclasses import replace
@@ -19,7 +20,7 @@ from bertdata.unicode.characters import is_ideograph
 
 
 class ChineseWordPieceTokenizer(WordPieceTokenizer):
-    """WordPiece tokeniser whose documents say for each id whether a word starts there."""
+    """WordPiece tokeniser whose documents say for each token id whether a word starts there."""
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
 
     @cached_property
     def _words(self) -> ChineseWords:
+        """The segmenter, which is loaded when it is first used."""
         return ChineseWords()
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
@@ -51,16 +53,17 @@ class ChineseWordPieceTokenizer(WordPieceTokenizer):
         return replace(documents, word_starts=starts)
 
     def _find_word_starts(self, line: str, ids: list[int]) -> bytes:
-        """Return a byte for each id of the line: 1 if a word starts there."""
+        """Return one byte for each id of the line: 1 if a word starts at this id, otherwise 0."""
         starts = bytearray(1 - self._continues_word[token] for token in ids)
         if any(map(is_ideograph, line)):
             ideograph_starts = (
                 start
-                for character, start in zip(line, self._words.word_starts(line), strict=True)
+                for character, start in zip(line, self._words.find_word_starts(line), strict=True)
                 if is_ideograph(character)
             )
-            # WordPiece makes each ideograph a word of exactly one id, so ideographs and their ids are in the
-            # same order. Walk over the words to find the ids of ideographs among the others.
+            # WordPiece makes each ideograph a word with exactly one id, so the ideographs of the line and
+            # their ids are in the same order. Go through the words of the line to find the positions of these
+            # ids.
             place = 0
             for word in split_words(line, self._dialect, self._lower_case, self._keep_accents):
                 if is_ideograph(word[0]):

@@ -1,8 +1,8 @@
-"""Finds the words of Chinese text with the package jieba, for whole-word masks.
+"""Finds the words of Chinese text with the package jieba, for whole-word masking.
 
 WordPiece makes a token of each ideograph. As in BERT-wwm (Cui et al. 2019) and transformers'
-``run_chinese_ref.py``, an ideograph that continues a word is masked together with it, like a ``##`` piece.
-Words that contain any other character are left as WordPiece splits them.
+``run_chinese_ref.py``, all ideographs of a word are masked together, like a word and its ``##`` pieces. A
+word that contains any other character is left as WordPiece splits it.
 """
 
 import logging
@@ -12,29 +12,32 @@ from bertdata.errors import MissingExtraError, install_extra
 from bertdata.unicode.characters import is_ideograph
 
 VERSION = "0.42.1"
-"""The required release of jieba. Other releases have other dictionaries and find other words."""
+"""The required release of jieba. Other releases have other dictionaries and may find other words."""
 
 
 class ChineseWords:
-    """jieba with its dictionary, which takes about a second to load. Threads may share an instance.
+    """Segmenter for Chinese text: the package jieba with its dictionary.
 
+    Loading the dictionary takes about a second. Several threads may share an instance.
     MissingExtraError if jieba is not installed, or if another release is installed.
     """
 
     def __init__(self) -> None:
         self._jieba = _load_jieba()
 
-    def word_starts(self, text: str) -> bytes:
-        """Return a byte for each character: 0 for an ideograph that continues a word, else 1.
+    def find_word_starts(self, text: str) -> bytes:
+        """Return one byte for each character of the text: 0 for an ideograph that continues a word, otherwise
+        1.
 
-        A token starts a word if the tokeniser says so and the byte of its first character is 1.
+        Characters other than ideographs always get 1. Whether a word starts there is left to the tokeniser.
+        In this example, jieba finds the words 我们, 在 and 北京:
 
-        >>> list(ChineseWords().word_starts("我们在北京 abc"))
+        >>> list(ChineseWords().find_word_starts("我们在北京 abc"))
         [1, 0, 1, 1, 0, 1, 1, 1, 1]
         """
         starts = bytearray()
-        # jieba also joins letters and digits to words. WordPiece splits such text by other rules, so every
-        # character of it counts as the start of a word here.
+        # jieba also joins letters and digits to words. WordPiece splits them by other rules, so each of these
+        # characters counts as the start of a word here.
         for word in self._jieba.cut(text):
             is_one = all(map(is_ideograph, word))
             starts += b"\1" + bytes(len(word) - 1) if is_one else b"\1" * len(word)
@@ -42,7 +45,7 @@ class ChineseWords:
 
 
 def _load_jieba() -> Any:
-    """Import jieba and load its dictionary."""
+    """Import the package jieba, and load its dictionary without a shared cache."""
     try:
         import jieba
     except ImportError as error:
@@ -55,8 +58,8 @@ def _load_jieba() -> Any:
         )
     jieba.setLogLevel(logging.WARNING)
     words = jieba.Tokenizer()
-    # This is words.initialize() without its cache in the shared directory of temporary files. Any user could
-    # have written that cache.
+    # This does the same as words.initialize(), except for the cache. jieba would read a cache in the shared
+    # directory of temporary files, which any user could have written.
     words.FREQ, words.total = words.gen_pfdict(words.get_dict_file())
     words.initialized = True
     return words

@@ -1,9 +1,10 @@
-"""Joins a file's lines to documents before encoding, and finds the documents' sentences afterwards.
+"""Joins the lines of a file to documents for encoding, and later divides each document's tokens into
+sentences.
 
-A blank line ends a document, and every other line is a sentence. A document's sentences are joined by the
-text ``between`` and encoded as one text, because a token may include the blank before a word. A token belongs
-to the sentence that contains its first character. The characters of ``between`` belong to the sentence after
-them. The C++ kernels do the same.
+A blank line ends a document, and every other line is a sentence. The sentences of a document are joined by a
+text called ``between`` and encoded together, because a token may include the blank before a word. A token
+belongs to the sentence that contains the token's first character. The characters of ``between`` belong to the
+sentence after them. The C++ kernels do the same.
 """
 
 import io
@@ -20,9 +21,9 @@ from bertdata.records import Documents, Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """Text of a document.
+    """Text of a document, with its sentences joined.
 
-    ends: index in the text (in code points) where each sentence ends.
+    ends: index after the last character of each sentence, in code points.
     """
 
     text: str
@@ -30,7 +31,10 @@ class DocumentText:
 
 
 def read_documents(data: bytes, between: str) -> Iterator[DocumentText]:
-    r"""Yield the documents of UTF-8 data whose only line end is ``\n``. UnicodeDecodeError for other bytes.
+    r"""Read documents from UTF-8 data in which ``\n`` is the only line end, and yield them in order.
+
+    UnicodeDecodeError for data that are not UTF-8.
+    between: text that is put between two sentences of a document.
 
     >>> [(found.text, found.ends) for found in read_documents(b"One.\nTwo.\n\nThree.\n", " ")]
     [('One. Two.', [4, 9]), ('Three.', [6])]
@@ -57,10 +61,10 @@ def _join_sentences(sentences: list[str], between: str) -> DocumentText:
 
 
 def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
-    """Return a byte for each token of a text: 1 if a word starts there.
+    """Return one byte for each token of a text: 1 if a word starts at this token, otherwise 0.
 
-    word_ids: for each token, the number of the word that it belongs to, as ``tokenizers`` reports it. None
-    for special tokens.
+    word_ids: for each token, the number of the word that it belongs to, as ``tokenizers`` reports it. A
+    special token has None instead of a number, and counts as the start of a word.
 
     >>> list(compute_word_starts([0, 0, None, None, 1, 2, 2]))
     [1, 0, 1, 1, 1, 1, 0]
@@ -70,7 +74,7 @@ def compute_word_starts(word_ids: Sequence[int | None]) -> bytes:
 
 
 class DocumentsBuilder:
-    """Collects the ids of documents, one document after another."""
+    """Builds a Documents object from the token ids of one document after another."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -81,13 +85,14 @@ class DocumentsBuilder:
     def add(
         self, document: DocumentText, ids: list[int], starts: Sequence[int], is_start: bytes | None
     ) -> None:
-        """Add a document's ids and divide them into sentences.
+        """Add the ids of a document, and divide them into the document's sentences.
 
-        starts: index of each token's first character in the document's text, ascending.
-        is_start: for each id 1 if a word starts there, else 0. None if the vocabulary says which ids start a
-        word.
+        ids: ids of the document's tokens.
+        starts: index of each token's first character in the document's text, in ascending order.
+        is_start: one byte for each id, 1 if a word starts there, otherwise 0. None if the vocabulary shows
+        which ids start a word.
         """
-        # A sentence without ids (upto == before) gets no entry, and a document without ids gets none either.
+        # A sentence without ids (upto == before) is left out, and so is a document without ids.
         first, before = len(self._ids), 0
         for end in document.ends[:-1]:
             if (upto := bisect_left(starts, end)) > before:
@@ -102,7 +107,7 @@ class DocumentsBuilder:
             assert is_start is not None
             self._word_starts += is_start
 
-    def documents(self) -> Documents:
+    def build(self) -> Documents:
         """Return everything added so far as one Documents object."""
         unknown = self._vocabulary.unk
         return Documents(
@@ -115,7 +120,7 @@ class DocumentsBuilder:
 
 
 def make_utf8_error(texts: list[bytes], names: list[str]) -> InputError:
-    """Make the InputError for the first of the texts that is not UTF-8, with its name and line."""
+    """Return the InputError for the first text that is not UTF-8. It names the text and the line."""
     for text, name in zip(texts, names, strict=True):
         try:
             text.decode()

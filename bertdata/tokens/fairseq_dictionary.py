@@ -1,7 +1,7 @@
-"""Reads and writes fairseq's ``dict.txt``, which has a symbol and its count on each line.
+"""Reads and writes fairseq's ``dict.txt``, which has a symbol (token) and its count on each line.
 
-fairseq's ids are ``<s>`` 0, ``<pad>`` 1, ``</s>`` 2, ``<unk>`` 3, then the symbols of the file in order, then
-``<mask>``. A dictionary can also be converted to a tokenizer.json with the same ids.
+fairseq gives ``<s>`` the id 0, ``<pad>`` 1, ``</s>`` 2 and ``<unk>`` 3. Then follow the symbols of the file
+in order, and at the end ``<mask>``. A dictionary can also be converted to a tokenizer.json with the same ids.
 """
 
 import json
@@ -16,23 +16,27 @@ from bertdata.records import Vocabulary
 
 DICTIONARY_NAME = "dict.txt"
 SPECIAL_SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
-"""Symbols with the first ids. They are not in the file."""
+"""Symbols that fairseq gives the ids 0 to 3. They are not listed in the file."""
 MASK_SYMBOL = "<mask>"
-"""The symbol that fairseq's masked_lm task adds after all others."""
+"""Mask symbol, which fairseq's task masked_lm adds after all other symbols."""
 START, END = 0, 2
-"""Id of the token that is put before a block, and id of the token that ends a line."""
+"""Ids of two special symbols: ``<s>``, which is put before a block, and ``</s>``, which ends a line."""
 
 _ROLES = ("cls", "pad", "sep", "unk")
 _COUNT = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
 _OVERWRITE = "#fairseq:overwrite"
-"""Flag on a line whose symbol already has an id. The symbol's id in texts is then the id of this line."""
+"""Flag after the count on a line whose symbol already has an id.
+
+From then on fairseq encodes the symbol with the id of this line.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dictionary:
-    """The symbols of a ``dict.txt``, in the order of their ids, and their counts.
+    """The symbols of a ``dict.txt`` and their counts, in the order of the symbols' ids.
 
-    A symbol that occurs again, or is one of the special symbols, is flagged with _OVERWRITE in the file.
+    A symbol may repeat an earlier symbol or a special symbol. Its line in the file then has the flag
+    ``_OVERWRITE``.
     """
 
     symbols: tuple[str, ...]
@@ -40,19 +44,16 @@ class Dictionary:
 
     @property
     def words(self) -> list[str]:
-        """The symbol of each id, special symbols included.
+        """The symbol of each id, including the special symbols.
 
-        If a symbol occurs twice, a text that contains it is encoded with the last of its ids.
+        If a symbol occurs twice, fairseq encodes it with the last of its ids.
         """
         last = [] if MASK_SYMBOL in self.symbols else [MASK_SYMBOL]
         return [*SPECIAL_SYMBOLS, *self.symbols, *last]
 
     @property
-    def names(self) -> list[str]:
-        """The symbol of each id, made unique.
-
-        If a symbol occurs twice, its earlier ids get another name that no symbol has.
-        """
+    def unique_names(self) -> list[str]:
+        """A unique name for each id: its symbol, or another name if a later id has the same symbol."""
         words = self.words
         ids = {word: number for number, word in enumerate(words)}
         found = list(words)
@@ -66,7 +67,7 @@ class Dictionary:
         return found
 
     def dump(self) -> bytes:
-        """Return the content of the ``dict.txt``: a line per token with its count."""
+        """Return the content of the ``dict.txt``: one line for each symbol with its count."""
         seen, lines = set(SPECIAL_SYMBOLS), list[str]()
         for symbol, count in zip(self.symbols, self.counts, strict=True):
             lines.append(f"{symbol} {count} {_OVERWRITE}\n" if symbol in seen else f"{symbol} {count}\n")
@@ -75,12 +76,16 @@ class Dictionary:
 
 
 def parse_dictionary(data: bytes, name: str) -> Dictionary:
-    """Parse the content of a ``dict.txt``. VocabularyError names the first line that is wrong."""
+    """Parse the content of a ``dict.txt``.
+
+    name: name of the file, for error messages.
+    VocabularyError names the first line that is wrong.
+    """
     try:
         text = decode_utf8(data, keeps_mark=True)
     except ValueError as error:
         raise VocabularyError(f"{name}: {error}") from None
-    # \r, \n and \r\n end a line, as when Python reads a text file.
+    # A line ends at \r, \n or \r\n, as when Python reads a text file.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -112,11 +117,12 @@ def parse_dictionary(data: bytes, name: str) -> Dictionary:
 
 
 def convert_dictionary(data: bytes, name: str) -> bytes:
-    """Convert a ``dict.txt`` to a tokenizer.json with the same ids.
+    """Convert the content of a ``dict.txt`` to a tokenizer.json with the same ids, and return it as bytes.
 
-    Words are separated by blanks, as in the tokenised text that fairseq reads.
+    The tokenizer.json splits text at white space only, because fairseq reads text whose tokens are separated
+    by blanks.
     """
-    names = parse_dictionary(data, name).names
+    names = parse_dictionary(data, name).unique_names
     special = [*names[: len(SPECIAL_SYMBOLS)], MASK_SYMBOL]
     start, _, end, unknown = names[: len(SPECIAL_SYMBOLS)]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -132,7 +138,8 @@ def convert_dictionary(data: bytes, name: str) -> bytes:
         "decoder": None,
         "model": {"type": "WordLevel", "vocab": ids, "unk_token": unknown},
     }
-    # If a special symbol was overwritten, its name no longer shows its role, so a template names the roles.
+    # If the file overwrites a special symbol, the token's unique name no longer shows its role. A
+    # post-processor then says which tokens have the roles sep and cls.
     if (start, end) != (SPECIAL_SYMBOLS[START], SPECIAL_SYMBOLS[END]):
         parsed["post_processor"] = {
             "type": "BertProcessing",
@@ -143,9 +150,11 @@ def convert_dictionary(data: bytes, name: str) -> bytes:
 
 
 def compute_fairseq_ids(vocabulary: Vocabulary) -> list[int]:
-    """Return fairseq's id for each id of the vocabulary. In RoBERTa's layout both are the same.
+    """Return the id that fairseq would use for each token of the vocabulary, in the order of the vocabulary's
+    ids.
 
-    SettingsError if a special token is missing, or if one token has two roles.
+    If the vocabulary is in RoBERTa's order, both ids are the same.
+    SettingsError if a special token is missing, or if a token has two roles.
     """
     role_ids = [vocabulary.role(role) for role in _ROLES]
     mask = vocabulary.role("mask")
@@ -156,7 +165,7 @@ def compute_fairseq_ids(vocabulary: Vocabulary) -> list[int]:
         )
     found = [0] * vocabulary.size
     others = [number for number in range(vocabulary.size) if number not in (*role_ids, mask)]
-    # fairseq's order: <s> <pad> </s> <unk>, all other tokens in their order, <mask>.
+    # fairseq's order is <s>, <pad>, </s>, <unk>, then all other tokens in their order, then <mask>.
     for number, old in enumerate((*role_ids, *others, mask)):
         found[old] = number
     return found
@@ -172,8 +181,9 @@ def check_token_order(vocabulary: Vocabulary) -> None:
 
 
 def make_dictionary(vocabulary: Vocabulary, counts: Sequence[int]) -> Dictionary:
-    """Make the dictionary of a vocabulary. counts: count of each of fairseq's ids in the text.
+    """Make fairseq's dictionary for a vocabulary.
 
+    counts: number of occurrences in the text of each token, in the order of fairseq's ids.
     SettingsError for a token that ``dict.txt`` cannot contain.
     """
     places = compute_fairseq_ids(vocabulary)

@@ -1,4 +1,4 @@
-"""The two types of file from which a tokeniser is made, each with the settings that determine its ids."""
+"""The two types of file that a tokeniser can be made from, with the settings that determine its ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,21 +8,25 @@ from bertdata.config.dataset_settings import SettingsRecord, make_vocabulary_rec
 from bertdata.records import Vocabulary
 
 VOCABULARY_NAME = "vocab.txt"
-"""Name of a dataset's copy of its WordPiece vocabulary, whatever the original file was called."""
+"""File name of the copy of a WordPiece vocabulary in a dataset, whatever the original file was called."""
 
 TOKENIZER_NAME = "tokenizer.json"
-"""Name of a dataset's copy of its tokenizer.json."""
+"""File name of the copy of a tokenizer.json in a dataset."""
 
 BETWEEN = " "
-"""Default text between two sentences of a document, for languages that separate words by blanks."""
+"""Text that is put between two sentences of a document by default. It suits languages that use blanks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VocabularyFile:
-    """A WordPiece vocabulary file, one token per line, as a dialect reads it. Sent to worker processes.
+    """A WordPiece vocabulary file with one token per line, and its settings. Worker processes receive this
+    object.
 
-    keep_accents: lower-cased text keeps its accents.
-    chinese_words: a segmenter says where Chinese words start.
+    path: path of the file.
+    dialect: name of the program whose rules for the file are used, such as "mlperf".
+    lower_case: convert text to lower case.
+    keep_accents: keep the accents of lower-cased text.
+    chinese_words: let a segmenter decide where Chinese words start.
     md5: md5 that the file must have whenever it is read. If empty, any md5 is accepted.
     """
 
@@ -36,10 +40,13 @@ class VocabularyFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerJson:
-    """A tokenizer.json of Hugging Face's ``tokenizers``. Sent to worker processes.
+    """A tokenizer.json of Hugging Face's ``tokenizers``, and its settings. Worker processes receive this
+    object.
 
-    roles: pairs of role and token. Roles that are not listed have no token.
-    between: text between two sentences of a document.
+    path: path of the file.
+    roles: pairs of a role, such as "mask", and the token with this role. Roles that are not listed have no
+    token.
+    between: text that is put between two sentences of a document before encoding.
     md5: md5 that the file must have whenever it is read. If empty, any md5 is accepted.
     """
 
@@ -51,7 +58,11 @@ class TokenizerJson:
     dialect: ClassVar[None] = None
 
     def record(self, vocabulary: Vocabulary) -> SettingsRecord:
-        """Return the tokeniser's record for a manifest. It includes the size if some ids have no token."""
+        """Return the description of the tokeniser that a dataset's manifest contains.
+
+        vocabulary: vocabulary of the file. If some of its ids have no token, the description includes its
+        size.
+        """
         size = vocabulary.size
         return {
             "kind": vocabulary.kind,
@@ -67,7 +78,11 @@ TokenizerFile = VocabularyFile | TokenizerJson
 
 
 def read_file_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
-    """Return the file at ``path``, with the settings from the tokeniser's record in a manifest."""
+    """Make the description of a tokeniser's file from the settings in a dataset's manifest.
+
+    record: the manifest's entry about the tokeniser.
+    path: where the file is now.
+    """
     if "file" in record:
         roles = tuple(record["roles"].items())
         return TokenizerJson(path=path, roles=roles, between=record["between"])
@@ -76,5 +91,8 @@ def read_file_record(record: Mapping[str, Any], path: str) -> TokenizerFile:
 
 
 def name_in_dataset(record: Mapping[str, Any]) -> str:
-    """Return the name that the dataset's copy of the tokeniser's file has. record: from the manifest."""
+    """Return the file name of the copy of the tokeniser's file that a dataset contains.
+
+    record: the entry about the tokeniser in the dataset's manifest.
+    """
     return str(record.get("file", VOCABULARY_NAME))

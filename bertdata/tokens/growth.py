@@ -1,35 +1,37 @@
-"""Limits how much longer a tokenizer.json's normaliser may make a text.
+"""Limits how much longer the normaliser of a tokenizer.json may make a text.
 
-A file of two kilobytes whose normaliser replaces ``a`` by ``aa`` 32 times makes 4 GB of each ``a``. Other
-steps (Unicode normalisation, lower case) lengthen a text only a few times, so only replacements are measured.
+A malicious file of two kilobytes may replace ``a`` by ``aa`` 32 times, which turns each ``a`` into 4 GB. Only
+the Replace steps of a normaliser are measured. Its other steps (such as lower case) can make a text only a
+few times longer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 MOST_GROWTH = 256
-"""How many times longer normalisation may make a text. The memory that ``tokenizers`` needs grows with the
-text.
+"""Normalisation may make a text at most this many times longer.
+
+The limit is needed because the memory that ``tokenizers`` takes grows with the length of the text.
 """
 
 _SHORT_TEXT = 1 << 16
-"""However short a text is, it may have this many characters after normalisation."""
+"""Number of characters that any text may have after normalisation, even if it was very short before."""
 
 _PIECE_CHARACTERS = 1 << 24
-"""The most characters that a single normalisation step may produce while growth is measured."""
+"""The largest number of characters that a single call may produce while the growth of a text is measured."""
 
 Normalize = Callable[[str], str]
 
 
 class TooMuchGrowth(Exception):
-    """The steps of a normaliser make a text longer than allowed."""
+    """Error: the normaliser makes a text longer than allowed."""
 
 
 class GrowthMeter:
-    """Measures how much longer each step of a normaliser makes a text, if its steps could exceed the limit.
+    """Checks that the normaliser of a tokenizer.json does not make a text too long.
 
-    normalizer: the normaliser of a tokenizer.json.
-    load: function that makes a Python function from one step.
+    normalizer: the normaliser, as parsed from the file.
+    load: function that turns one step of the normaliser into a Python function from text to text.
     """
 
     def __init__(self, normalizer: Any, load: Callable[[Mapping[str, Any]], Normalize]) -> None:
@@ -38,19 +40,20 @@ class GrowthMeter:
         most = 1.0
         for step in steps:
             most *= max(1.0, _compute_growth(step))
-        # The normalisers of most files cannot make a text much longer. For these files nothing is measured.
+        # Most normalisers cannot make a text much longer. Their steps are not kept, so ``check`` has nothing
+        # to measure.
         if most > MOST_GROWTH:
             self._steps = [(load(step), 1 + _count_inserted(step)) for step in steps]
 
     def check(self, text: str) -> None:
-        """Raise TooMuchGrowth if the normaliser's steps make the text too long.
+        """Raise TooMuchGrowth if the normaliser makes this text too long.
 
-        Usual tokenizer.json files need no measurement, because their steps cannot make a text much longer.
+        Nothing is measured for the usual normalisers, which cannot make a text much longer.
         """
         limit = MOST_GROWTH * len(text) + _SHORT_TEXT
         for normalize, growth in self._steps:
-            # Normalise in pieces, so that no single call produces more than fits into memory. A match across
-            # the border of two pieces is missed, which hardly changes the length.
+            # Normalise the text in pieces, so that the result of a single call always fits into memory. A
+            # match that spans two pieces is missed, but this hardly changes the length.
             size = max(1, _PIECE_CHARACTERS // growth)
             made, length = [], 0
             for start in range(0, len(text), size):
@@ -62,7 +65,10 @@ class GrowthMeter:
 
 
 def _list_steps(normalizer: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the steps of a normaliser: those of a Sequence in order, or the normaliser itself."""
+    """Yield the steps of a normaliser in order.
+
+    A normaliser that is not a Sequence is its only step.
+    """
     if isinstance(normalizer, Mapping):
         inner = normalizer.get("normalizers")
         if isinstance(inner, list):
@@ -73,17 +79,22 @@ def _list_steps(normalizer: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _count_inserted(step: Mapping[str, Any]) -> int:
-    """Return the number of characters of the text that the step inserts."""
+    """Return the length of the text that a step of the normaliser inserts, in characters."""
     content = step.get("content") or step.get("prepend")
     return len(content) if isinstance(content, str) else 0
 
 
 def _compute_growth(step: Mapping[str, Any]) -> float:
-    """Return how many times longer a Replace step can make a text. 1 for all other steps."""
+    """Return how many times longer a step of the normaliser can make a text.
+
+    The result is 1 for all steps except Replace.
+    """
     if step.get("type") != "Replace":
         return 1.0
     pattern = step.get("pattern")
     text = pattern.get("String") if isinstance(pattern, Mapping) else None
     if isinstance(text, str) and text:
         return _count_inserted(step) / len(text)
-    return 1.0 + _count_inserted(step)  # a regular expression may match between any two characters
+    # A regular expression may match between any two characters, so the text may be inserted after each of
+    # them.
+    return 1.0 + _count_inserted(step)

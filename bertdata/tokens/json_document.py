@@ -1,4 +1,4 @@
-"""Parses a tokenizer.json, checks the parts that this package reads itself, and returns its tokens' ids."""
+"""Parses a tokenizer.json, checks the parts that this package reads itself, and lists its tokens' ids."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,20 +8,21 @@ from bertdata.errors import VocabularyError
 from bertdata.tokens.vocabulary import LARGEST_VOCABULARY
 
 KINDS = ("BPE", "Unigram", "WordPiece", "WordLevel")
-"""Types of model, as named in a tokenizer.json."""
+"""Types of model that a tokenizer.json may have, as named in the file."""
 
 STEPS = ("normalizer", "pre_tokenizer", "post_processor")
-"""Steps of a tokenizer.json that influence ids and positions of tokens, as named in the file."""
+"""Keys of the steps in a tokenizer.json that influence the ids and positions of tokens."""
 
 DEEPEST = 64
-"""Deepest allowed nesting of objects and lists in a step. In published files it is 5."""
+"""Largest number of objects and lists inside each other in a step. Published files have at most 5."""
 
 EXPECTED = "expected a tokenizer.json as Hugging Face's tokenizers library saves it"
 
 
 def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
-    """Parse a tokenizer.json. A step that is missing in the file is None in the result.
+    """Parse a tokenizer.json. If a step is missing in the file, its value in the result is None.
 
+    name: name of the file, for error messages.
     VocabularyError if the file is not a tokenizer.json.
     """
     parsed = parse_object(data, name)
@@ -46,11 +47,13 @@ def parse_tokenizer_json(data: bytes, name: str) -> dict[str, Any]:
 
 
 def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, Any]:
-    """Parse a JSON object as strictly as the tokenizers library. VocabularyError for anything else.
+    """Parse a JSON object as strictly as the tokenizers library.
 
     Python's parser also accepts a byte-order mark, UTF-16, NaN and half a surrogate pair. If a key occurs
-    twice, it takes the last value. All of these are refused.
+    twice in an object, Python's parser takes the last value. This function refuses all of these.
+    name: name of the file, for error messages.
     expected: what the error message says was expected.
+    VocabularyError for anything that is not such an object.
     """
     try:
         text = data.decode()
@@ -75,7 +78,7 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
         ) from None
     if not isinstance(parsed, dict):
         raise VocabularyError(f"{name}: is JSON, but no object; {expected}")
-    # Half a surrogate pair can only come from a \u escape, because the text itself is valid UTF-8.
+    # The text itself is valid UTF-8, so half a surrogate pair can only come from a \u escape.
     if "\\u" in text:
         try:
             json.dumps(parsed, ensure_ascii=False).encode()
@@ -85,11 +88,11 @@ def parse_object(data: bytes, name: str, expected: str = EXPECTED) -> dict[str, 
 
 
 class _RefusedJsonError(ValueError):
-    """Error for JSON that Python's parser accepts but ``tokenizers`` refuses or reads differently."""
+    """Error for JSON that Python's parser accepts, but that ``tokenizers`` refuses or reads differently."""
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict from a JSON object's pairs. _RefusedJsonError if a key occurs twice."""
+    """Make a dict from the pairs of key and value in a JSON object. _RefusedJsonError for a repeated key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -99,14 +102,15 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_json_constant(text: str) -> Any:
-    """Refuse NaN and Infinity, which Python's parser accepts."""
+    """Raise _RefusedJsonError for NaN or Infinity, which Python's parser accepts."""
     raise _RefusedJsonError(f"{text} is no number of JSON")
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
-    """Return True if objects and lists are nested deeper than ``depth``.
+    """Return True if the objects and lists in a value are nested deeper than ``depth``.
 
-    It works level by level, because recursion could exceed Python's limit on a malicious file.
+    The check goes through the value level by level. A malicious file could make a recursive function exceed
+    Python's recursion limit.
     """
     level = [value]
     while level := [item for item in level if isinstance(item, dict | list)]:
@@ -118,7 +122,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 
 def _find_model_type(model: Mapping[str, Any]) -> Any:
-    """Return the model's type. Old files do not contain it, so it is inferred from other keys."""
+    """Return the type of the model. Old files do not name it, so it is inferred from other keys."""
     if "type" in model:
         return model["type"]
     if isinstance(model["vocab"], list):
@@ -129,12 +133,16 @@ def _find_model_type(model: Mapping[str, Any]) -> Any:
 
 
 def _is_added_token(item: Any) -> bool:
-    """Return True if the item has a text and an integer id."""
+    """Return True if an entry of the file's added tokens has a text and an integer id."""
     return isinstance(item, dict) and isinstance(item.get("content"), str) and type(item.get("id")) is int
 
 
 def read_token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Return the id of each token, added tokens included. VocabularyError for ids that no shard can hold."""
+    """Return the id of each token in a parsed tokenizer.json, including the added tokens.
+
+    name: name of the file, for error messages.
+    VocabularyError for an id that is too large for a shard (data file).
+    """
     found: dict[str, int] = {}
     for token, number in _list_tokens(parsed):
         if not isinstance(token, str) or type(number) is not int or not 0 <= number < LARGEST_VOCABULARY:
@@ -149,7 +157,10 @@ def read_token_ids(parsed: Mapping[str, Any], name: str) -> dict[str, int]:
 
 
 def _list_tokens(parsed: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the model's tokens with their ids, then the added tokens, which may repeat the model's."""
+    """Yield each token with its id: first the tokens of the model, then the added tokens.
+
+    An added token may also be a token of the model, and is then yielded twice.
+    """
     vocabulary = parsed["model"]["vocab"]
     if isinstance(vocabulary, dict):
         yield from vocabulary.items()

@@ -1,4 +1,4 @@
-"""Writes a tokeniser's files into a model's directory, such as a training run's or an export's."""
+"""Writes the files of a tokeniser into a model's directory, such as the directory of a training run."""
 
 import json
 from typing import Any
@@ -11,15 +11,15 @@ from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
 from bertdata.tokens.vocabulary_json import convert_wordpiece
 
 CONFIGURATION_NAME = "tokenizer_config.json"
-"""Name of the file with a tokeniser's casing or special tokens, in transformers' form."""
+"""Name of transformers' file with the casing or the special tokens of a tokeniser."""
 
 
 def make_tokenizer_files(file: TokenizerFile) -> dict[str, bytes]:
-    """Return the content of a tokeniser's files, by name.
+    """Return the files that a model's directory needs for its tokeniser: the content of each file by name.
 
-    They are a vocabulary and its casing, or a tokenizer.json and its roles. An existing tokenizer.json is
-    copied byte for byte. A vocabulary with ``keep_accents`` is converted to a tokenizer.json, because
-    vocab.txt cannot express this.
+    For a vocabulary, these are vocab.txt and its casing. For a tokenizer.json, these are an unchanged copy
+    and the tokens of its roles. A vocabulary with ``keep_accents`` is converted to a tokenizer.json, because
+    a vocab.txt cannot say that accents are kept.
     """
     if isinstance(file, VocabularyFile) and file.keep_accents:
         vocabulary = vocabulary_of(file)
@@ -36,8 +36,11 @@ def make_tokenizer_files(file: TokenizerFile) -> dict[str, bytes]:
     return {TOKENIZER_NAME: read_tokenizer_bytes(file.path), CONFIGURATION_NAME: _format_line(values)}
 
 
-def keep_files(file: TokenizerFile, directory: str) -> None:
-    """Write a tokeniser's files into a directory. Files that already have this content are left alone."""
+def write_tokenizer_files(file: TokenizerFile, directory: str) -> None:
+    """Write the files of a tokeniser into a directory.
+
+    A file that already has the right content is not written.
+    """
     for name, data in make_tokenizer_files(file).items():
         path = storage.join(directory, name)
         if not storage.exists(path) or storage.read_bytes(path) != data:
@@ -46,12 +49,12 @@ def keep_files(file: TokenizerFile, directory: str) -> None:
 
 
 def format_vocabulary(words: Vocabulary) -> bytes:
-    """Return the content of a vocabulary file: one token per line, by id."""
+    """Return the content of a vocabulary file: one token per line, in the order of their ids."""
     return "".join(f"{word}\n" for word in words.words).encode()
 
 
 def name_role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return the tokens that have a role, under transformers' names such as ``mask_token``.
+    """Return the token of each role under transformers' name for the role, such as ``mask_token``.
 
     >>> name_role_tokens((("mask", "<mask>"),))
     {'mask_token': '<mask>'}
@@ -60,5 +63,5 @@ def name_role_tokens(roles: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 
 def _format_line(values: dict[str, Any]) -> bytes:
-    """Return the values as a JSON array on one line."""
+    """Return the values as a JSON object on one line."""
     return json.dumps(values).encode() + b"\n"

@@ -1,8 +1,9 @@
 """Checks that a tokenizer.json has exactly the form in which the tokenizers library saves it.
 
-``tokenizers`` also reads files of other forms, sometimes in surprising ways: without ``add_prefix_space`` a
-RobertaProcessing becomes a BertProcessing, and ``"add_prefix_space": "false"`` is an error. The C++ kernels
-therefore only run files of this form. Every other file is left to ``tokenizers``, which reads or refuses it.
+``tokenizers`` also reads files of other forms, but sometimes in a surprising way. For example, a
+RobertaProcessing without the key ``add_prefix_space`` becomes a BertProcessing, and ``"add_prefix_space":
+"false"`` is an error. The C++ kernels therefore run only files that have the form of saved files.
+``tokenizers`` itself reads every other file, or refuses it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,13 +15,17 @@ _LONGEST_WORD = (1 << 63) - 1
 Check = Callable[[Any], bool]
 
 
-def find_odd_part(parsed: Mapping[str, Any]) -> str | None:
-    """Return the first part that ``tokenizers`` would save in another form, as text "its ...", or None."""
+def find_unusual_part(parsed: Mapping[str, Any]) -> str | None:
+    """Return a description of the first part that is not as ``tokenizers`` saves it, or None if there is
+    none.
+
+    The description completes a sentence about the file: "its normalizer is not as the library saves it".
+    """
     for key in parsed:
         if key not in _PARTS:
             return f"it has a part {key!r}"
     for key, check in _PARTS.items():
-        # A missing part counts as null, except that a missing version counts as 1.0.
+        # A missing part counts as null. A missing version counts as "1.0".
         if not check(parsed.get(key, "1.0" if key == "version" else None)):
             return f"its {key} is not as the library saves it"
     return None
@@ -43,19 +48,26 @@ def _is_text_or_null(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    # JSON's true is a bool, which Python counts among the integers.
+    """Return True if the value is an integer that is not negative and fits into 32 bits."""
+    # ``type(value) is int`` excludes JSON's true and false. For isinstance, they would be integers.
     return type(value) is int and 0 <= value <= _LARGEST_ID
 
 
-def _is_list_of(check: Check) -> Check:
+def _make_list_check(check: Check) -> Check:
+    """Return a check for a list whose items all pass the given check."""
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """Return a check for an object that has all required keys, and no others except optional keys."""
+def _make_object_check(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
+    """Return a check for an object with certain keys. The check of each key is applied to its value.
+
+    required: keys that the object must have.
+    optional: further keys that it may have. Any other key fails the check.
+    """
     known = {**required, **(optional or {})}
 
-    def holds(value: Any) -> bool:
+    def is_object(value: Any) -> bool:
+        """Return True if the value is such an object."""
         return (
             isinstance(value, dict)
             and value.keys() <= known.keys()
@@ -63,16 +75,18 @@ def _is_object(required: Mapping[str, Check], optional: Mapping[str, Check] | No
             and all(known[key](item) for key, item in value.items())
         )
 
-    return holds
+    return is_object
 
 
-def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
-    """Return a check for a step: null, or an object whose other keys pass the check of its type.
+def _make_step_check(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
+    """Return a check for a step of the pipeline: null, or an object with a type.
 
-    kinds: the check for each known type. others: accept steps of other types unchecked.
+    kinds: for each known type, the check for the object without its key "type".
+    others: if True, a step of an unknown type passes the check.
     """
 
-    def holds(value: Any) -> bool:
+    def is_step(value: Any) -> bool:
+        """Return True if the value is such a step."""
         if value is None:
             return True
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -82,38 +96,52 @@ def _is_step(kinds: Mapping[str, Check], *, others: bool = False) -> Check:
             return others
         return check({key: item for key, item in value.items() if key != "type"})
 
-    return holds
+    return is_step
 
 
-def _is_step_or_sequence(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
-    """Return a check for a step or a Sequence of steps.
+def _make_sequence_check(kinds: dict[str, Check], name: str, *, others: bool = False) -> Check:
+    """Return a check for a step of the pipeline, or for a Sequence of such steps.
 
-    name: the Sequence's key with the list of its steps.
+    kinds: for each known type, the check for the object without its key "type".
+    name: the key under which a Sequence lists its steps.
+    others: if True, a step of an unknown type passes the check.
     """
-    step = _is_step(kinds, others=others)
-    kinds["Sequence"] = _is_object({name: _is_list_of(lambda inner: inner is not None and step(inner))})
+    step = _make_step_check(kinds, others=others)
+    kinds["Sequence"] = _make_object_check(
+        {name: _make_list_check(lambda inner: inner is not None and step(inner))}
+    )
     return step
 
 
-_is_byte_level = _is_object({"add_prefix_space": _is_bool, "trim_offsets": _is_bool}, {"use_regex": _is_bool})
+_is_byte_level = _make_object_check(
+    {"add_prefix_space": _is_bool, "trim_offsets": _is_bool}, {"use_regex": _is_bool}
+)
 
 
 def _is_token_and_id(value: Any) -> bool:
+    """Return True if the value is a list of two items, a token and its id."""
     return isinstance(value, list) and len(value) == 2 and _is_text(value[0]) and _is_number(value[1])
 
 
 def _is_pattern(value: Any) -> bool:
-    return _is_object({"Regex": _is_text})(value) or _is_object({"String": _is_text})(value)
+    """Return True if the value is the pattern of a Split step: a regular expression or a fixed text."""
+    return _make_object_check({"Regex": _is_text})(value) or _make_object_check({"String": _is_text})(value)
 
 
 def _is_template_piece(value: Any) -> bool:
-    sequence = _is_object({"id": lambda name: name in ("A", "B"), "type_id": _is_number})
-    special = _is_object({"id": _is_text, "type_id": _is_number})
-    return _is_object({"Sequence": sequence})(value) or _is_object({"SpecialToken": special})(value)
+    """Return True if the value is an item of TemplateProcessing: a text (A or B) or a special token."""
+    sequence = _make_object_check({"id": lambda name: name in ("A", "B"), "type_id": _is_number})
+    special = _make_object_check({"id": _is_text, "type_id": _is_number})
+    return _make_object_check({"Sequence": sequence})(value) or _make_object_check({"SpecialToken": special})(
+        value
+    )
 
 
 def _are_template_tokens(value: Any) -> bool:
-    token = _is_object({"id": _is_text, "ids": _is_list_of(_is_number), "tokens": _is_list_of(_is_text)})
+    """Return True if the value is the table of special tokens in a TemplateProcessing."""
+    token = _make_object_check(
+        {"id": _is_text, "ids": _make_list_check(_is_number), "tokens": _make_list_check(_is_text)}
+    )
     return isinstance(value, dict) and all(map(token, value.values()))
 
 
@@ -122,7 +150,10 @@ def _is_vocabulary(value: Any) -> bool:
 
 
 def _are_merges(value: Any) -> bool:
-    """Return True for a list of texts ("a b") or a list of pairs. ``tokenizers`` accepts no mixture."""
+    """Return True if the value is a list of BPE merges.
+
+    Each merge is a text such as "a b", or each is a pair. ``tokenizers`` does not accept a mixture of both.
+    """
     if not isinstance(value, list):
         return False
     if all(map(_is_text, value)):
@@ -131,26 +162,27 @@ def _are_merges(value: Any) -> bool:
 
 
 def _is_dropout(value: Any) -> bool:
+    """Return True if the value is null or a probability from 0 to 1."""
     return value is None or (isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1)
 
 
 _NORMALIZERS: dict[str, Check] = {
-    "NFC": _is_object({}),
-    "BertNormalizer": _is_object(
+    "NFC": _make_object_check({}),
+    "BertNormalizer": _make_object_check(
         {"clean_text": _is_bool, "handle_chinese_chars": _is_bool, "lowercase": _is_bool},
         {"strip_accents": _is_bool_or_null},
     ),
 }
 _PRE_TOKENIZERS: dict[str, Check] = {
-    "BertPreTokenizer": _is_object({}),
+    "BertPreTokenizer": _make_object_check({}),
     "ByteLevel": _is_byte_level,
-    "Digits": _is_object({"individual_digits": _is_bool}),
-    "Split": _is_object({"pattern": _is_pattern, "behavior": _is_text, "invert": _is_bool}),
+    "Digits": _make_object_check({"individual_digits": _is_bool}),
+    "Split": _make_object_check({"pattern": _is_pattern, "behavior": _is_text, "invert": _is_bool}),
 }
 _POST_PROCESSORS: dict[str, Check] = {
     "ByteLevel": _is_byte_level,
-    "BertProcessing": _is_object({"sep": _is_token_and_id, "cls": _is_token_and_id}),
-    "RobertaProcessing": _is_object(
+    "BertProcessing": _make_object_check({"sep": _is_token_and_id, "cls": _is_token_and_id}),
+    "RobertaProcessing": _make_object_check(
         {
             "sep": _is_token_and_id,
             "cls": _is_token_and_id,
@@ -158,19 +190,19 @@ _POST_PROCESSORS: dict[str, Check] = {
             "add_prefix_space": _is_bool,
         }
     ),
-    "TemplateProcessing": _is_object(
+    "TemplateProcessing": _make_object_check(
         {
-            "single": _is_list_of(_is_template_piece),
-            "pair": _is_list_of(_is_template_piece),
+            "single": _make_list_check(_is_template_piece),
+            "pair": _make_list_check(_is_template_piece),
             "special_tokens": _are_template_tokens,
         }
     ),
 }
 _DECODERS: dict[str, Check] = {
     "ByteLevel": _is_byte_level,
-    "WordPiece": _is_object({"prefix": _is_text, "cleanup": _is_bool}),
+    "WordPiece": _make_object_check({"prefix": _is_text, "cleanup": _is_bool}),
 }
-_is_bpe = _is_object(
+_is_bpe = _make_object_check(
     {"type": _is_text, "vocab": _is_vocabulary, "merges": _are_merges},
     {
         "dropout": _is_dropout,
@@ -182,7 +214,7 @@ _is_bpe = _is_object(
         "ignore_merges": _is_bool_or_null,
     },
 )
-_is_wordpiece = _is_object(
+_is_wordpiece = _make_object_check(
     {
         "type": _is_text,
         "vocab": _is_vocabulary,
@@ -193,7 +225,7 @@ _is_wordpiece = _is_object(
 )
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
-_is_truncation = _is_object(
+_is_truncation = _make_object_check(
     {
         "direction": lambda value: value in ("Left", "Right"),
         "max_length": _is_number,
@@ -201,9 +233,9 @@ _is_truncation = _is_object(
         "stride": _is_number,
     }
 )
-_is_padding = _is_object(
+_is_padding = _make_object_check(
     {
-        "strategy": lambda value: value == "BatchLongest" or _is_object({"Fixed": _is_number})(value),
+        "strategy": lambda value: value == "BatchLongest" or _make_object_check({"Fixed": _is_number})(value),
         "direction": lambda value: value in ("Left", "Right"),
         "pad_to_multiple_of": lambda value: value is None or _is_number(value),
         "pad_id": _is_number,
@@ -216,13 +248,13 @@ _PARTS: dict[str, Check] = {
     "version": lambda value: value == "1.0",
     "truncation": lambda value: value is None or _is_truncation(value),
     "padding": lambda value: value is None or _is_padding(value),
-    "added_tokens": _is_list_of(
-        _is_object({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
+    "added_tokens": _make_list_check(
+        _make_object_check({"id": _is_number, "content": _is_text, **dict.fromkeys(_FLAGS, _is_bool)})
     ),
-    "normalizer": _is_step_or_sequence(_NORMALIZERS, "normalizers", others=True),
-    "pre_tokenizer": _is_step_or_sequence(_PRE_TOKENIZERS, "pretokenizers", others=True),
-    "post_processor": _is_step_or_sequence(_POST_PROCESSORS, "processors"),
-    "decoder": _is_step(_DECODERS),
+    "normalizer": _make_sequence_check(_NORMALIZERS, "normalizers", others=True),
+    "pre_tokenizer": _make_sequence_check(_PRE_TOKENIZERS, "pretokenizers", others=True),
+    "post_processor": _make_sequence_check(_POST_PROCESSORS, "processors"),
+    "decoder": _make_step_check(_DECODERS),
     "model": lambda value: _is_bpe(value) or _is_wordpiece(value),
 }
-"""The check of each part of a file."""
+"""For each key of a tokenizer.json, the check for its value."""

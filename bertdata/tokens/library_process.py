@@ -1,8 +1,9 @@
-"""Tries a tokenizer.json in a separate process, because the tokenizers library can abort the process.
+"""Tries a tokenizer.json in a separate process, because the tokenizers library can abort the process it runs
+in.
 
-To join the two tokens of a merge, ``tokenizers`` drops from the second token as many bytes as
-``continuing_subword_prefix`` has. If this cuts a character, the result is not UTF-8, and ``tokenizers``
-aborts the process without an error or a message. No ``except`` can catch this.
+To join the two tokens of a BPE merge, ``tokenizers`` removes the first bytes of the second token, as many as
+``continuing_subword_prefix`` has. If this cuts a character in two, the result is not UTF-8, and
+``tokenizers`` aborts the process. No ``except`` can catch this.
 """
 
 import json
@@ -14,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 SECONDS = 120.0
-"""The longest time for a trial. A vocabulary of 256,000 tokens takes about 2 s."""
+"""Time limit of a trial in seconds. A vocabulary of 256,000 tokens takes about 2 s."""
 
 _PROBE_TOKENS = 1000
-"""Number of the model's tokens that are encoded in the trial."""
+"""Number of tokens of the model from which the text for the trial is made."""
 
 _PROGRAM = """
 import json, os, sys
@@ -33,17 +34,18 @@ os._exit(0)
 
 
 def needs_trial(parsed: Mapping[str, Any]) -> bool:
-    """Return True if the file has a setting with which ``tokenizers`` is known to abort the process."""
+    """Return True if the file has a setting that is known to make ``tokenizers`` abort on some files."""
     return bool(parsed["model"].get("continuing_subword_prefix")) and parsed["model"]["type"] == "BPE"
 
 
-def try_in_process(document: str, parsed: Mapping[str, Any]) -> str | None:
-    """Load a tokenizer.json in a separate process and encode a text of its tokens there.
+def try_in_separate_process(document: str, parsed: Mapping[str, Any]) -> str | None:
+    """Load a tokenizer.json in a separate process, and encode a text that is made of its tokens there.
 
     Return how the process was killed, for example "signal 6, SIGABRT", or None if it was not killed.
-    document: the file's text. parsed: the parsed file.
+    document: content of the file.
+    parsed: the parsed file.
     """
-    # Loading alone may not show the fault, so a text made of the vocabulary's tokens is encoded too.
+    # Loading alone may not show the fault, so a text that is made of the vocabulary's tokens is encoded too.
     tokens = list(parsed["model"]["vocab"])[:_PROBE_TOKENS]
     probe = json.dumps("".join(token for token in tokens if isinstance(token, str)))
     try:
@@ -63,5 +65,5 @@ def try_in_process(document: str, parsed: Mapping[str, Any]) -> str | None:
     number = -done.returncode
     try:
         return f"signal {number}, {signal.Signals(number).name}"
-    except ValueError:  # a real-time signal has no name
+    except ValueError:  # Some signals have no name.
         return f"signal {number}"

@@ -1,8 +1,8 @@
-"""Runs any tokenizer.json with Hugging Face's ``tokenizers`` library.
+"""Tokeniser that runs any tokenizer.json with Hugging Face's ``tokenizers`` library.
 
-It uses one thread and encodes documents in slices, so that it takes no more cores or memory than the caller
-planned for. Truncation, padding and dropout in the file are ignored: a document is encoded whole and without
-randomness.
+It uses a single thread and encodes documents in slices (groups of limited size), so that it takes no more
+cores or memory than the caller planned for. Truncation, padding and dropout in the file are ignored, because
+a document is encoded whole and without randomness.
 """
 
 import json
@@ -22,24 +22,30 @@ from bertdata.tokens.document_text import (
     read_documents,
 )
 from bertdata.tokens.growth import MOST_GROWTH, GrowthMeter, TooMuchGrowth
-from bertdata.tokens.library_process import needs_trial, try_in_process
+from bertdata.tokens.library_process import needs_trial, try_in_separate_process
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.time_limit import TimeLimitExceeded, call_with_time_limit, without_stderr
 from bertdata.tokens.tokenizer import TextTokens
 
 SLICE_CHARACTERS = 1 << 19
-"""Number of characters encoded at a time. A longer document is encoded alone. ``tokenizers`` takes about 50
-bytes for each character.
+"""Largest number of characters that are encoded at a time. A longer document is encoded alone.
+
+``tokenizers`` takes about 50 bytes of memory for each character.
 """
 
 SLICE_SECONDS = 60.0
-"""The longest time that encoding a slice may take if the file has a pattern. About 0.5 s is usual."""
+"""Time limit in seconds for encoding SLICE_CHARACTERS characters, if the file has a regular expression.
+
+This usually takes about 0.5 s.
+"""
 
 
 class LibraryTokenizer:
-    """A tokenizer.json run by the ``tokenizers`` library.
+    """Tokeniser that runs a tokenizer.json with the ``tokenizers`` library.
 
-    parsed: the parsed file. between: text between two sentences of a document.
+    parsed: the parsed file.
+    vocabulary: vocabulary of the file.
+    between: text that is put between two sentences of a document before encoding.
     VocabularyError if ``tokenizers`` refuses the file, or if it would give different ids each time it loads
     the file.
     """
@@ -49,15 +55,15 @@ class LibraryTokenizer:
         self._parsed = parsed
         self._between = between
         self._patterns = sorted(set(_find_patterns(parsed)))
-        # These two checks come first, because loading the file with ``tokenizers`` in this process could
-        # abort the process or exhaust its memory.
+        # The process check and the growth check come first. Without them, loading the file with
+        # ``tokenizers`` could abort this process or exhaust its memory.
         self._check_survival()
         self._meter = GrowthMeter(parsed["normalizer"], self._load_normalizer)
-        for token in parsed["added_tokens"]:  # loading the file normalises these
+        for token in parsed["added_tokens"]:  # Loading the file normalises the added tokens.
             self._check_growth(token["content"], f"the added token {token['content'][:40]!r}")
-        # Remove the post-processor, because it makes tokens' positions wrong. For each blank at the beginning
-        # of a token it moves the token's start by one, even if the pre-tokeniser has inserted the blank and
-        # the text has none: "Ġis" would seem to start at the "s".
+        # Remove the post-processor, because it makes the positions of tokens wrong. It moves the start of a
+        # token by one for each blank at the token's beginning, even for a blank that the pre-tokeniser has
+        # inserted and that the text does not contain. For example, "Ġis" would seem to start at the "s".
         self._library = self._load()
         with without_stderr():
             self._library.post_processor = None
@@ -65,10 +71,10 @@ class LibraryTokenizer:
         self._check_added_texts()
 
     def _load(self) -> Any:
-        """Load the file with ``tokenizers``. VocabularyError if ``tokenizers`` refuses it.
+        """Load the file with ``tokenizers``, and switch off truncation, padding and dropout.
 
-        Truncation, padding and dropout are removed only after loading, so that ``tokenizers`` checks the
-        whole file.
+        They are switched off only after loading, so that ``tokenizers`` checks the whole file.
+        VocabularyError if ``tokenizers`` refuses the file.
         """
         loaded = self._load_document(self._parsed)
         loaded.no_truncation()
@@ -78,7 +84,7 @@ class LibraryTokenizer:
         return loaded
 
     def _load_document(self, parsed: Mapping[str, Any]) -> Any:
-        """Load a parsed tokenizer.json, whole or a part of it, with ``tokenizers``."""
+        """Load a tokenizer.json, or a smaller one that is made of a part of it, with ``tokenizers``."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         try:
             from tokenizers import Tokenizer
@@ -93,14 +99,14 @@ class LibraryTokenizer:
             raise self._make_refusal(error, "refuses it") from None
 
     def _load_normalizer(self, step: Mapping[str, Any]) -> Any:
-        """Load one step of the file's normaliser as a function from text to text."""
+        """Load a single step of the file's normaliser, and return it as a function from text to text."""
         model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
         return self._load_document({"model": model, "normalizer": step}).normalizer.normalize_str
 
     def _check_growth(self, text: str, what: str) -> None:
-        """Raise VocabularyError if the normaliser would make the text too long to be tokenised.
+        """Raise VocabularyError if the normaliser would make the text too long to be encoded.
 
-        what: name for the text in the error message.
+        what: description of the text for the error message.
         """
         try:
             self._meter.check(text)
@@ -111,13 +117,13 @@ class LibraryTokenizer:
             ) from None
 
     def _check_survival(self) -> None:
-        """Raise VocabularyError if ``tokenizers`` would abort the whole process on this file.
+        """Raise VocabularyError if this file makes ``tokenizers`` abort its process.
 
-        This is found out by loading the file in a separate process.
+        The file is loaded in a separate process to find this out.
         """
         if not needs_trial(self._parsed):
             return
-        end = try_in_process(json.dumps(self._parsed), self._parsed)
+        end = try_in_separate_process(json.dumps(self._parsed), self._parsed)
         if end is not None:
             prefix = self._parsed["model"]["continuing_subword_prefix"]
             raise VocabularyError(
@@ -127,10 +133,12 @@ class LibraryTokenizer:
             )
 
     def _make_refusal(self, error: BaseException, what: str) -> BaseException:
-        """Convert an error of ``tokenizers`` to a VocabularyError.
+        """Convert an error raised by ``tokenizers`` to a VocabularyError.
 
-        A panic (fatal error of the Rust code) in ``tokenizers`` is no Exception, so it is recognised by its
-        name. Other non-Exceptions, such as KeyboardInterrupt, are returned unchanged.
+        A panic (fatal error of the Rust code) in ``tokenizers`` is not an Exception, so it is recognised by
+        the name of its class. Other errors that are not Exceptions, such as KeyboardInterrupt, are returned
+        unchanged.
+        what: what the library did, for the error message.
         """
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             return error
@@ -141,7 +149,9 @@ class LibraryTokenizer:
         )
 
     def _check_ids(self) -> None:
-        """Raise VocabularyError if ``tokenizers`` gives a token another id than the file says."""
+        """Raise VocabularyError if ``tokenizers`` gives a token an id that differs from the id in the
+        file.
+        """
         words = self.vocabulary.words
         for token, number in self._library.get_vocab(with_added_tokens=True).items():
             if number >= len(words) or words[number] != token:
@@ -151,11 +161,13 @@ class LibraryTokenizer:
                 )
 
     def _check_added_texts(self) -> None:
-        """Raise VocabularyError if two added tokens are equal after normalisation, or one is empty.
+        """Raise VocabularyError if two added tokens are equal after normalisation, or if an added token is
+        empty.
 
-        ``tokenizers`` searches for a token with ``normalized`` by its normalised text. If two tokens have the
-        same text, it may find either of them, and this changes each time the file is loaded. An empty text is
-        found everywhere. ``tokenizers`` then fails on some texts and runs out of memory on others.
+        ``tokenizers`` searches for a token with the flag ``normalized`` by its normalised text. If two tokens
+        have the same text, ``tokenizers`` may find either of them, and which one it finds changes each time
+        the file is loaded. If the text of a token is empty, ``tokenizers`` finds it everywhere. It then fails
+        on some texts and runs out of memory on others.
         """
         normalizer = self._library.normalizer
         known: dict[str, str] = {}
@@ -178,33 +190,41 @@ class LibraryTokenizer:
                 )
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
-        document.
+        """Encode several texts as if they were one file.
+
+        Each line is a sentence, and a blank line ends a document.
+        names: names of the texts, for error messages.
         """
         texts = [replace_line_ends(text) for text in texts]
         found = DocumentsBuilder(self.vocabulary)
         try:
             for documents in _group_documents(read_documents(join_inputs(texts), self._between)):
-                encoded = self._run(self._library, [document.text for document in documents], names)
-                self._add(found, documents, encoded)
+                encoded = self._encode_texts(self._library, [document.text for document in documents], names)
+                self._add_documents(found, documents, encoded)
         except UnicodeDecodeError:
             raise make_utf8_error(texts, names) from None
-        return found.documents()
+        return found.build()
 
-    def _add(self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]) -> None:
-        """Add the documents' encodings, which ``tokenizers`` returned, to ``found``."""
+    def _add_documents(
+        self, found: DocumentsBuilder, documents: list[DocumentText], encoded: Iterable[Any]
+    ) -> None:
+        """Add several documents to ``found``.
+
+        documents: texts of the documents.
+        encoded: encoding of each document, as ``tokenizers`` returned it.
+        """
         needs_starts = self.vocabulary.continues_word is None
         for document, one in zip(documents, encoded, strict=True):
             starts = [start for start, _ in one.offsets]
             found.add(document, one.ids, starts, compute_word_starts(one.word_ids) if needs_starts else None)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately, with positions and word starts as ``tokenizers`` gives them."""
+        """Encode each text separately. Positions and word starts are those that ``tokenizers`` reports."""
         found = TextTokens(
             array("I" if self.vocabulary.wide else "H"), array("I"), array("I"), array("I"), bytearray()
         )
         for some in _group_documents(DocumentText(text, []) for text in texts):
-            for one in self._run(self._library, [document.text for document in some], ["a text"]):
+            for one in self._encode_texts(self._library, [document.text for document in some], ["a text"]):
                 found.ids.extend(one.ids)
                 found.ends.append(len(found.ids))
                 found.starts.extend(start for start, _ in one.offsets)  # type: ignore[union-attr]
@@ -212,29 +232,30 @@ class LibraryTokenizer:
                 found.word_starts.extend(compute_word_starts(one.word_ids))  # type: ignore[union-attr]
         return found
 
-    def _run(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
-        """Encode texts. VocabularyError if a pattern of the file takes too long.
+    def _encode_texts(self, library: Any, texts: list[str], names: list[str]) -> list[Any]:
+        """Encode several texts, and return the encodings that ``tokenizers`` makes.
 
-        names: names of the inputs, for messages.
+        names: names of the inputs, for error messages.
+        VocabularyError if a regular expression in the file takes too long.
         """
 
-        # A short text can become huge when it is normalised, so this is checked before ``tokenizers``
-        # normalises it.
+        # Check before ``tokenizers`` normalises a text, because normalisation can make a short text huge.
         for text in texts:
             self._check_growth(text, f"a document of {', '.join(names)}")
 
-        def work() -> list[Any]:
+        def encode_texts() -> list[Any]:
+            """Encode the texts with ``tokenizers``."""
             found: list[Any] = library.encode_batch(texts, add_special_tokens=False)
             return found
 
-        # Only a regular expression can take exponential time. If the file has one, the call gets a time limit
-        # that grows with the text.
+        # A regular expression can take exponential time. If the file has one, the call therefore gets a time
+        # limit, which is higher for a longer text.
         if not self._patterns:
-            return self._call_library(work, names)
+            return self._call_library(encode_texts, names)
         seconds = SLICE_SECONDS * max(1, sum(map(len, texts)) // SLICE_CHARACTERS)
         try:
             with without_stderr():
-                return self._call_library(lambda: call_with_time_limit(seconds, work), names)
+                return self._call_library(lambda: call_with_time_limit(seconds, encode_texts), names)
         except TimeLimitExceeded:
             raise VocabularyError(
                 f"{self.vocabulary.name}: the pattern {self._describe_patterns()} takes more than "
@@ -242,7 +263,11 @@ class LibraryTokenizer:
             ) from None
 
     def _call_library(self, work: Any, names: list[str]) -> list[Any]:
-        """Call ``work`` and convert errors of ``tokenizers`` to VocabularyError."""
+        """Call a function that uses ``tokenizers``. An error of ``tokenizers`` becomes a VocabularyError.
+
+        work: the function, which has no arguments.
+        names: names of the inputs, for error messages.
+        """
         try:
             found: list[Any] = work()
         except TimeLimitExceeded:
@@ -255,7 +280,7 @@ class LibraryTokenizer:
         return found
 
     def _describe_patterns(self) -> str:
-        """Return the file's regular expressions, for an error message."""
+        """Return the regular expressions in the file, joined for an error message."""
         return " or ".join(map(repr, self._patterns))
 
 
@@ -281,7 +306,10 @@ def _find_patterns_in(value: Any) -> Iterator[str]:
 
 
 def _group_documents(documents: Iterable[DocumentText]) -> Iterator[list[DocumentText]]:
-    """Yield the documents in groups of at most SLICE_CHARACTERS. A longer document is a group alone."""
+    """Put consecutive documents into groups of at most SLICE_CHARACTERS characters, and yield the groups.
+
+    A longer document is a group by itself.
+    """
     found: list[DocumentText] = []
     size = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""Loads tokenisers and vocabularies from files, once in each process that needs them."""
+"""Loads tokenisers and vocabularies from files, and caches them in the process."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -25,9 +25,9 @@ from bertdata.tokens.wordpiece import WordPieceTokenizer
 
 
 class _ChosenTokenizer(NamedTuple):
-    """A tokeniser for a tokenizer.json.
+    """Tokeniser that was chosen for a tokenizer.json.
 
-    note: text that says which implementation runs the file, and why.
+    note: line for the log that says which implementation runs the file, and why.
     """
 
     tokenizer: Tokenizer
@@ -37,8 +37,8 @@ class _ChosenTokenizer(NamedTuple):
 def vocabulary_of(file: TokenizerFile) -> Vocabulary:
     """Return the vocabulary of a tokeniser's file.
 
-    The vocabulary is cached in the process. It is read again after a local file was changed.
-    ChangedInputError if the file does not have the md5 in ``file``.
+    The process caches the vocabulary, and reads it again if the local file has changed.
+    ChangedInputError if ``file`` requires another md5 than the file has.
     """
     version = read_file_version(file.path)
     if isinstance(file, VocabularyFile):
@@ -51,10 +51,12 @@ def vocabulary_of(file: TokenizerFile) -> Vocabulary:
 
 
 def tokenizer_of(file: TokenizerFile, engine: Engine | None = None) -> Tokenizer:
-    """Return the tokeniser of a file, together with its cache of words.
+    """Return the tokeniser that is made from a file.
 
-    The tokeniser is cached in the process. It is made again after a local file was changed. ChangedInputError
-    if the file does not have the md5 in ``file``.
+    The process caches the tokeniser, which itself caches words. It makes the tokeniser again if the local
+    file has changed.
+    engine: "native" for C++, "python" for pure Python, None for C++ if it is built.
+    ChangedInputError if ``file`` requires another md5 than the file has.
     """
     version = read_file_version(file.path)
     tokenizer: Tokenizer
@@ -73,23 +75,30 @@ def _refuse_changed_file(file: TokenizerFile, loaded: Vocabulary) -> None:
 
 
 def pin_file(file: TokenizerFile) -> TokenizerFile:
-    """Return the file with its current md5.
+    """Return a copy of ``file`` that requires the md5 that the file has now.
 
-    Workers that read the file later get the same bytes or a ChangedInputError.
+    A worker that reads the file later then gets the same bytes, or a ChangedInputError.
     """
     read = read_tokenizer_bytes if isinstance(file, TokenizerJson) else storage.read_bytes
     return replace(file, md5=compute_md5(read(file.path)))
 
 
 def describe_engine(file: TokenizerFile, engine: Engine | None = None) -> str | None:
-    """Return a line that says which implementation runs a tokenizer.json, and why. None for a vocabulary."""
+    """Return a line for the log that says which implementation runs a tokenizer.json, and why.
+
+    The result is None for a WordPiece vocabulary file.
+    """
     if isinstance(file, VocabularyFile):
         return None
     return _choose_tokenizer(file, engine, read_file_version(file.path)).note
 
 
 def find_tokenizer_file(path: str) -> TokenizerFile:
-    """Return the tokeniser's file at a path: a tokenizer.json, or else a vocabulary in MLPerf's dialect."""
+    """Return the tokeniser's file at a path.
+
+    A directory, a tokenizer.json or a ``dict.txt`` is treated as a tokenizer.json. Any other file is treated
+    as a WordPiece vocabulary in the dialect of MLPerf.
+    """
     if (
         storage.is_directory(path)
         or is_tokenizer_json(path)
@@ -100,12 +109,15 @@ def find_tokenizer_file(path: str) -> TokenizerFile:
 
 
 def load_vocabulary(path: str, dialect: str) -> Vocabulary:
-    """Load a WordPiece vocabulary, one token per line, as the dialect reads it."""
+    """Load a WordPiece vocabulary file, which has one token per line.
+
+    dialect: name of the program whose rules for the file are used, such as "mlperf".
+    """
     return vocabulary_of(VocabularyFile(path=path, dialect=dialect))
 
 
 def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | None = None) -> Tokenizer:
-    """Load the tokeniser of a WordPiece vocabulary, one token per line."""
+    """Make the tokeniser of a WordPiece vocabulary file, which has one token per line."""
     return tokenizer_of(VocabularyFile(path=path, dialect=dialect, lower_case=lower_case), engine)
 
 
@@ -113,12 +125,14 @@ def load_tokenizer(path: str, dialect: str, lower_case: bool, engine: Engine | N
 def _choose_tokenizer(
     file: TokenizerJson, engine: Engine | None, version: tuple[int, ...]
 ) -> _ChosenTokenizer:
-    """Choose what runs a tokenizer.json: a C++ kernel if one supports the file, else the library
-    ``tokenizers``.
+    """Choose the implementation that runs a tokenizer.json.
 
-    version: changes when the file is changed, so that the cache does not return an old tokeniser.
+    This is a C++ kernel if a kernel supports the file, and otherwise the library ``tokenizers``.
+    version: numbers that differ after the file was changed, so that the cache does not return an old
+    tokeniser.
     """
-    # Imported here, because loading their Unicode tables takes time that a plain vocabulary does not need.
+    # These modules are imported only here, because they load Unicode tables. That takes time, and a WordPiece
+    # vocabulary file does not need it.
     from bertdata.tokens.bpe.recognition import recognise_byte_bpe
     from bertdata.tokens.bpe.tokenizer import ByteBpeTokenizer
     from bertdata.tokens.library_tokenizer import LibraryTokenizer
@@ -128,10 +142,12 @@ def _choose_tokenizer(
     name = f"{file.path}: {vocabulary.kind} of {vocabulary.tokens} tokens"
     native = use_native(engine or default_engine())
     reason = f"its model is {parsed['model']['type']}"
-    # The kernels come first, because they are several times faster than ``tokenizers``. An explicit
-    # engine="python" means the pure-Python twin of byte-level BPE. WordPiece has no such twin here.
+    # The kernels are tried first, because they are several times faster than ``tokenizers``. With
+    # engine="python", a byte-level BPE is run by the pure-Python version of its kernel. There is no such
+    # version for a WordPiece tokenizer.json.
     if engine is None and not available():
-        reason = "the kernels are not built"  # the pure-Python versions are slower than tokenizers
+        # The pure-Python versions are slower than ``tokenizers``, so they are not used here.
+        reason = "the kernels are not built"
     elif vocabulary.kind == "bpe":
         bpe = recognise_byte_bpe(parsed)
         if not isinstance(bpe, str):

@@ -1,18 +1,19 @@
-"""Shows a vocabulary's tokens as readable text."""
+"""Converts the tokens of a vocabulary to readable text."""
 
 from bertdata.records import Vocabulary
 from bertdata.tokens.bpe.settings import make_byte_alphabet
 
 _BLANK = "Ġ"
-"""Represents a blank in tokens of byte-level BPE."""
+"""Character that represents a blank in the tokens of byte-level BPE."""
 _METASPACE = "\u2581"
-"""Represents a blank in tokens of SentencePiece's models."""
+"""Character that represents a blank in the tokens of SentencePiece's models."""
 
 
 def make_words_readable(vocabulary: Vocabulary) -> list[str]:
-    """Return the token of each id as readable text: ``Ġthe`` and ``▁the`` become `` the``.
+    """Return the token of each id as readable text. For example, ``Ġthe`` and ``▁the`` become `` the``.
 
-    A token that ends within a character is shown with the letters that represent its bytes.
+    If a token of byte-level BPE has only some bytes of a character, the letters that represent its bytes are
+    kept.
     """
     words = list(vocabulary.words)
     if vocabulary.kind == "bpe" and _is_byte_level(words):
@@ -23,12 +24,15 @@ def make_words_readable(vocabulary: Vocabulary) -> list[str]:
 
 
 def _is_byte_level(words: list[str]) -> bool:
-    """Return True if every byte is a token, which means byte-level BPE."""
+    """Return True if the vocabulary has a token for every byte, as only byte-level BPE has."""
     return set(make_byte_alphabet()) <= set(words)
 
 
 def _decode_word(word: str) -> str:
-    """Convert the characters that represent bytes back to text, if the bytes are valid UTF-8."""
+    """Decode a token of byte-level BPE, whose characters represent bytes.
+
+    It is returned unchanged if its bytes are not valid UTF-8.
+    """
     numbers = [_BYTES.get(character) for character in word]
     try:
         return bytes(numbers).decode()  # type: ignore[arg-type]  # None is refused below

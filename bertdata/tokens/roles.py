@@ -1,4 +1,6 @@
-"""Finds the tokens with a role (cls, sep, pad, mask, unk) in a tokenizer.json, and counts pair separators."""
+"""Finds the token of each role (cls, sep, pad, mask, unk) in a tokenizer.json, and counts the separators of a
+pair.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ _CONVENTIONAL = {
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
     "unk": ("[UNK]", "<unk>", "<|unk|>"),
 }
-"""Texts by which published tokenisers' added tokens are recognised to have a role."""
+"""For each role, texts of added tokens that have this role in published tokenisers."""
 
 
 def parse_roles(given: Iterable[str]) -> dict[str, str]:
@@ -42,12 +44,15 @@ def find_roles(
     given: Mapping[str, str],
     configurations: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """Return the token of each role. Roles for which no token is found are left out.
+    """Return the token of each role. A role for which no token is found is left out.
 
-    A role's token is looked up in this order: in ``given``, in the model's configurations, in the
-    post-processor, among added tokens with a conventional text, and for unk in the model's unknown token.
-    parsed: the tokenizer.json. ids: id of each token. name: the file, for messages.
-    given: tokens that the user named, by role. VocabularyError if the tokeniser does not have such a token.
+    The token of a role is searched for in this order: in ``given``, in the model's configurations, in the
+    post-processor, and among the added tokens with a usual text such as "[MASK]". For the role unk, the
+    model's unknown token comes last.
+    parsed: the parsed tokenizer.json.
+    ids: id of each token.
+    name: name of the file, for error messages.
+    given: tokens that the user named, by role. VocabularyError if there is no such token.
     configurations: contents of tokenizer_config.json and special_tokens_map.json.
     """
     for role, token in given.items():
@@ -58,7 +63,7 @@ def find_roles(
     added = {item["content"] for item in parsed["added_tokens"]}
     found: dict[str, str] = {}
     for role in ROLES:
-        # The candidates for a role, best first. The first candidate that is a token of the vocabulary is
+        # List the candidates for the role, the best first. The first of them that is in the vocabulary is
         # used.
         candidates: list[Any] = [given.get(role)]
         candidates += [
@@ -77,12 +82,17 @@ def find_roles(
 
 
 def _get_token_text(token: Any) -> Any:
-    """Return the text of a token in a configuration, which is a text or an object with a text."""
+    """Return the text of a token in a configuration file, where a token is a text, or an object with a
+    text.
+    """
     return token.get("content") if isinstance(token, Mapping) else token
 
 
 def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
-    """Yield the roles that a post-processor shows: cls for tokens before a text, sep for tokens after it."""
+    """Find the roles of a post-processor's special tokens, and yield pairs of a role and a token.
+
+    A token before the text has the role cls, and a token after the text has the role sep.
+    """
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")
@@ -91,7 +101,8 @@ def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
             if isinstance(pair := processor.get(role), Sequence) and pair:
                 yield role, pair[0]
     elif kind == "TemplateProcessing":
-        # [CLS] A [SEP] -> cls for tokens before the text A, sep for tokens after it
+        # For example, in "[CLS] A [SEP]" the token [CLS] comes before the text A and has the role cls. The
+        # token [SEP] comes after the text and has the role sep.
         role = "cls"
         for piece in _list_objects(processor.get("single")):
             if "Sequence" in piece:
@@ -104,15 +115,17 @@ def find_roles_in_template(processor: Any) -> Iterator[tuple[str, str]]:
 
 
 def count_separators(processor: Any) -> int:
-    """Return how many special tokens a post-processor puts between the texts of a pair.
+    """Return the number of special tokens that a post-processor puts between the two texts of a pair.
 
-    The result is 1 if the post-processor says nothing about pairs.
+    The result is 1 if the post-processor has no rule for pairs.
     """
     return next(_count_separators_in(processor), 1)
 
 
 def _count_separators_in(processor: Any) -> Iterator[int]:
-    """Yield how many separators each step of a post-processor puts between two texts, if it adds any."""
+    """For each step of a post-processor that puts separators between two texts, yield the number of
+    separators.
+    """
     if not isinstance(processor, Mapping):
         return
     kind = processor.get("type")
@@ -121,7 +134,8 @@ def _count_separators_in(processor: Any) -> Iterator[int]:
     elif kind == "TemplateProcessing":
         pair = _list_objects(processor.get("pair"))
         texts = [place for place, piece in enumerate(pair) if "Sequence" in piece]
-        # <s> A </s> </s> B </s> -> texts at 1 and 4, so 2 separators
+        # For example, in "<s> A </s> </s> B </s>" the texts are the items 1 and 4, so there are two
+        # separators.
         if len(texts) == 2 and texts[1] > texts[0] + 1:
             yield texts[1] - texts[0] - 1
     elif kind == "Sequence":
@@ -130,12 +144,12 @@ def _count_separators_in(processor: Any) -> Iterator[int]:
 
 
 def _list_objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list. A damaged post-processor may contain anything else."""
+    """Return the objects in a list. In a damaged post-processor, the value may be anything else."""
     return [piece for piece in value if isinstance(piece, Mapping)] if isinstance(value, list) else []
 
 
 def _find_unknown(model: Mapping[str, Any]) -> Any:
-    """Return the text of the model's unknown token, or None."""
+    """Return the text of the model's unknown token, or None if the model has none."""
     number, vocabulary = model.get("unk_id"), model["vocab"]
     if type(number) is int and isinstance(vocabulary, list) and 0 <= number < len(vocabulary):
         item = vocabulary[number]

@@ -1,4 +1,6 @@
-"""Special tokens and segments around a text or a pair of texts, as a post-processor defines them."""
+"""Templates: the special tokens and segment numbers that a post-processor puts around a text or a pair of
+texts.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,9 +9,10 @@ from bertdata.records import Vocabulary
 
 
 class Piece(NamedTuple):
-    """A part of a template.
+    """An item of a template: a text or a special token.
 
-    content: "A" or "B" for a text, or the ids of a special token. segment: segment of the part's ids.
+    content: "A" or "B" for the first or other text of a pair, or the ids of a special token.
+    segment: segment number (token type) of the item.
     """
 
     content: str | tuple[int, ...]
@@ -17,13 +20,16 @@ class Piece(NamedTuple):
 
 
 class Template(NamedTuple):
-    """What a post-processor makes of a single text and of a pair of texts."""
+    """Items that a post-processor makes of a single text, and of a pair of texts."""
 
     single: list[Piece]
     pair: list[Piece]
 
-    def makes(self, other: "Template", segments: bool) -> bool:
-        """Return True if both templates give the same ids, and if ``segments`` also the same segments."""
+    def gives_same_ids(self, other: "Template", segments: bool) -> bool:
+        """Return True if both templates give the same ids.
+
+        segments: if True, the segment numbers must be the same too.
+        """
         if segments:
             return self == other
         return _list_contents(self.single) == _list_contents(other.single) and _list_contents(
@@ -32,11 +38,13 @@ class Template(NamedTuple):
 
 
 def make_template(cls: int, sep: int, separators: int) -> Template:
-    """Return the template of the examples that this package makes.
+    """Return the template of the training examples that this package makes.
 
-    A single text becomes cls A sep. A pair becomes cls A, the separators, B sep, where B and the last sep are
-    segment 1.
-    separators: number of sep tokens between the texts.
+    A single text A becomes "cls A sep". A pair becomes "cls A sep B sep", where B and the last sep have the
+    segment number 1.
+    cls: id of the token at the beginning.
+    sep: id of the separator.
+    separators: number of separators between the texts.
     """
     first = [Piece((cls,), 0), Piece("A", 0)]
     between = [Piece((sep,), 0)] * separators
@@ -44,7 +52,10 @@ def make_template(cls: int, sep: int, separators: int) -> Template:
 
 
 def read_template(processor: Any) -> Template | None:
-    """Return the template of a post-processor, or None if it is damaged or has no single template."""
+    """Return the template of a post-processor in a parsed tokenizer.json.
+
+    None if the post-processor is damaged, or if it does not have exactly one template.
+    """
     try:
         return _read_template(processor)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -52,7 +63,10 @@ def read_template(processor: Any) -> Template | None:
 
 
 def _read_template(processor: Any) -> Template | None:
-    """Return the post-processor's template. Any exception may be raised if the post-processor is damaged."""
+    """Return the template of a post-processor, which may be damaged.
+
+    If it is damaged, an error such as KeyError or TypeError may be raised.
+    """
     if not isinstance(processor, Mapping):
         return None
     kind = processor.get("type")
@@ -69,9 +83,9 @@ def _read_template(processor: Any) -> Template | None:
 
 
 def _make_pair_template(processor: Mapping[str, Any]) -> Template:
-    """Return the template of BertProcessing or RobertaProcessing.
+    """Return the template of a BertProcessing or RobertaProcessing.
 
-    RobertaProcessing has one segment and puts two separators between the texts.
+    RobertaProcessing puts two separators between the texts, and the segment number of all items is 0.
     """
     cls, sep = processor["cls"][1], processor["sep"][1]
     if processor["type"] == "BertProcessing":
@@ -81,12 +95,16 @@ def _make_pair_template(processor: Mapping[str, Any]) -> Template:
 
 
 def _list_contents(pieces: Sequence[Piece]) -> list[str | tuple[int, ...]]:
-    """Return the tokens and text places of the pieces in order, without their segment numbers."""
+    """Return the content of each item in order, without the segment numbers."""
     return [piece.content for piece in pieces]
 
 
 def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) -> list[Piece]:
-    """Convert a list of TemplateProcessing to pieces. tokens: its special tokens by name."""
+    """Convert the items of a TemplateProcessing.
+
+    parts: the items in order.
+    tokens: the special tokens of the TemplateProcessing, by name.
+    """
     found = []
     for part in parts:
         ((kind, said),) = part.items()
@@ -96,15 +114,17 @@ def _read_pieces(parts: Sequence[Mapping[str, Any]], tokens: Mapping[str, Any]) 
 
 
 def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: Any) -> dict[str, Any]:
-    """Make a post-processor of a tokenizer.json that does what a template says.
+    """Make a post-processor for a tokenizer.json from a template.
 
-    replaced: the post-processor that the new one replaces. Its steps that trim tokens' positions are kept.
+    replaced: post-processor that the new post-processor replaces. Its steps that remove blanks from the
+    positions of tokens are kept.
     """
     words = vocabulary.words
-    # The special tokens of the template, each listed once, in the order in which they occur around a pair.
+    # List each special token of the template once, in the order in which they occur around a pair.
     tokens = dict.fromkeys(piece.content[0] for piece in template.pair if isinstance(piece.content, tuple))
 
-    def parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    def convert_pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+        """Convert the items of a template to items of a TemplateProcessing."""
         return [
             {"Sequence": {"id": content, "type_id": segment}}
             if isinstance(content, str)
@@ -114,8 +134,8 @@ def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: An
 
     made = {
         "type": "TemplateProcessing",
-        "single": parts(template.single),
-        "pair": parts(template.pair),
+        "single": convert_pieces(template.single),
+        "pair": convert_pieces(template.pair),
         "special_tokens": {
             words[token]: {"id": words[token], "ids": [token], "tokens": [words[token]]} for token in tokens
         },
@@ -125,7 +145,7 @@ def make_post_processor(template: Template, vocabulary: Vocabulary, replaced: An
 
 
 def _find_trimming_steps(processor: Any) -> list[dict[str, Any]]:
-    """Return the steps of a post-processor that remove blanks from tokens' positions."""
+    """Return the steps of a post-processor that remove blanks from the positions of tokens."""
     if not isinstance(processor, Mapping):
         return []
     if isinstance(steps := processor.get("processors"), list):
@@ -133,7 +153,8 @@ def _find_trimming_steps(processor: Any) -> list[dict[str, Any]]:
     if processor.get("type") == "ByteLevel":
         return [dict(processor)]
     if processor.get("type") == "RobertaProcessing" and processor.get("trim_offsets", True):
-        # RobertaProcessing trims positions as ByteLevel does, and adds special tokens. Keep the trimming.
+        # RobertaProcessing adds special tokens, and also removes blanks from positions as ByteLevel does.
+        # Keep only the latter.
         prefix = processor.get("add_prefix_space", True)
         return [{"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}]
     return []

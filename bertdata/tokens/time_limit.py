@@ -1,4 +1,4 @@
-"""Calls a library that may never return, or that writes to stderr when it fails."""
+"""Calls functions of a library that may never return, or that write to stderr when they fail."""
 
 import os
 import sys
@@ -15,27 +15,26 @@ _redirecting = threading.Lock()
 
 
 class TimeLimitExceeded(Exception):
-    """Error: a function that call_with_time_limit called did not return in time."""
+    """Error: the function passed to ``call_with_time_limit`` did not return in time."""
 
 
 def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Result:
-    """Call a function that releases Python's lock (GIL), and return its result.
+    """Call a function in a new thread, and return its result. The function must release Python's lock (GIL).
 
-    TimeLimitExceeded if the call takes more than this number of seconds.
-
-    A call that is too slow continues in its daemon thread, because nothing can stop it. The process does not
-    wait for it at exit.
+    TimeLimitExceeded if the call takes more than this number of seconds. In this case the call continues in
+    its thread, because nothing can stop it. The process does not wait for this thread when it ends.
     """
     found: list[Result] = []
     failed: list[BaseException] = []
 
     def run() -> None:
+        """Call the function, and store its result or its error."""
         try:
             found.append(function())
         except BaseException as error:
             failed.append(error)
 
-    # A thread cannot be killed, but a daemon thread does not keep the process alive either.
+    # A thread cannot be killed. A daemon thread at least does not keep the process alive.
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
@@ -48,12 +47,12 @@ def call_with_time_limit(seconds: float, function: Callable[[], Result]) -> Resu
 
 @contextmanager
 def without_stderr() -> Iterator[None]:
-    """Hold back what the process writes to stderr, and discard it if the block fails.
+    """Hold back what the process writes to stderr while a block of code runs.
 
-    Rust reports a panic directly to the file descriptor. The error that the block raises says the same in one
-    line.
+    If the block raises an error, the text is discarded, otherwise it is written at the end. A panic in Rust
+    writes a long text to stderr, although the error that is raised says the same in one line.
     """
-    if not _redirecting.acquire(blocking=False):  # another thread is holding stderr back already
+    if not _redirecting.acquire(blocking=False):  # Another thread is already holding back stderr.
         yield
         return
     try:

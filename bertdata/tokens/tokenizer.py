@@ -1,4 +1,4 @@
-"""Interface between tokenisers and all code that uses token ids."""
+"""Interface of all tokenisers. The code that uses token ids depends only on this interface."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
@@ -8,11 +8,16 @@ from bertdata.records import Buffer, Documents, Vocabulary
 
 
 class TextTokens(NamedTuple):
-    """Token ids of several texts. Text i is ``ids[ends[i-1]:ends[i]]``, with 0 before the first end.
+    """Token ids of several texts, one text after another.
 
-    starts, stops: position of each token in its text, in code points (uint32), including blanks of the token.
-    word_starts: one byte per token, 1 where a word starts.
-    The last three are None if the tokeniser does not provide them.
+    ids: token ids of all texts.
+    ends: for each text, the index in ``ids`` after its last token. Text i is ``ids[ends[i - 1]:ends[i]]``,
+    and the first text starts at 0.
+    starts: index of the first character of each token in its text, in code points (uint32). None if the
+    tokeniser does not report positions.
+    stops: index after the last character of each token. Blanks that the token includes are counted.
+    word_starts: one byte for each token, 1 if a word starts there, otherwise 0. None if the tokeniser does
+    not report it.
     """
 
     ids: Buffer
@@ -22,7 +27,7 @@ class TextTokens(NamedTuple):
     word_starts: Buffer | None = None
 
     def lists(self) -> Iterator[list[int]]:
-        """Yield the token ids of each text as a Python list."""
+        """Yield the token ids of each text as a list."""
         ids = list(self.ids)
         return (ids[start:end] for start, end in pairwise(chain((0,), self.ends)))
 
@@ -30,20 +35,22 @@ class TextTokens(NamedTuple):
 class Tokenizer(Protocol):
     """Interface of a tokeniser.
 
-    ``vocabulary`` identifies the tokeniser (name and md5) and contains what example makers need to know about
-    ids: special tokens, which ids continue a word, and from which ids random replacements are drawn.
+    ``vocabulary`` has the name and md5 that identify the tokeniser, and everything that the code for training
+    examples needs to know about ids: the special tokens, which ids continue a word, and which ids may be
+    drawn as random replacements.
     """
 
     @property
     def vocabulary(self) -> Vocabulary: ...
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. names: the texts' names, for errors.
+        """Encode several texts as if they were one file.
 
         A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
-        without sentences are dropped. No boundary is added between texts. The documents contain the number of
-        unknown tokens if the vocabulary has one, and word starts if the vocabulary does not say which ids
-        continue a word.
+        without sentences are dropped. No boundary is added between two texts. The result contains the number
+        of unknown tokens if the vocabulary has an unknown token. It contains word starts if the vocabulary
+        does not show which ids continue a word.
+        names: names of the texts, for error messages.
         InputError if a text cannot be read.
         """
         ...

@@ -1,4 +1,7 @@
-"""Reads a WordPiece vocabulary file with the numbering of each dialect."""
+"""Reads a WordPiece vocabulary file.
+
+Dialects (the programs whose rules are used) number its tokens differently.
+"""
 
 import hashlib
 import re
@@ -17,7 +20,11 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\"[^\"\n]+\"\s*:")
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class WordPieceVocabulary(Vocabulary):
-    """A WordPiece vocabulary as one dialect reads it. ids: id of each distinct token."""
+    """A WordPiece vocabulary, numbered by the rules of a dialect.
+
+    ids: id of each distinct token.
+    cls, sep, mask, unk: ids of these special tokens.
+    """
 
     ids: dict[str, int]
     cls: int
@@ -27,20 +34,26 @@ class WordPieceVocabulary(Vocabulary):
 
     @property
     def padding_id(self) -> int:
-        """Always 0, whatever id [PAD] has, because BERT's programs fill rows with zeros."""
+        """Id that fills the rest of a row.
+
+        It is always 0 as in BERT's programs, whatever the id of [PAD] is.
+        """
         return 0
 
 
 def parse_vocabulary(
     data: bytes, name: str, dialect: Dialect, required: Sequence[str] = SPECIAL_TOKENS
 ) -> WordPieceVocabulary:
-    """Parse a vocabulary file, which has one token per line. White space around tokens is removed.
+    """Parse a vocabulary file, which has one token per line. White space around a token is removed.
 
-    If a token occurs twice, the dialect mlperf uses its first line and numbers the distinct tokens. Other
-    dialects use its last line, and a token's id is its line number from 0. Random replacements are drawn from
-    the distinct tokens in order of first appearance.
-    required: tokens that must exist, or VocabularyError is raised. [PAD] is the only special token that
-    examples do not need.
+    If a token occurs twice, the dialect "mlperf" uses its first line and numbers the distinct tokens from 0.
+    The other dialects use its last line, and the id of a token is its line number, counted from 0. Random
+    replacements of masked tokens are drawn from the distinct tokens, in the order in which they first occur.
+    data: content of the file.
+    name: name of the file, for error messages.
+    dialect: rules for the file.
+    required: tokens that the file must contain. VocabularyError if one is missing. Training examples need all
+    special tokens except [PAD].
     """
     if begins_as_json(data):
         raise VocabularyError(
@@ -50,8 +63,8 @@ def parse_vocabulary(
     tokens = _read_tokens(data, name, dialect)
     ids: dict[str, int] = {}
     for line, token in enumerate(tokens):
-        # Example with the lines a, b, a: with "last", a has the id 2, b has 1, and no token has 0. Otherwise
-        # a has 0 and b has 1.
+        # For example, the lines may be "a", "b", "a". With "last", the id of a is 2, the id of b is 1, and no
+        # token has the id 0. Otherwise the id of a is 0 and the id of b is 1.
         if dialect.duplicate_tokens == "last":
             ids[token] = line
         else:
@@ -81,12 +94,15 @@ def parse_vocabulary(
 
 
 def begins_as_json(data: bytes) -> bool:
-    """Return True if the data begins as a JSON object, which no WordPiece vocabulary file does."""
+    """Return True if the data begin like a JSON object. No WordPiece vocabulary file begins like this."""
     return _JSON.match(data) is not None
 
 
 def _read_tokens(data: bytes, name: str, dialect: Dialect) -> list[str]:
-    """Return the tokens of a vocabulary file in the order of its lines, which is the order of their ids."""
+    """Return the tokens of a vocabulary file in the order of its lines.
+
+    VocabularyError if the file is empty, is not UTF-8, or has too many lines.
+    """
     try:
         text = normalize_newlines(data, dialect).decode()
     except UnicodeDecodeError as error:

@@ -7,11 +7,14 @@ from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.templates import make_post_processor, make_template
 
 _LONGEST_WORD = 200
-"""Longest word in characters that Google's program splits into pieces."""
+"""Longest word in characters that Google's BERT program splits into pieces. A longer word becomes [UNK]."""
 
 
 def convert_wordpiece(file: VocabularyFile) -> bytes:
-    """Return a tokenizer.json with the file's tokens, casing and special tokens."""
+    """Convert a WordPiece vocabulary file to a tokenizer.json, and return its content.
+
+    It has the same tokens and ids, the same casing, and the same special tokens.
+    """
     vocabulary = vocabulary_of(file)
     roles = ("pad", "unk", "cls", "sep", "mask")
     template = make_template(vocabulary.role("cls"), vocabulary.role("sep"), 1)

@@ -16,11 +16,12 @@ from bertdata.tokens.vocabulary import WordPieceVocabulary
 
 
 class WordPieceTokenizer:
-    """BERT's tokeniser of 2018 with the rules of one dialect (a program that bertdata imitates).
+    """BERT's tokeniser of 2018, with the rules of a dialect (a program whose output is reproduced).
 
-    The tokeniser keeps a cache of words between texts.
-
-    keep_accents: lower-cased text keeps its accents. BERT's program of 2018 removes them.
+    The ids of frequent words are cached from one text to the next.
+    lower_case: convert text to lower case.
+    keep_accents: keep the accents of lower-cased text. BERT's program of 2018 removes them.
+    engine: "native" for C++, "python" for pure Python, None for C++ if it is built.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class WordPieceTokenizer:
         self._kernel: Any = self._make_kernel() if use_native(engine or default_engine()) else None
 
     def _make_kernel(self) -> Any:
+        """Make the C++ kernel with the settings of this tokeniser."""
         try:
             return kernels.Tokenizer(
                 tokens=list(self.vocabulary.ids),
@@ -57,15 +59,17 @@ class WordPieceTokenizer:
         """Encode several UTF-8 texts as if they were one file.
 
         A blank line ends a document, and every other line is a sentence. Sentences without ids and documents
-        without sentences are dropped. No boundary is added between texts. InputError names file and line of a
-        byte that is not UTF-8, unless the dialect drops such bytes.
+        without sentences are dropped. No boundary is added between two texts.
+        names: names of the texts, for error messages.
+        InputError for bytes that are not UTF-8, unless the dialect drops them. It names the file and the
+        line.
         """
         texts = [normalize_newlines(text, self._dialect) for text in texts]
         if self._kernel is not None:
             try:
                 return self._encode_in_kernel(join_inputs(texts))
             except kernels.InvalidUtf8:
-                pass  # handled below, which finds the input and line
+                pass  # The code below finds the text and the line of the bad byte.
         texts = [self._check_utf8(text, name) for text, name in zip(texts, names, strict=True)]
         joined = join_inputs(texts)
         if self._kernel is not None:
@@ -75,8 +79,8 @@ class WordPieceTokenizer:
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
         """Encode each text separately, without dividing it into sentences. A text may have no ids.
 
-        Positions are not returned. UnicodeEncodeError if a text contains half a surrogate pair, which is not
-        a character.
+        The result has no positions.
+        UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
         """
         data = [text.encode() for text in texts]
         if self._kernel is not None:
@@ -94,7 +98,10 @@ class WordPieceTokenizer:
         return Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
 
     def _check_utf8(self, text: bytes, name: str) -> bytes:
-        """Return the text if it is valid UTF-8. Otherwise remove the bad bytes, or raise InputError."""
+        """Return the text if it is valid UTF-8.
+
+        For other bytes, the dialect decides whether they are removed or InputError is raised.
+        """
         try:
             text.decode()
         except UnicodeDecodeError as error:
@@ -104,9 +111,9 @@ class WordPieceTokenizer:
         return text
 
     def _split_text(self, text: str) -> list[int]:
-        """Return the token ids of a text that may have several words, in pure Python."""
-        # Imported only here, because loading the Unicode tables takes longer than encoding a small file in
-        # C++.
+        """Return the token ids of a text in pure Python. The text may have several words."""
+        # These modules are imported only here, because they load Unicode tables. That takes longer than
+        # encoding a small file in C++.
         from bertdata.tokens.basic import split_words
         from bertdata.tokens.pieces import split_pieces
 
@@ -118,7 +125,7 @@ class WordPieceTokenizer:
         ]
 
     def _encode_in_python(self, lines: Iterable[str]) -> Documents:
-        """Encode the lines of a text in pure Python, as the twin of the C++ kernel."""
+        """Encode the lines of a text in pure Python. The result is the same as that of the C++ kernel."""
         ids = array("I" if self.vocabulary.wide else "H")
         sentence_ends, document_ends = array("I"), array("I")
         closed = 0
@@ -145,6 +152,12 @@ def tokenize_text(
     name: str = "text",
     engine: Engine | None = None,
 ) -> Documents:
-    """Encode one UTF-8 text as Documents: a line is a sentence, and a blank line ends a document."""
+    """Encode a UTF-8 text with a WordPiece vocabulary.
+
+    A line is a sentence, and a blank line ends a document.
+
+    name: name of the text, for error messages.
+    engine: "native" for C++, "python" for pure Python, None for C++ if it is built.
+    """
     tokenizer = WordPieceTokenizer(vocabulary, dialect, lower_case=lower_case, engine=engine)
     return tokenizer.encode([text], [name])

@@ -1,11 +1,11 @@
-"""Runs a WordPiece tokenizer.json with the C++ WordPiece kernel, with the ids of the tokenizers library.
+"""Runs a tokenizer.json that has a WordPiece model with the C++ kernel for WordPiece.
 
-The library ``tokenizers`` encodes a document as one text, but the C++ kernel reads it line by line. The
-results are equal if white space separates the sentences, because no word continues on the next line then.
-They are also equal if each line ends, or the next line begins, with a character that ends a word. The kernel
-leaves out all documents for which the results might differ, and ``tokenizers`` encodes these documents. These
-are documents with other line borders, with an added token, or with a character that the Unicode tables of
-``tokenizers`` treat differently.
+The ids are the same as those of the tokenizers library. That library encodes a document as one text, but the
+C++ kernel reads it line by line. If white space separates two sentences, both give the same ids, because no
+word continues on the next line. The ids are also the same if the first line ends with a character that ends a
+word, or if the next line begins with such a character. The kernel leaves out every document for which the ids
+might differ, and ``tokenizers`` encodes these documents. They have a line that does not end in this way, an
+added token, or a character that the Unicode tables of ``tokenizers`` treat differently.
 """
 
 from array import array
@@ -18,7 +18,7 @@ from bertdata.errors import VocabularyError
 from bertdata.io.foreign_text import replace_line_ends
 from bertdata.records import Buffer, Documents, Vocabulary
 from bertdata.tokens.added_ids import number_added_tokens
-from bertdata.tokens.library_form import find_odd_part
+from bertdata.tokens.library_form import find_unusual_part
 from bertdata.tokens.library_tokenizer import LibraryTokenizer
 from bertdata.tokens.lines import join_inputs
 from bertdata.tokens.tokenizer import TextTokens
@@ -30,9 +30,11 @@ _MOST_CHARACTERS = (1 << 32) - 1
 def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: str) -> str | None:
     """Return the reason why the kernel cannot run this WordPiece tokenizer.json, or None if it can.
 
-    parsed: the parsed file. between: text between two sentences of a document.
+    parsed: the parsed file.
+    vocabulary: vocabulary of the file.
+    between: text that is put between two sentences of a document before encoding.
     """
-    if (odd := find_odd_part(parsed)) is not None:
+    if (odd := find_unusual_part(parsed)) is not None:
         return odd
     model, normalizer, splitter = parsed["model"], parsed["normalizer"] or {}, parsed["pre_tokenizer"] or {}
     widest = max(model["vocab"].values(), default=0)
@@ -59,16 +61,18 @@ def find_obstacle(parsed: Mapping[str, Any], vocabulary: Vocabulary, between: st
 
 
 def _find_unknown_id(model: Mapping[str, Any]) -> int | None:
-    """Return the id of the model's unknown token, or None."""
+    """Return the id of the model's unknown token, or None if the model has none."""
     found: int | None = model["vocab"].get(model.get("unk_token"))
     return found
 
 
 class WordPieceJsonTokenizer:
-    """A WordPiece tokenizer.json run by the C++ kernel. It keeps a cache of words.
+    """Tokeniser that runs a WordPiece tokenizer.json with the C++ kernel.
 
-    The file must be one for which ``find_obstacle`` returns None.
-    parsed: the parsed file. between: text between two sentences of a document.
+    The ids of frequent words are cached from one text to the next.
+    parsed: the parsed file, for which ``find_obstacle`` must have returned None.
+    vocabulary: vocabulary of the file.
+    between: text that is put between two sentences of a document before encoding.
     """
 
     def __init__(self, parsed: dict[str, Any], vocabulary: Vocabulary, between: str) -> None:
@@ -84,6 +88,7 @@ class WordPieceJsonTokenizer:
             ) from None
 
     def _make_kernel(self, model: Mapping[str, Any], normalizer: Mapping[str, Any]) -> Any:
+        """Make the C++ kernel with the settings of the file."""
         lower_case, strips_accents = normalizer.get("lowercase"), normalizer.get("strip_accents")
         return kernels.Tokenizer(
             tokens=list(model["vocab"]),
@@ -103,39 +108,46 @@ class WordPieceJsonTokenizer:
 
     @cached_property
     def _library(self) -> LibraryTokenizer:
+        """Tokeniser that uses ``tokenizers``, for documents that the kernel leaves out."""
         return LibraryTokenizer(self._parsed, self.vocabulary, self._between)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several texts as if they were one file. A line is a sentence, a blank line ends a
-        document.
+        """Encode several texts as if they were one file.
+
+        Each line is a sentence, and a blank line ends a document.
+        names: names of the texts, for error messages.
         """
         data = join_inputs([replace_line_ends(text) for text in texts])
         try:
             ids, sentence_ends, document_ends, unknown, left_out = self._kernel.tokenize(data)
         except kernels.InvalidUtf8:
-            return self._library.encode(texts, names)  # raises the error that names file and line
+            # This raises the error that names the file and the line.
+            return self._library.encode(texts, names)
         found = Documents(ids=ids, sentence_ends=sentence_ends, document_ends=document_ends, unknown=unknown)
         return self._insert_left_out(found, data, left_out, names) if len(left_out) else found
 
     def _insert_left_out(
         self, found: Documents, data: bytes, left_out: Buffer, names: list[str]
     ) -> Documents:
-        """Insert the documents that the kernel left out, encoded by ``tokenizers``.
+        """Encode the documents that the kernel left out with ``tokenizers``, and insert them in order.
 
-        left_out: for each such document where it starts and ends in data, and how many of the kernel's
-        documents come before it.
+        found: the documents that the kernel has encoded.
+        data: text of all documents.
+        left_out: three numbers for each document that was left out: its start and stop in ``data``, and the
+        number of documents in ``found`` that come before it.
+        names: names of the texts, for error messages.
         """
         joined = _JoinedDocuments(self.vocabulary)
         done = 0
-        # left_out is flat: (start, stop, documents before) for each left-out document. Take the kernel's
-        # documents up to there, then the bytes start to stop as ``tokenizers`` encodes them.
+        # left_out is a flat list of the three numbers for each document. Add the kernel's documents up to
+        # this document, and then the document itself, which ``tokenizers`` encodes.
         for start, stop, before in zip(*(iter(left_out),) * 3, strict=True):
             joined.add(found, done, before)
             done = before
             library = self._library.encode([data[start:stop]], names)
             joined.add(library, 0, library.documents)
         joined.add(found, done, found.documents)
-        return joined.documents()
+        return joined.build()
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
         """Encode each text separately with ``tokenizers``, because the kernel does not give positions."""
@@ -143,7 +155,7 @@ class WordPieceJsonTokenizer:
 
 
 class _JoinedDocuments:
-    """Collects documents from several tokenisers, one after another."""
+    """Builds a Documents object from the documents of several tokenisers."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._unknown = vocabulary.role("unk")
@@ -151,21 +163,21 @@ class _JoinedDocuments:
         self._sentence_ends, self._document_ends = array("I"), array("I")
 
     def add(self, found: Documents, first: int, last: int) -> None:
-        """Append documents ``first`` to ``last``, the last excluded."""
+        """Append the documents ``first`` to ``last - 1`` of ``found``."""
         sentences = slice(_get_end(found.document_ends, first), _get_end(found.document_ends, last))
         ids = slice(
             _get_end(found.sentence_ends, sentences.start), _get_end(found.sentence_ends, sentences.stop)
         )
-        # The end offsets of the added documents count from the first of these documents. Shift them by the
-        # number of ids that are already here.
+        # The end offsets in ``found`` must be shifted, because other sentences and ids are already here, and
+        # because the documents before ``first`` are not added.
         more_sentences = len(self._sentence_ends) - sentences.start
         more_ids = len(self._ids) - ids.start
         self._document_ends.extend(end + more_sentences for end in found.document_ends[first:last])
         self._sentence_ends.extend(end + more_ids for end in found.sentence_ends[sentences])
         self._ids.frombytes(memoryview(found.ids)[ids].cast("B"))
 
-    def documents(self) -> Documents:
-        """Return all documents added so far."""
+    def build(self) -> Documents:
+        """Return everything added so far as one Documents object."""
         return Documents(
             ids=self._ids,
             sentence_ends=self._sentence_ends,
@@ -175,5 +187,5 @@ class _JoinedDocuments:
 
 
 def _get_end(ends: Buffer, number: int) -> int:
-    """Return the end offset of item ``number - 1``, or 0 if ``number`` is 0."""
+    """Return the end offset of the item before item ``number``. It is 0 if ``number`` is 0."""
     return int(ends[number - 1]) if number else 0

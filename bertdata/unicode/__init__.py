@@ -1,4 +1,4 @@
-"""Properties and mappings of characters in Unicode 11.0, the version in Python 3.7.
+"""Properties of characters and conversions of text by Unicode 11.0, the version in Python 3.7.
 
-Results are therefore the same in every version of Python.
+The results are therefore the same in every version of Python.
 """

@@ -1,4 +1,7 @@
-"""Properties and mappings of characters in Unicode 11.0. Python twin of _native/unicode/unicode.h."""
+"""Properties of characters, and conversion of text to lower case and to decomposed form, by Unicode 11.0.
+
+The C++ version of this code is _native/unicode/unicode.h.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -20,31 +23,41 @@ _HANGUL = range(0xAC00, 0xD7A4)
 
 
 def _is_in_ranges(ranges: Ranges, character: str) -> bool:
+    """Return True if one of the ranges contains the character."""
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     return place >= 0 and ord(character) <= ranges[place][1]
 
 
 @cache
 def is_space(character: str) -> bool:
-    """Return True for white space: category Zs (space separators), tab, line feed, carriage return."""
+    """Return True for a white space character: category Zs (space separators), tab, line feed, carriage
+    return.
+    """
     return character in "\t\n\r" or _is_in_ranges(load_unicode11().space, character)
 
 
 @cache
 def is_control(character: str) -> bool:
-    """Return True for control and format characters (Cc, Cf), except tab, line feed and carriage return."""
+    """Return True for a control or format character (Cc, Cf), except tab, line feed and carriage return."""
     return character not in "\t\n\r" and _is_in_ranges(load_unicode11().control, character)
 
 
 @cache
 def is_unassigned(character: str) -> bool:
-    """Return True for categories Cn, Co and Cs. Characters newer than Unicode 11.0 count as unassigned."""
+    """Return True if the category of the character in Unicode 11.0 is Cn (unassigned), Co (private use) or Cs
+    (surrogate).
+
+    Characters that are newer than Unicode 11.0 are unassigned.
+    """
     return _is_in_ranges(load_unicode11().unassigned, character)
 
 
 @cache
 def is_punctuation(character: str) -> bool:
-    """Return True for punctuation (P*), and for all ASCII symbols such as ``$``, as in BERT's tokeniser."""
+    """Return True for a punctuation mark (categories P*).
+
+    As in BERT's tokeniser, every ASCII symbol such as ``$`` also counts as a punctuation mark.
+    """
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
     return _is_in_ranges(load_unicode11().punctuation, character)
@@ -52,13 +65,15 @@ def is_punctuation(character: str) -> bool:
 
 @cache
 def is_mark(character: str) -> bool:
-    """Return True for nonspacing marks (category Mn). After decomposition, these are the accents."""
+    """Return True for a nonspacing mark (category Mn). The accents in decomposed text are such marks."""
     return _is_in_ranges(load_unicode11().nonspacing_mark, character)
 
 
 @cache
 def is_ideograph(character: str) -> bool:
-    """Return True for the eight CJK ranges that the original BERT code treats as ideographs."""
+    """Return True if the character is in one of the eight ranges that BERT's program treats as Chinese
+    characters.
+    """
     return _is_in_ranges(_IDEOGRAPHS, character)
 
 
@@ -82,31 +97,36 @@ def is_decimal(character: str) -> bool:
 
 @cache
 def is_letter_like(character: str) -> bool:
-    r"""Return True for what ``\w`` matches and ``\d`` does not: letters, other numbers and the underscore."""
+    r"""Return True for a character that ``\w`` matches and ``\d`` does not.
+
+    These are letters, numbers other than decimal digits, and the underscore.
+    """
     return _is_in_ranges(load_unicode11().letter_like, character)
 
 
 @cache
 def is_letter_or_mark(character: str) -> bool:
-    r"""Return True for what ``\w`` of the package ``regex`` matches and ``\d`` does not.
+    r"""Return True for a character that ``\w`` matches and ``\d`` does not, in patterns of the package
+    ``regex``.
 
-    This is the property "word" of Unicode's technical standard 18 without digits: alphabetic characters,
-    marks, connectors such as the underscore, and zero-width joiners. Numbers such as ``²`` and ``½`` are not
-    included.
+    These characters have the property "word" of Unicode's technical standard 18 and are not digits:
+    alphabetic characters, marks, connectors such as the underscore, and zero-width joiners. Numbers such as
+    ``²`` and ``½`` are not included.
     """
     return _is_in_ranges(load_unicode11().letter_or_mark, character)
 
 
 @cache
 def is_word(character: str) -> bool:
-    r"""Return True for categories L* and N*, and the underscore, which ``\w`` matches."""
+    r"""Return True for a character that ``\w`` matches: categories L* and N*, and the underscore."""
     return is_letter_like(character) or is_decimal(character)
 
 
 @cache
 def get_decimal_value(character: str) -> int | None:
     """Return the value of a decimal digit of any script, or None for any other character."""
-    # Each range consists of complete runs of ten digits, so the offset modulo 10 is the digit's value.
+    # Each range of decimal digits consists of complete groups from 0 to 9. The value of a digit is therefore
+    # its offset in the range modulo 10.
     ranges = load_unicode11().decimal
     place = bisect_right(ranges, (ord(character), 0x110000)) - 1
     if place < 0 or ord(character) > ranges[place][1]:
@@ -116,18 +136,20 @@ def get_decimal_value(character: str) -> int | None:
 
 @cache
 def _is_cased(character: str) -> bool:
+    """Return True for a character with a case, such as a letter of the Latin alphabet."""
     return _is_in_ranges(load_unicode11().cased, character)
 
 
 @cache
 def _is_case_ignorable(character: str) -> bool:
+    """Return True for a character that the rule for the final sigma skips, such as an apostrophe."""
     return _is_in_ranges(load_unicode11().case_ignorable, character)
 
 
 def lower(token: str) -> str:
-    """Convert to lower case as Python 3.7's ``str.lower()`` does.
+    """Convert a text to lower case as ``str.lower()`` of Python 3.7 does.
 
-    A capital sigma at the end of a word becomes ``ς``, elsewhere ``σ``.
+    A capital sigma becomes ``ς`` at the end of a word, and ``σ`` elsewhere.
     """
     if token.isascii():
         return token.lower()
@@ -140,8 +162,9 @@ def lower(token: str) -> str:
 
 
 def upper(text: str) -> str:
-    """Convert to upper case as Python 3.7's ``str.upper()`` does. One character may become up to three
-    characters.
+    """Convert a text to upper case as ``str.upper()`` of Python 3.7 does.
+
+    A single character may become up to three characters.
     """
     if text.isascii():
         return text.upper()
@@ -149,15 +172,16 @@ def upper(text: str) -> str:
 
 
 def _is_final(token: str, place: int) -> bool:
-    """Return True if the capital sigma at ``place`` ends a word, and so becomes ``ς``.
+    """Return True if the capital sigma at index ``place`` ends a word, and therefore becomes ``ς``.
 
-    Unicode's rule: the nearest character before it is cased and the nearest after it is not. Case-ignorable
-    characters are skipped on both sides.
+    By Unicode's rule, there must be a cased character before it and no cased character after it. Only the
+    nearest character on each side counts, apart from case-ignorable characters, which are skipped.
     """
     return _is_next_cased(reversed(token[:place])) and not _is_next_cased(token[place + 1 :])
 
 
 def _is_next_cased(characters: Iterable[str]) -> bool:
+    """Return True if the first of these characters that is not case-ignorable has a case."""
     for character in characters:
         if not _is_case_ignorable(character):
             return _is_cased(character)
@@ -165,7 +189,10 @@ def _is_next_cased(characters: Iterable[str]) -> bool:
 
 
 def decompose(token: str) -> str:
-    """Decompose the text canonically (NFD), and bring runs of combining characters into canonical order."""
+    """Return the canonical decomposition (NFD) of a text.
+
+    Consecutive combining characters are sorted into their canonical order.
+    """
     if token.isascii():
         return token
     ordered: list[str] = []
@@ -181,6 +208,7 @@ def decompose(token: str) -> str:
 
 
 def _get_combining_class(character: str) -> int:
+    """Return the canonical combining class of a combining character."""
     return load_unicode11().combining[ord(character)]
 
 

@@ -1,6 +1,6 @@
-"""Canonical composition (NFC) as the package tokenizers does it, with the data of Unicode 9.0.
+"""Canonical composition of text (NFC) as in the package tokenizers, which uses Unicode 9.0.
 
-Python twin of _native/unicode/composition.h.
+The C++ version of this code is _native/unicode/composition.h.
 """
 
 from functools import cache
@@ -12,16 +12,18 @@ _LEADING, _VOWELS, _TRAILING, _SYLLABLES = 0x1100, 0x1161, 0x11A7, 0xAC00
 
 
 def compose(text: str) -> tuple[str, list[int]]:
-    """Return the text in NFC, and for each of its characters an index into ``text``.
+    """Return the text in NFC, and for each of its characters an index into the original text.
 
-    The indices are the offsets that the package tokenizers reports. A composed character has the index of the
-    character it starts with. A character added by decomposition has the index of the character it was
-    decomposed from. Combining characters that change places keep counting in their new order.
+    The package tokenizers reports the same indices as offsets. A composed character gets the index of the
+    first of the characters that it was composed of. A character that decomposition has added gets the index
+    of the character that was decomposed. If combining characters are sorted into another order, their indices
+    follow the new order.
     """
-    # ``added`` says how the index moves after each character. If it is 1, the character has the same index as
-    # the character before it. If it is 0, the index moves on by one. If it is -n, the index moves on by 1 +
-    # n, because n further characters of the text were merged into this character.
-    # "e\u0301x" -> [("é", -1), ("x", 0)] -> indices [0, 2]
+    # ``added`` says how far the index moves on after each character of the result:
+    # 1: the character has the same index as the character before it.
+    # 0: the index moves on by one.
+    # -n: the index moves on by 1 + n, because n more characters of the text were merged into this character.
+    # For example, "e\u0301x" gives [("é", -1), ("x", 0)], and therefore the indices [0, 2].
     composed = _compose(_decompose(text))
     places, place = [], 0
     for _, added in composed:
@@ -32,14 +34,16 @@ def compose(text: str) -> tuple[str, list[int]]:
 
 
 Change = tuple[str, int]
-"""A character, and how it changes the length of the text, as the package tokenizers counts it.
+"""A character of the result, and how it changes the length of the text, as the package tokenizers counts it.
 
-1: added by decomposition. 0: replaces one character. -n: also replaces n following characters.
+1: decomposition has added this character.
+0: the character replaces one character of the text.
+-n: the character replaces one character of the text and n more after it.
 """
 
 
 def _decompose(text: str) -> list[Change]:
-    """Decompose the text canonically, and bring runs of combining characters into canonical order."""
+    """Decompose a text canonically, and sort consecutive combining characters into their canonical order."""
     ordered: list[Change] = []
     run: list[Change] = []
     for character in text:
@@ -56,14 +60,15 @@ def _decompose(text: str) -> list[Change]:
 def _compose(changes: list[Change]) -> list[Change]:
     """Compose each starter (a character of combining class 0) with the marks that follow it, where possible.
 
-    A mark is blocked if an earlier remaining mark has the same or a higher combining class.
+    A mark cannot be composed if a mark before it was not composed and has the same or a higher combining
+    class.
     """
     composed: list[Change] = []
     starter, last = None, 0
     for character, added in changes:
-        # A character can compose with the last starter if it follows directly, or if all marks in between
-        # have lower classes. "a" + U+0323 (class 220) + U+0302 (class 230): U+0323 composes first, then
-        # U+0302 composes with the result.
+        # A character can be composed with the last starter if it follows directly, or if all marks between
+        # them have lower classes. For example, in "a" + U+0323 (class 220) + U+0302 (class 230), U+0323 is
+        # composed with "a" first, and U+0302 is composed with the result.
         combining = get_combining_class(character)
         if starter is not None and (starter == len(composed) - 1 or last < combining):
             first, first_added = composed[starter]
@@ -79,8 +84,9 @@ def _compose(changes: list[Change]) -> list[Change]:
 
 
 def compose_pair(first: str, second: str) -> str | None:
-    """Return the character that two characters compose to, or None."""
-    # Hangul syllables are computed: leading consonant + vowel, then syllable + trailing consonant.
+    """Return the character that two characters are composed to, or None if there is no such character."""
+    # Hangul syllables are not in the table but are computed: a leading consonant and a vowel give a syllable,
+    # and a syllable and a trailing consonant give another syllable.
     leading, vowel, trailing = ord(first) - _LEADING, ord(second) - _VOWELS, ord(second) - _TRAILING
     if 0 <= leading < 19 and 0 <= vowel < 21:
         return chr(_SYLLABLES + (leading * 21 + vowel) * 28)
@@ -91,24 +97,28 @@ def compose_pair(first: str, second: str) -> str | None:
 
 
 def get_combining_class(character: str) -> int:
-    """Return the canonical combining class in Unicode 9.0."""
+    """Return the canonical combining class of a character in Unicode 9.0.
+
+    It is 0 for all other characters than marks.
+    """
     return _load_combining_classes().get(ord(character), 0)
 
 
 def _get_change_class(change: Change) -> int:
+    """Return the canonical combining class of the character in a change."""
     return get_combining_class(change[0])
 
 
 @cache
 def _load_combining_classes() -> dict[int, int]:
-    """Return the canonical combining class of each combining character in Unicode 9.0, by code point."""
+    """Load the canonical combining class of each combining character in Unicode 9.0, by code point."""
     newer = {point for first, last in load_library_classes().newer_mark for point in range(first, last + 1)}
     return {point: value for point, value in load_unicode11().combining.items() if point not in newer}
 
 
 @cache
 def _load_composites() -> dict[str, str]:
-    """Return the character that each pair of characters composes to."""
+    """Load the character that each pair of characters is composed to."""
     never = {
         point for first, last in load_library_classes().never_composed for point in range(first, last + 1)
     }
@@ -117,6 +127,7 @@ def _load_composites() -> dict[str, str]:
         for point, parts in load_unicode11().decomposition.items()
         if len(parts) > 1 and point not in never
     }
-    # The tables hold full decompositions, which may have three characters. The first two of them compose to
-    # a character that pairs with the last: "u" + U+0308 + U+0304 -> ("ü", U+0304) -> "ǖ".
+    # The tables contain full decompositions, some of which have three characters. The first two of these are
+    # composed first, and the result is composed with the last. For example, "u" + U+0308 + U+0304 becomes "ü"
+    # + U+0304, which becomes "ǖ".
     return {whole.get(parts[:-1], parts[:-1]) + parts[-1]: composite for parts, composite in whole.items()}

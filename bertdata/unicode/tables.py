@@ -1,10 +1,10 @@
-"""Unicode tables, loaded from JSON files on first use.
+"""Unicode tables, which are loaded from JSON files on first use.
 
 ::
 
     unicode11.json        Unicode 11.0, as in CPython 3.7
     library.json          character classes of the package tokenizers, which follow several Unicode versions
-    bert_normalizer.json  characters that BertNormalizer of tokenizers handles differently
+    bert_normalizer.json  characters that BertNormalizer of tokenizers treats unlike Unicode 11.0
 
 Programs in ``tools/`` generate these files. The header ``unicode11.h`` of the C++ kernels is generated from
 ``unicode11.json``.
@@ -18,26 +18,33 @@ from pathlib import Path
 from typing import Any
 
 Ranges = tuple[tuple[int, int], ...]
-"""Code points in ascending order, as pairs of first and last code point."""
+"""Ranges of code points in ascending order, each given by its first and last code point."""
 
 
 _MAPPINGS = ("lower", "upper", "decomposition", "combining")
-"""Tables of Unicode 11.0 that map code points to values. All other tables are ranges."""
+"""Names of the tables in unicode11.json that map code points to values. The other tables are ranges."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unicode11:
-    r"""Tables of Unicode 11.0: character properties, mappings of code points, canonical combining classes.
+    r"""Tables of Unicode 11.0: ranges of characters with a property, and mappings of code points.
 
-    space: category Zs.
-    control: Cc and Cf.
-    unassigned: Cn, Co and Cs.
-    nonspacing_mark: Mn.
-    cased, case_ignorable: classes used by the rule of the final sigma.
-    decimal: what ``\d`` matches.
-    letter_like: what ``\w`` matches, without ``\d``.
-    letter_or_mark: "word" of Unicode's technical standard 18, without digits.
-    lower, upper, decomposition (NFD): characters that change, without Hangul.
+    space: category Zs (space separators).
+    control: categories Cc and Cf (control and format characters).
+    unassigned: categories Cn, Co and Cs.
+    punctuation: categories P*.
+    nonspacing_mark: category Mn.
+    cased: characters with a case, for the rule of the final sigma.
+    case_ignorable: characters that the rule of the final sigma skips.
+    uppercase: characters with the property Uppercase.
+    lowercase: characters with the property Lowercase.
+    decimal: characters that ``\d`` matches.
+    letter_like: characters that ``\w`` matches and ``\d`` does not.
+    letter_or_mark: property "word" of Unicode's technical standard 18, without digits.
+    lower: lower case of each character that has a different lower case.
+    upper: upper case of each character that has a different upper case.
+    decomposition: canonical decomposition of each character that has one, except Hangul syllables.
+    combining: canonical combining class of each combining character.
     """
 
     space: Ranges
@@ -62,12 +69,14 @@ class Unicode11:
 class LibraryClasses:
     r"""Character classes of the package tokenizers.
 
-    letter, number, space: ``\p{L}``, ``\p{N}`` and ``\s`` in its patterns. An added token also strips
-    ``space``.
+    letter: characters that ``\p{L}`` matches in its patterns.
+    number: characters that ``\p{N}`` matches.
     newer_number: characters that only the pre-tokeniser Digits treats as numbers.
-    word_but_letter: ``\w`` without letters, tested next to an added token with single_word.
+    space: characters that ``\s`` matches. An added token may also include these on its left or right side.
+    word_but_letter: characters other than letters that ``\w`` matches. They must not be next to an added
+    token that has the flag single_word.
     newer_mark: marks that have a combining class in Unicode 11.0 but not in tokenizers.
-    never_composed: characters that NFC always leaves decomposed, although they have a composed form.
+    never_composed: characters that are always decomposed in NFC.
     """
 
     letter: Ranges
@@ -96,16 +105,19 @@ def load_library_classes() -> LibraryClasses:
 
 @cache
 def load_bert_normalizer_differences() -> Ranges:
-    """Load the code points that tokenizers' BertNormalizer or BertPreTokenizer treats unlike Unicode 11.0."""
+    """Load the ranges of code points that BertNormalizer or BertPreTokenizer of tokenizers treats unlike
+    Unicode 11.0.
+    """
     return _convert_ranges(_read("bert_normalizer.json")["different"])
 
 
 def _read(name: str) -> dict[str, Any]:
-    """Return the tables of a data file, by name."""
+    """Read a data file, and return its tables by name."""
     tables: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text("utf-8"))
     del tables["version"], tables["made_by"]
     return tables
 
 
 def _convert_ranges(pairs: list[list[int]]) -> Ranges:
+    """Convert lists of a first and a last code point, as JSON has them, to tuples."""
     return tuple((first, last) for first, last in pairs)

@@ -1,4 +1,4 @@
-"""Extract blocks of pages in workers, and check each result against the state after the block before."""
+"""Extracts blocks of pages in workers, and checks each result when the state before its block is known."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlock) -> BlockArticles:
-    """Extract the articles of a block of pages. Called in a worker.
+    """Extract the articles of a block of pages. This function runs in a worker.
 
     state: values that the extractor carries over from the pages before the block.
     """
@@ -37,7 +37,7 @@ def extract_block(settings: ExtractorSettings, state: BlockState, block: PageBlo
 def find_block_definitions(
     settings: ExtractorSettings, state: BlockState, block: PageBlock
 ) -> BlockDefinitions:
-    """Collect the template definitions in a block of pages. Called in a worker.
+    """Collect the template definitions in a block of pages. This function runs in a worker.
 
     state: values that the extractor carries over from the pages before the block.
     """
@@ -47,13 +47,13 @@ def find_block_definitions(
 def extract_blocks(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState
 ) -> Iterator[tuple[PageBlock, BlockArticles, BlockState]]:
-    """Extract blocks in parallel, and yield each block in order with its articles and the state before it.
+    """Extract blocks in parallel. Yields each block in order, with its articles and the state before it.
 
-    state: state at the start of the first block.
+    state: state before the first block (see ``BlockState``).
     """
-    # Blocks are extracted in parallel, so the state at a block's start is not known. All are extracted as if
-    # they were at the start of the dump. That is nearly always right. Where it is wrong, the block is
-    # extracted again from the state after the block before.
+    # Blocks are extracted in parallel, so a worker does not know the state before its block. It extracts the
+    # block as if the dump started there. This is nearly always right. Where it is wrong, the block is
+    # extracted again with the true state, which is known when the results of all earlier blocks are there.
     for block, found in pool.in_order(partial(extract_block, settings, START), blocks):
         if not is_result_valid(block.data, found, state):
             [(_, found)] = pool.in_order(partial(extract_block, settings, state), [block])
@@ -64,9 +64,9 @@ def extract_blocks(
 def find_definitions(
     blocks: Iterable[PageBlock], settings: ExtractorSettings, pool: WorkerPool, state: BlockState = START
 ) -> Iterator[tuple[PageBlock, BlockDefinitions]]:
-    """Collect template definitions in parallel, and yield each block in order with its definitions.
+    """Collect template definitions in parallel. Yields each block in order, with its definitions.
 
-    state: state at the start of the first block.
+    state: state before the first block (see ``BlockState``).
     """
     for block, found in pool.in_order(partial(find_block_definitions, settings, START), blocks):
         if not is_result_valid(block.data, found, state):
@@ -76,9 +76,10 @@ def find_definitions(
 
 
 class PackagePages:
-    """Fallback for pages that the C++ kernel cannot handle: the package wikiextractor in a separate process.
+    """Extractor for single pages that the C++ kernel cannot handle, which uses the package wikiextractor.
 
-    The process is started for the first such page, and its time and memory are limited.
+    The package runs in a separate process with limits on its time and memory. The process is started for the
+    first such page.
     """
 
     def __init__(self, settings: ExtractorSettings) -> None:
@@ -87,15 +88,19 @@ class PackagePages:
         self._pool: ProcessPool | None = None
 
     def extract_unknown(self, block: PageBlock, found: BlockArticles) -> tuple[BlockArticles, int]:
-        """Extract the pages that the kernel marked as UNKNOWN, and add their articles to the block's result.
+        """Extract the pages that the kernel marked as UNKNOWN, and insert their articles into the block's
+        result.
+
+        found: the kernel's result for the block.
 
         Returns the completed result, and the number of these pages.
         """
         unknown = sum(outcome.reason == UNKNOWN for outcome in found.outcomes)
         if not unknown:
             return found, 0
-        # The articles are concatenated, and each outcome has the size of its article (0 for a skipped page).
-        # Cut them apart, and put the package's article where the kernel left a gap.
+        # In the kernel's result, the articles are concatenated, and each outcome has the size of its article
+        # (0 if there is none). Cut the articles apart, and insert the package's articles where the kernel has
+        # left them out.
         pieces, outcomes, at = [], [], 0
         for outcome in found.outcomes:
             piece = found.articles[at : at + outcome.size]
@@ -107,6 +112,10 @@ class PackagePages:
         return found._replace(articles=b"".join(pieces), outcomes=outcomes), unknown
 
     def _extract_page(self, block: PageBlock, unknown: PageOutcome) -> tuple[bytes, PageOutcome]:
+        """Extract a page with the package, and return its article and its outcome.
+
+        unknown: the kernel's outcome for the page, with the position of the page in the block.
+        """
         if self._pool is None:
             memory = self._settings.rules.limits.memory_bytes
             self._pool = self._open.enter_context(ProcessPool(1, apart=True, memory_bytes=memory))

@@ -1,14 +1,15 @@
-"""Extract the articles of a Wikipedia dump into a directory.
+"""Extracts the articles of a Wikipedia dump into a directory.
 
-::
+These files are written::
 
-    DIR/AA/wiki_00 ...             same bytes as the extractor's command writes
-    DIR/MD5SUMS DIR/manifest.json  written last
-    DIR/unfinished/                during the run: the plan, a note for each complete file with the position
-                                   in the dump at its end, and the templates of the first pass
+    DIR/AA/wiki_00 ...   the articles, in the same bytes that the original program writes
+    DIR/MD5SUMS          md5 of each file, written at the end
+    DIR/manifest.json    written at the end
+    DIR/unfinished/      during the run: the settings, the templates of the first pass, and for each
+                         complete file a note with the position in the dump at its end
 
-Articles are written in order. A later run keeps the complete files, if all of them match their notes, and
-skips the pages that they contain.
+Articles are written in the order of the dump. A later run keeps the complete files of an interrupted run if
+all of them match their notes, and passes over the pages that they contain.
 """
 
 import os
@@ -45,20 +46,24 @@ def extract_dump(
     progress: OnProgress | None = None,
     limits: PageLimits = LIMITS,
 ) -> ExtractReport:
-    """Write the dump's articles into ``output_dir/AA/wiki_00`` and so on, and return a report on all pages.
+    """Write the articles of a dump into ``output_dir/AA/wiki_00`` and so on, and return a report on all
+    pages.
 
-    dump, output_dir: paths or URLs.
-    engine: None: the kernels if they are built.
-    workers: number of threads (kernels) or processes (Python).
-    progress: function called from time to time with the stage, the bytes read and the size of the dump.
+    The files are the same as those that the original program (``WikiExtractor.py DUMP -o DIR``) writes if it
+    runs at midnight of the day in the settings. They do not depend on the engine and the number of workers.
+    If the directory is already finished with the same dump and settings, nothing is done.
+
+    dump: path or URL of the dump.
+    output_dir: path or URL of the directory.
+    settings: settings of the extraction. None means the defaults.
+    engine: "native" for the C++ kernels, "python" for Python, None for the kernels if they are built.
+    workers: number of threads (for the kernels) or processes (for Python).
+    progress: function that is called from time to time with the current stage, the number of bytes read so
+    far, and the size of the dump.
     limits: limits of time and memory for a single page.
 
-    The files equal the output of the extractor's command (``WikiExtractor.py DUMP -o DIR``) run at midnight
-    of the frozen date, for any engine and any number of workers. If the directory is already finished with
-    the same plan, nothing is done.
-
-    Raises InputError with the position for a damaged dump and for a page that exceeds the limits, and
-    DatasetError for a directory that holds other files than such a run writes.
+    Raises InputError with the position for a damaged dump, and for a page that exceeds the limits. Raises
+    DatasetError for a directory with files that an extraction does not write.
     """
     if workers < 1:
         raise SettingsError(f"workers is {workers}, expected at least 1")
@@ -81,8 +86,8 @@ def preview_extraction(
 ) -> list[str]:
     """Return lines that tell the user what ``extract_dump`` would do. Nothing is written.
 
-    Raises InputError for a file that is not a dump, and DatasetError for a directory that holds other files
-    than such a run writes.
+    Raises InputError for a file that is not a dump. Raises DatasetError for a directory with files that an
+    extraction does not write.
     """
     refuse_input_as_output(str(output_dir), [str(dump)])
     engine = check_engine(settings.extractor, engine)
@@ -94,7 +99,7 @@ def preview_extraction(
 
 
 class _Extraction:
-    """One run of the extraction: collect templates, extract articles, write the manifest."""
+    """A run of the extraction, which collects templates, extracts articles and writes the manifest."""
 
     def __init__(self, passes: DumpPasses, output: str, settings: ExtractSettings) -> None:
         self._passes = passes
@@ -102,11 +107,16 @@ class _Extraction:
         self._commit = self._directory.commit
 
     def finished(self) -> ArticlesManifest | None:
-        """Return the manifest if the directory is finished and its files have the listed sizes, else None."""
+        """Return the manifest if the directory is finished and its files have the sizes in the manifest.
+
+        Returns None otherwise.
+        """
         return self._directory.finished()
 
     def release(self) -> None:
-        """Remove the unfinished files that a finished run left if it was interrupted at the very end."""
+        """Remove the unfinished files, which are still there if a run was interrupted after it wrote the
+        manifest.
+        """
         self._commit.release_finished()
 
     def preview(self) -> list[str]:
@@ -122,7 +132,8 @@ class _Extraction:
             except WorkerDied as death:
                 raise self._passes.rules.make_error(death) from None
             except DataError:
-                # an error about damage is misleading if the dump changed during the run, so check that first
+                # If the dump was changed during the run, an error about damage is misleading, so check this
+                # first.
                 self._passes.identity.check()
                 raise
             finally:
@@ -134,20 +145,21 @@ class _Extraction:
 
     @contextmanager
     def _open_local_directory(self) -> Iterator[str]:
-        """Yield a local directory for the files that the workers share."""
+        """Yield a local directory for the files that all workers read."""
         if not storage.is_remote(self._commit.unfinished):
             yield self._commit.unfinished
             return
-        from tempfile import TemporaryDirectory  # slow to import, and rarely needed
+        from tempfile import TemporaryDirectory  # This is slow to import and rarely needed.
 
         with TemporaryDirectory() as directory:
             yield directory
 
     def _run_passes(self, directory: str, kept: KeptBlocks) -> ArticleWriter:
+        """Run both passes over the dump, and return the writer of the articles."""
         report, left_out = ExtractReport(), set[str]()
         settings, md5 = self._passes.run_first_pass(directory, kept, report, left_out)
         # First try to continue an earlier run. If its files contain a page that this run must leave out,
-        # write all files again, starting from the report of the first pass.
+        # write all files again. The report then starts again with the counts of the first pass.
         writer = ArticleWriter(
             self._commit, self._passes.identity, settings, report.copy(), set(left_out), md5
         )
@@ -160,15 +172,19 @@ class _Extraction:
         return writer
 
     def _run_second_pass(self, kept: KeptBlocks, writer: ArticleWriter) -> None:
-        """Extract and write the articles, reading blocks that the first pass kept, or else the dump."""
-        # The first pass has kept all blocks and computed the md5, or the dump is read (again) here.
+        """Extract and write the articles.
+
+        The blocks come from the first pass if it has kept them, otherwise from the dump.
+        """
+        # If the first pass has kept all blocks, it has computed the md5 too. Otherwise the dump is read here.
         if kept.complete:
-            self._write(kept.take_back(), writer)
+            self._write(kept.read_and_free(), writer)
             return
         with self._passes.open() as dump:
             self._write(dump.read_blocks(), writer)
             writer.dump_md5 = writer.dump_md5 or dump.md5()
 
     def _write(self, blocks: Iterable[PageBlock], writer: ArticleWriter) -> None:
+        """Write the articles of all blocks, and report the progress."""
         for position in writer.write(blocks, self._passes.pools.work):
             self._passes.report_progress("articles", position)

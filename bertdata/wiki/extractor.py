@@ -1,12 +1,13 @@
 """Interface of an extractor, which turns blocks of whole pages into articles or template definitions.
 
-There are four extractors, chosen by ``open_extractor``. They reproduce two programs, wikiextractor 3.1.0 and
-the version that MLPerf pins. Each has a C++ kernel and a Python engine: the package itself for 3.1.0, a
-readable twin for MLPerf's.
+There are four extractors, from which ``open_extractor`` chooses. They reproduce two programs: wikiextractor
+3.1.0, and the older wikiextractor that MLPerf uses. For each program there are a C++ kernel and a Python
+engine. The Python engine for 3.1.0 is the package itself, and the Python engine for MLPerf's version is a
+readable twin of the kernel.
 
-Blocks are extracted in any order, each as if it were at the start of the dump. A page's result depends on
-earlier pages in a few small ways (``BlockState``). So every result is checked before it is used. In the rare
-case that the block's true start state would change the result, the block is extracted again.
+Blocks are extracted in any order, and each as if the dump started there. In a few rare ways the result for a
+page depends on earlier pages (see ``BlockState``). Every result is therefore checked before it is used. If
+the true state before the block would change the result, the block is extracted again.
 """
 
 import datetime
@@ -22,9 +23,10 @@ from bertdata.wiki.settings import ExtractorName
 class BlockState(NamedTuple):
     """Values that an extractor carries over from the pages before a block.
 
-    namespace, redirect, inside_text: last ``<ns>`` value, whether a ``<redirect>`` was seen, and whether the
-        block starts inside ``<text>``. Only MLPerf's extractor carries these over.
-    last_id: page id of the last article. A page that repeats this id is skipped.
+    namespace: value of the last ``<ns>``. Only MLPerf's extractor carries it over.
+    redirect: whether a ``<redirect>`` was seen. Only MLPerf's extractor carries it over.
+    inside_text: whether the block starts inside ``<text>``. Only MLPerf's extractor carries it over.
+    last_id: page id of the last article, or None. A page with the same id is skipped.
     """
 
     namespace: str
@@ -36,15 +38,15 @@ class BlockState(NamedTuple):
 _USUAL_BEGIN = rb"\s*<page>\s*<title>[^<\n]*</title>\s*\n[ \t]*<ns>"
 
 START = BlockState("0", False, False, None)
-"""State at the start of a dump. Each block is first extracted as if it started in this state."""
+"""State at the start of a dump. Each block is first extracted as if this were the state before it."""
 
 
 class PageOutcome(NamedTuple):
-    """Result for one page: an article, or the reason why there is none.
+    """Result for a page: an article, or the reason why there is none.
 
-    reason: empty for an article, else a constant of ``bertdata.wiki.pages`` such as REDIRECT.
-    detail: page id of an article, or details about the reason.
-    size: bytes of the article, 0 if there is none.
+    reason: empty for an article, otherwise a constant of ``bertdata.wiki.pages`` such as REDIRECT.
+    detail: id of the page if it is an article, otherwise details about the reason.
+    size: size of the article in bytes, 0 if there is none.
     begin, end: position of the page in its block.
     """
 
@@ -56,13 +58,14 @@ class PageOutcome(NamedTuple):
 
 
 class BlockArticles(NamedTuple):
-    """Articles extracted from a block of pages.
+    """Result of extracting the articles of a block of pages.
 
     articles: the articles, concatenated.
     outcomes: result for each page of the block.
     first_id: id of the first page that may be an article, or None.
-    exit: state to carry over to the next block.
-    revisions: number of revisions of all pages. It exceeds the number of pages only in a dump with histories.
+    exit: state after the block, for the next block.
+    revisions: number of revisions of all pages. It is larger than the number of pages only if the dump has
+    page histories.
     """
 
     articles: bytes
@@ -73,13 +76,13 @@ class BlockArticles(NamedTuple):
 
 
 class BlockDefinitions(NamedTuple):
-    """Template definitions in a block.
+    """Result of collecting the template definitions in a block of pages.
 
     definitions: kind ("template" or "redirect"), title and text of each definition.
     pages: number of template pages.
-    left_out: ids of template pages that the user left out.
+    left_out: ids of template pages that the user asked to leave out.
     first_id: id of the first page that may be an article, or None.
-    exit: state to carry over to the next block.
+    exit: state after the block, for the next block.
     """
 
     definitions: list[tuple[str, bytes, bytes]]
@@ -90,9 +93,9 @@ class BlockDefinitions(NamedTuple):
 
 
 class Extractor(Protocol):
-    """Program that turns a block of pages into articles or template definitions.
+    """Interface of an extractor, which turns a block of pages into articles or template definitions.
 
-    A C++ kernel and a Python engine for the same program give the same result.
+    If a C++ kernel and a Python engine reproduce the same program, they give the same results.
     """
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles: ...
@@ -101,13 +104,13 @@ class Extractor(Protocol):
 
 
 class ExtractorSettings(NamedTuple):
-    """Everything that a worker needs to extract pages.
+    """Settings that a worker needs to extract pages.
 
-    site: site name and namespaces from the dump's <siteinfo>.
-    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if it is not known or needed yet.
-    templates: path of the template file (see ``template_file``), or None.
+    site: name of the site and its namespaces, from the dump's <siteinfo>.
+    day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it is not known or not needed yet.
+    templates: path of the file with all template definitions (see ``template_file``), or None.
     max_page_bytes: a page with more bytes of XML is skipped.
-    rules: pages to leave out, and limits of the work on a page.
+    rules: which pages are left out, and the limits for all others.
     """
 
     extractor: ExtractorName
@@ -120,29 +123,35 @@ class ExtractorSettings(NamedTuple):
 
 
 def is_result_valid(data: bytes, result: BlockArticles | BlockDefinitions, state: BlockState) -> bool:
-    """Return True if a block's result is right, although it was extracted as if the dump started there.
+    """Return True if the result for a block is right, although the block was extracted as if the dump started
+    there.
 
-    state: true state after the block before.
+    data: XML of the block.
+    result: result for the block.
+    state: true state before the block.
 
-    Two things can make the result wrong. The first page may repeat the id of the last article. Or MLPerf's
-    extractor may carry over a value: this matters if the block starts inside the text of an unclosed page, or
-    if its first page does not state its namespace. Pages written by MediaWiki always state it. A redirect
-    that is carried over does not matter, because ``<page>`` resets it.
+    Two things can make the result wrong. First, the first page may have the same id as the last article
+    before the block. Second, MLPerf's extractor may carry over a value. This matters if the block starts
+    inside the text of a page that was not closed, or if its first page does not state its namespace.
+    MediaWiki always writes the namespace. It does not matter if a redirect is carried over, because
+    ``<page>`` resets it.
     """
     if state.last_id is not None and state.last_id == result.first_id:
         return False
-    return state[:3] == START[:3] or (not state.inside_text and has_usual_begin(data))
+    return state[:3] == START[:3] or (not state.inside_text and states_namespace(data))
 
 
-def has_usual_begin(data: bytes) -> bool:
-    """Return True if the block's first page states its namespace, as pages written by MediaWiki do."""
+def states_namespace(data: bytes) -> bool:
+    """Return True if the first page of a block states its namespace, as in all dumps that MediaWiki
+    writes.
+    """
     return re.match(_USUAL_BEGIN, data) is not None
 
 
 def find_state_after(result: BlockArticles | BlockDefinitions, state: BlockState) -> BlockState:
-    """Return the state to carry over to the next block.
+    """Return the state after a block.
 
-    result: result of the block.
+    result: result for the block.
     state: state before the block. ``is_result_valid`` must have returned True for the result and this state.
     """
     last_id = state.last_id if result.exit.last_id is None else result.exit.last_id

@@ -1,4 +1,4 @@
-"""Choose and open an extractor for a program ("3.1.0" or "mlperf") and an engine (C++ kernel or Python)."""
+"""Chooses the extractor for a program ("3.1.0" or "mlperf") and an engine (C++ kernel or Python)."""
 
 import datetime
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ from bertdata.wiki.template_file import map_file
 
 
 def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
-    """Return the requested engine, or the default engine if it is None.
+    """Return the engine to use: the given engine, or the default engine if it is None.
 
-    Raises MissingExtraError if the engine needs the package wikiextractor and it is not installed.
+    Raises MissingExtraError if the engine needs the package wikiextractor, and the package is not installed.
     """
     engine = engine or default_engine()
     if not use_native(engine) and extractor == "3.1.0":
@@ -34,49 +34,57 @@ def check_engine(extractor: ExtractorName, engine: Engine | None) -> Engine:
 
 @lru_cache(maxsize=2)
 def open_extractor(settings: ExtractorSettings) -> Extractor:
-    """Return the extractor for these settings. A worker keeps it from block to block."""
+    """Return the extractor for these settings. It is cached, so that a worker makes it only once."""
     if use_native(settings.engine):
         return _NativeExtractor(settings)
     if settings.extractor == "mlperf":
         from bertdata.wiki.mlperf import MlperfExtractor
 
-        return _NamedTupleExtractor(MlperfExtractor(**_make_arguments(settings)))
+        return _NamedTupleExtractor(MlperfExtractor(**_make_kernel_arguments(settings)))
     from bertdata.wiki.wikiextractor.package_extractor import PackageExtractor
 
     return PackageExtractor(settings)
 
 
 def forget_extractors() -> None:
-    """Close the template files that the extractors of this process hold open."""
+    """Drop the cached extractors of this process, and thereby close their template files."""
     open_extractor.cache_clear()
 
 
 class _NamedTupleExtractor:
-    """Wrapper of an extractor that returns plain tuples, such as a kernel. It returns named tuples."""
+    """Wrapper around an extractor that returns plain tuples, such as a kernel.
+
+    The wrapper returns named tuples.
+    """
 
     def __init__(self, extractor: Any) -> None:
         self._extractor = extractor
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        """Extract the articles of a block of pages."""
         articles, outcomes, first_id, leaving = self._extractor.extract(data, tuple(state))
-        named = _name_outcomes(outcomes)
+        named = _make_outcomes(outcomes)
         return BlockArticles(articles, named, first_id, BlockState(*leaving))
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
+        """Collect the template definitions in a block of pages."""
         found, pages, left_out, first_id, leaving = self._extractor.definitions(data, tuple(state))
         return BlockDefinitions(found, pages, left_out, first_id, BlockState(*leaving))
 
 
-def _name_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
-    new = tuple.__new__  # implemented in C. Time in Python matters here: it blocks the other kernel threads.
+def _make_outcomes(outcomes: Iterable[tuple[Any, ...]]) -> list[PageOutcome]:
+    """Convert plain tuples to page outcomes."""
+    # This is implemented in C and therefore fast. While Python code runs, the threads of the kernels must
+    # wait.
+    new = tuple.__new__
     return [new(PageOutcome, outcome) for outcome in outcomes]
 
 
 class _NativeExtractor(_NamedTupleExtractor):
-    """Extractor that calls a C++ kernel. Several threads may share it."""
+    """Extractor that calls a C++ kernel. Several threads may share an instance."""
 
     def __init__(self, settings: ExtractorSettings) -> None:
-        arguments = _make_arguments(settings)
+        arguments = _make_kernel_arguments(settings)
         if settings.extractor == "mlperf":
             super().__init__(kernels.MlperfExtractor(compute=_compute, **arguments))
         else:
@@ -84,13 +92,17 @@ class _NativeExtractor(_NamedTupleExtractor):
 
 
 def _compute(function: str, arguments: list[str]) -> str:
-    """Evaluate ``#expr`` or a regular expression in Python. The C++ kernel calls this function."""
+    """Return the value of an arithmetic or regular expression in wikitext.
+
+    The C++ kernel calls this function.
+    """
     from bertdata.wiki.mlperf.compute import compute
 
     return compute(function, arguments)
 
 
-def _make_arguments(settings: ExtractorSettings) -> dict[str, Any]:
+def _make_kernel_arguments(settings: ExtractorSettings) -> dict[str, Any]:
+    """Return the arguments with which both kernels are made."""
     site = settings.site
     return {
         "url_base": site.url_base,

@@ -11,20 +11,21 @@ ExtractorName = Literal["3.1.0", "mlperf", "2.75"]
 EXTRACTORS: tuple[ExtractorName, ...] = ("3.1.0", "mlperf")
 
 SPELLINGS: dict[str, ExtractorName] = {"2.75": "mlperf"}
-"""Other names of extractors. "2.75" is the version number printed by the extractor that MLPerf pins."""
+"""Other names of the extractors. "2.75" is the version that the wikiextractor of MLPerf prints."""
 
 VERSIONS: dict[str, str] = {"3.1.0": "3.1.0", "mlperf": "3162bb6c3c9ebd2d15be507aa11d6fa818a454ac"}
-"""Version of wikiextractor that each extractor reproduces: a release, or a commit.
+"""For each extractor, the version of wikiextractor that it reproduces: a release or a commit.
 
-NVIDIA's and Habana's scripts pin commit 6408a430. It differs from MLPerf's 3162bb6 in reading compressed
-files, in an escape that is switched off, and in revision ids that no output shows. The articles are equal.
+The scripts of NVIDIA and Habana use the commit 6408a430 instead of MLPerf's 3162bb6. The two differ in how
+they read compressed files, in escaping that is switched off, and in revision ids that no output shows. Their
+articles are the same.
 """
 
 
 def writes_escapes(program: Mapping[str, str]) -> bool:
-    """Return whether an extractor writes ``&amp;`` and so on in the text of articles.
+    """Return True if an extractor leaves ``&amp;`` and so on escaped in the text of articles.
 
-    program: name and version of the extractor, as a manifest of articles stores them.
+    program: name and version of the extractor, in the form that a manifest of articles has.
     """
     return program["version"] == VERSIONS["3.1.0"]
 
@@ -33,6 +34,8 @@ _NAME_DATE = r"-(\d{4})(\d\d)(\d\d)(?=[-.])"
 
 
 class _Fields(NamedTuple):
+    """Fields of ``ExtractSettings``, which checks their values."""
+
     extractor: ExtractorName
     date: datetime.date | None
     templates: bool
@@ -41,17 +44,18 @@ class _Fields(NamedTuple):
 
 
 class ExtractSettings(_Fields):
-    """Settings that determine the bytes of the articles.
+    """Settings that determine the content of the articles.
 
-    extractor: program to reproduce: wikiextractor "3.1.0", or version 2.75 as MLPerf pins it ("mlperf" or
-    "2.75").
-    date: day for ``{{CURRENTDAY}}`` and similar words, at midnight. None: the date in the dump's file name
-    (enwiki-20200101-...), else the day of its newest revision.
-    templates: whether to collect templates in a first pass and expand them. None: the program's default,
-    which is True for 3.1.0 and False for 2.75.
+    extractor: program to reproduce: "3.1.0" for wikiextractor 3.1.0, or "mlperf" or "2.75" for the older
+    wikiextractor that MLPerf uses.
+    date: day that replaces ``{{CURRENTDAY}}`` and similar words, which are expanded as at midnight of this
+    day. None means the date in the dump's file name (enwiki-20200101-...). If the name has no date, it means
+    the day of the dump's newest revision.
+    templates: whether to collect templates in a first pass, and to expand them. None means the default of the
+    program, which is True for 3.1.0 and False for MLPerf's version.
     max_page_bytes: a page with more bytes of XML is skipped, so that a damaged dump cannot fill the memory.
-    MediaWiki allows 2 MiB of text.
-    skip_pages: ids of pages to leave out, both articles and templates. Stored sorted, without repeats.
+    MediaWiki allows 2 MiB of text in a page.
+    skip_pages: ids of articles and templates to leave out. They are stored sorted and without repetitions.
     """
 
     __slots__ = ()
@@ -73,13 +77,15 @@ class ExtractSettings(_Fields):
         if "" in skip_pages:
             raise SettingsError("skip_pages has an empty id, expected ids of pages")
         expands = extractor == "3.1.0" if templates is None else templates
-        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))  # numeric ids by value
+        # Sort the ids by their numeric value.
+        ids = sorted(set(skip_pages), key=lambda page_id: (len(page_id), page_id))
         return super().__new__(cls, extractor, date, expands, max_page_bytes, tuple(ids))
 
     def as_json(self, day: datetime.date | None) -> dict[str, Any]:
-        """Return the settings as a manifest stores them.
+        """Return the settings in the form that a manifest has.
 
-        day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
+        day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it must be found in the pages of
+        the dump.
         """
         skip_pages = {"skip_pages": list(self.skip_pages)} if self.skip_pages else {}
         return {
@@ -91,13 +97,15 @@ class ExtractSettings(_Fields):
 
     @property
     def program(self) -> dict[str, str]:
-        """Name and version of the program, as a manifest stores them."""
+        """Name and version of the program to reproduce, in the form that a manifest has."""
         return {"name": "wikiextractor", "version": VERSIONS[self.extractor]}
 
     def find_day(self, dump: str) -> datetime.date | None:
-        """Return the day for ``{{CURRENTDAY}}`` and similar words, from the settings or the dump's file name.
+        """Return the day that replaces ``{{CURRENTDAY}}`` and similar words, from the settings or the dump's
+        file name.
 
-        Returns None if neither has a date. The dump's newest revision then determines the day.
+        Returns None if neither of them has a date. In this case the day of the dump's newest revision is
+        used.
         """
         return self.date or parse_name_date(dump)
 

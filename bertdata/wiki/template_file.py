@@ -1,15 +1,15 @@
-r"""The template file: all template definitions of a dump. It is immutable and memory-mapped by every worker.
+r"""The template file, which contains all template definitions of a dump.
 
-Little-endian layout:
+It is never changed after it is written, and every worker maps it into memory. Its parts are, with all numbers
+little-endian:
 
-- the magic ``BDWIKI2\n``
+- the bytes ``BDWIKI2\n``
 - the number of templates and the number of redirects, 64 bits each
-- one record of five 64-bit numbers per definition: offset and size of the title, offset and size of the
-  text, and the definition's index in the dump. Templates come before redirects. Both are sorted by title and
-  index.
-- titles and texts. The offsets count from here.
+- for each definition a record of five 64-bit numbers: offset and size of its title, offset and size of its
+  text, and its index in the dump. Templates come before redirects, and both are sorted by title and index.
+- all titles and texts. The offsets are counted from here.
 
-If a title is defined several times, all definitions are stored.
+If a title is defined several times, all of its definitions are in the file.
 """
 
 import mmap
@@ -32,19 +32,22 @@ _PIECE_BYTES = 1 << 20
 
 
 class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
-    """Writer of the template file. It collects definitions in the dump's order, on disk if they are large."""
+    """Collects template definitions in the order of the dump, and writes the template file.
+
+    If the definitions are large, they are collected in a temporary file.
+    """
 
     def __init__(self) -> None:
         self._data = SpooledFile(_IN_MEMORY_BYTES)
         self._bytes = self._count = 0
         self._numbers = {TEMPLATE: 0, REDIRECT: 0}
-        # definitions by kind and title
+        # the definitions that were collected, by kind and title
         self._records: dict[str, dict[bytes, list[bytes]]] = {TEMPLATE: {}, REDIRECT: {}}
 
     def add(self, kind: str, title: bytes, text: bytes) -> None:
         """Add the next template definition of the dump.
 
-        kind: TEMPLATE or REDIRECT.
+        kind: TEMPLATE for a template, or REDIRECT for a redirect to another template.
         """
         at, size = self._bytes, len(title)
         record = _RECORD.pack(at, size, at + size, len(text), self._count)
@@ -56,9 +59,9 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
         self._numbers[kind] += 1
 
     def write(self, file: BinaryIO) -> None:
-        """Write all collected definitions to the template file.
+        """Write all definitions that were collected to a template file.
 
-        This must be fast: the workers wait for it.
+        This must be fast, because all workers wait for the file.
         """
         file.write(MAGIC + _COUNTS.pack(self._numbers[TEMPLATE], self._numbers[REDIRECT]))
         for kind in (TEMPLATE, REDIRECT):
@@ -74,7 +77,10 @@ class TemplateFileWriter(AbstractContextManager["TemplateFileWriter"]):
 
 
 def read_definitions(data: memoryview) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield kind, title and text of each definition of a template file, in the dump's order."""
+    """Yield the kind, the title and the text of each definition in a template file, in the order of the dump.
+
+    data: content of the template file.
+    """
     templates, redirects = _COUNTS.unpack_from(data, len(MAGIC))
     kinds = [TEMPLATE] * templates + [REDIRECT] * redirects
     records = _RECORD.iter_unpack(data[_HEAD_BYTES : _HEAD_BYTES + _RECORD.size * len(kinds)])
@@ -89,7 +95,10 @@ def read_definitions(data: memoryview) -> Iterator[tuple[str, bytes, bytes]]:
 
 
 def map_file(path: str) -> mmap.mmap | bytes:
-    """Map a file into memory and return its bytes. An empty file gives empty bytes."""
+    """Map a file into memory, and return the mapping.
+
+    For an empty file, the result is an empty bytes object.
+    """
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return b""

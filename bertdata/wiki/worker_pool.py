@@ -1,4 +1,4 @@
-"""Workers of an extraction: threads for the kernels, processes for the Python engines."""
+"""Opens the workers of an extraction: threads for the kernels, processes for the Python engines."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,18 +13,19 @@ Result = TypeVar("Result")
 
 
 class WorkerPool(Protocol):
-    """Pool of workers that applies a function to items, and yields item and result in order.
+    """Pool of workers that call a function for each of many items in parallel.
 
-    Only a bounded number of items is read ahead, so memory stays bounded.
+    Only a limited number of items are read ahead, so that the memory in use is limited.
     """
 
     def in_order(
         self, function: Callable[[Item], Result], items: Iterable[Item], /
-    ) -> Generator[tuple[Item, Result], None, None]: ...
+    ) -> Generator[tuple[Item, Result], None, None]:
+        """Call the function for each item, and yield the items in order, each with its result."""
 
 
 class WorkerPools(NamedTuple):
-    """Pools of workers of an extraction. Both fields may be the same pool.
+    """The pools of workers of an extraction. Both fields may be the same pool.
 
     work: pool that extracts pages.
     reading: pool that decompresses the dump.
@@ -36,12 +37,13 @@ class WorkerPools(NamedTuple):
 
 @contextmanager
 def open_pools(engine: Engine, workers: int, memory_bytes: int) -> Iterator[WorkerPools]:
-    """Open the pools of an extraction. Workers start when the first item arrives.
+    """Open the pools of workers of an extraction.
 
-    Python engines run in separate processes, which are killed when a page exceeds its limits. With a single
-    worker process, this process is otherwise idle and decompresses the dump.
+    A Python engine runs in separate processes, which are killed if a page exceeds its limits. If there is
+    only a single worker process, this process decompresses the dump, because it is idle otherwise.
 
-    memory_bytes: memory limit of a worker process.
+    workers: number of threads (for the kernels) or processes (for Python).
+    memory_bytes: limit for the memory of a worker process in bytes.
     """
     if use_native(engine):
         with ThreadPool(workers) as threads:

@@ -17,7 +17,7 @@ from torch import Tensor
 from bertdata.cli.main import main as bertdata
 from bertdata.config.dialects import find_dialect
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
-from bertdata.tokens.kept_files import keep_files
+from bertdata.tokens.kept_files import write_tokenizer_files
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer import Tokenizer
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
@@ -121,7 +121,7 @@ def export(place: Path, file: TokenizerFile, shape: str, head: str = "words", **
     run = place / f"{name}-run"
     state = replace(make_initial_state(Config.of(), config), step=1)
     write_checkpoint(run / "checkpoints" / "step-00000001", state, model.state_dict(), {})
-    keep_files(file, str(run))
+    write_tokenizer_files(file, str(run))
     convert(str(run), str(place / name))
     return Exported(directory=place / name, model=model, tokenizer=_tokenizer(file))
 

@@ -16,7 +16,7 @@ from bertdata.dataset.vocabulary import load_dataset_tokenizer
 from bertdata.errors import DatasetError, MissingInputError
 from bertdata.tokens.files import TokenizerFile, VocabularyFile
 from bertdata.tokens.fit import warn_of_casing
-from bertdata.tokens.kept_files import keep_files
+from bertdata.tokens.kept_files import write_tokenizer_files
 from bertdata.tokens.load import vocabulary_of
 from trainer.config.settings import Config
 from trainer.data.opening import find_training_paths
@@ -25,7 +25,7 @@ from trainer.data.opening import find_training_paths
 def keep_tokenizer(config: Config) -> None:
     """Write the training data's tokeniser into output_dir, if it is known."""
     if (file := find_data_tokenizer(config)) is not None:
-        keep_files(file, str(config.run.output_dir))
+        write_tokenizer_files(file, str(config.run.output_dir))
 
 
 def find_data_tokenizer(config: Config) -> TokenizerFile | None:

@@ -12,9 +12,9 @@ _SPACE_AT_START, _SPACE_AT_END = re.compile(f"[{SPACE}]*"), re.compile(f"[{SPACE
 
 
 class TextPart(NamedTuple):
-    """The part ``text[start:stop]`` of a text.
+    """The part ``text[start:stop]`` of a text: an added token, or the text between two added tokens.
 
-    id: id of the added token that the part is, or None for other text.
+    id: id of the added token, or None if the part is not an added token.
     """
 
     start: int
@@ -23,8 +23,9 @@ class TextPart(NamedTuple):
 
 
 class AddedTokenFinder:
-    """Finds added tokens, from left to right. If several tokens begin at the same position, the longest is
-    taken.
+    """Finds added tokens in a text, from left to right.
+
+    If several tokens begin at the same position, the longest is taken.
     """
 
     def __init__(self, tokens: Sequence[AddedToken]) -> None:
@@ -33,14 +34,14 @@ class AddedTokenFinder:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
     def split(self, text: str) -> Iterator[TextPart]:
-        """Yield the parts of the text in order. No part is empty.
+        """Split a text into added tokens and the text between them, and yield these parts in order.
 
-        If a ``single_word`` token is found inside a word, it is skipped together with all tokens that begin
-        inside it.
+        No part is empty. A token with the flag ``single_word`` is not accepted inside a word. In this case,
+        tokens that begin inside it are not found either.
         """
         done = 0
-        # finditer resumes after a match even if the loop below rejects the match, so tokens inside a rejected
-        # token are not found. Hugging Face's tokenizers does the same.
+        # If the loop rejects a match, finditer still continues after it. Tokens that begin inside a rejected
+        # token are therefore not found. Hugging Face's tokenizers does the same.
         for match in self._pattern.finditer(text):
             start, stop = match.span()
             token = self._tokens[match[0]]
@@ -48,7 +49,7 @@ class AddedTokenFinder:
                 _ENDS_WITH_WORD.search(text[max(start - 1, 0) : start]) or _STARTS_WITH_WORD.match(text, stop)
             ):
                 continue
-            # lstrip and rstrip add the white space around the token to the token.
+            # A token with the flag lstrip or rstrip includes the white space on its left or right side.
             if token.lstrip:
                 while start > done and _SPACE_AT_END.match(text, start - 1):
                     start -= 1
@@ -63,6 +64,9 @@ class AddedTokenFinder:
 
 
 def _find_end_of_space(text: str, start: int) -> int:
-    """Return where the white space that begins at ``start`` ends."""
+    """Return the end of the white space that begins at ``start``.
+
+    The result is ``start`` if there is no white space.
+    """
     found = _SPACE_AT_START.match(text, start)
     return found.end() if found else start

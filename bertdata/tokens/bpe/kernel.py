@@ -1,4 +1,4 @@
-"""Makes the C++ kernel of a byte-level BPE from its settings and the Unicode tables."""
+"""Makes the C++ kernel of a byte-level BPE tokeniser from its settings and the Unicode tables."""
 
 from array import array
 from functools import cache
@@ -11,11 +11,14 @@ from bertdata.tokens.bpe.settings import ByteBpe, make_byte_alphabet
 from bertdata.unicode.tables import Ranges, load_library_classes
 
 _LETTER, _NUMBER, _SPACE, _WORD, _NUMERIC = 1, 2, 4, 8, 16
-"""Bits that classify a character, as in _native/tokens/bpe_characters.h."""
+"""Bits for the classes of a character. They have the same values as in _native/tokens/bpe_characters.h."""
 
 
 def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
-    """Make the C++ kernel of a byte-level BPE. VocabularyError if a token's id is outside the vocabulary."""
+    """Make the C++ kernel of a byte-level BPE tokeniser.
+
+    VocabularyError if the id of a token is not less than the size of the vocabulary.
+    """
     ranked = sorted((rank, left, right, joined) for (left, right), (rank, joined) in bpe.merges.items())
     lengths = array("I", bytes(4 * vocabulary.size))
     try:
@@ -54,20 +57,24 @@ def make_kernel(bpe: ByteBpe, vocabulary: Vocabulary) -> Any:
 
 
 def _find_whole_words(bpe: ByteBpe) -> list[tuple[bytes, int]]:
-    """Return the bytes and the id of each token that consists of characters of the byte alphabet."""
+    """Return the bytes and the id of each token that can be equal to a whole pre-token.
+
+    Such a token consists only of characters of the byte alphabet (see ``make_byte_alphabet``).
+    """
     bytes_of = {ord(unit): byte for byte, unit in enumerate(make_byte_alphabet())}
     found = []
     for token, token_id in bpe.ids.items():
         try:
             found.append((token.translate(bytes_of).encode("latin-1"), token_id))
         except UnicodeEncodeError:
-            continue  # contains another character, so no pre-token is equal to it
+            # The token contains a character outside the byte alphabet, so no pre-token is equal to it.
+            continue
     return found
 
 
 @cache
 def _make_character_classes() -> bytes:
-    """Return a byte per code point whose bits say to which character classes it belongs."""
+    """Return one byte for each code point. Its bits say which character classes the code point belongs to."""
     bits = bytearray(0x110000)
     tables = {
         _LETTER | _WORD: load_library_classes().letter,
@@ -83,5 +90,5 @@ def _make_character_classes() -> bytes:
 
 
 def _list_points(table: Ranges) -> list[int]:
-    """List all code points in a table of ranges (first, last)."""
+    """List all code points in a table, whose entries are ranges from a first to a last code point."""
     return [point for first, last in table for point in range(first, last + 1)]

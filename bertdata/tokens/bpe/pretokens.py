@@ -1,4 +1,7 @@
-"""Splits text into pre-tokens. BPE merges never cross the border of a pre-token."""
+"""Splits text into pre-tokens, the pieces of text in which BPE merges characters to tokens.
+
+No token reaches across the border of a pre-token.
+"""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +12,7 @@ from bertdata.unicode.tables import Ranges, load_library_classes
 
 
 def _format_ranges(*tables: Ranges) -> str:
-    """Return the ranges in the form that a character class of a regular expression needs."""
+    """Format tables of code points for use between the brackets of a regular expression, as in ``[A-Z]``."""
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for table in tables for first, last in table)
 
 
@@ -21,11 +24,12 @@ SPACE_CHARACTERS = "".join(
     chr(point) for first, last in load_library_classes().space for point in range(first, last + 1)
 )
 
-# ``\s+(?!\S)|\s+`` of the original patterns, written with the table of white space in Hugging Face's
-# tokenizers.
+# This is the end ``\s+(?!\S)|\s+`` of the original patterns. ``\s`` is replaced by the characters that
+# Hugging Face's tokenizers treats as white space.
 _SPACES = rf"[{SPACE}]+(?![^{SPACE}])|[{SPACE}]+"
-# Llama 3's and Qwen 2's patterns differ only in COUNT: up to three digits together, or each digit alone.
-# U+017F is the long s. (?i:...) in the original patterns matches it as an s.
+# The patterns of Llama 3 and Qwen 2 differ only in COUNT, the number of digits in a pre-token: up to three
+# for Llama 3, exactly one for Qwen 2. U+017F is the long s, which (?i:...) in the original patterns matches
+# as an s.
 _LATER = (
     r"'(?:[sS\u017f]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
     rf"|[^\r\n{LETTER}{NUMBER}]?[{LETTER}]+|[{NUMBER}]{{COUNT}}| ?[^{SPACE}{LETTER}{NUMBER}]+[\r\n]*"
@@ -40,13 +44,15 @@ _DIGITS = {"each": f"[{NUMERIC}]|[^{NUMERIC}]+", "runs": f"[{NUMERIC}]+|[^{NUMER
 
 
 Pretoken = tuple[str, list[int]]
-"""The text of a pre-token, and for each of its characters the index in the text that was split."""
+"""A pre-token: its text, and for each character of it the index of the character in the text that was split.
+"""
 
 
 def split_pretokens(text: str, bpe: ByteBpe) -> Iterator[Pretoken]:
-    """Yield the pre-tokens of a text that contains no added tokens.
+    """Split a text without added tokens into its pre-tokens, and yield them in order.
 
-    If ``bpe.prefix_space`` puts a blank before the text, the blank has the index of the first character.
+    If the setting ``bpe.prefix_space`` inserts a blank before the text, this blank gets the index of the
+    text's first character.
     """
     if bpe.digits is None:
         yield from _split_part(text, 0, bpe)
@@ -56,7 +62,10 @@ def split_pretokens(text: str, bpe: ByteBpe) -> Iterator[Pretoken]:
 
 
 def _split_part(part: str, start: int, bpe: ByteBpe) -> Iterator[Pretoken]:
-    """Yield the pre-tokens of a part of the text. start: the part's index in the text."""
+    """Yield the pre-tokens of a part of the text.
+
+    start: index of the part's first character in the whole text.
+    """
     places = list(range(start, start + len(part)))
     if bpe.prefix_space and part and not part.startswith(" "):
         part, places = " " + part, [start, *places]
@@ -66,5 +75,5 @@ def _split_part(part: str, start: int, bpe: ByteBpe) -> Iterator[Pretoken]:
 
 @cache
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern on first use: the patterns contain large character classes."""
+    """Compile a pattern on its first use, because compiling its large character classes is slow."""
     return re.compile(pattern)

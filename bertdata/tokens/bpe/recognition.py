@@ -1,8 +1,9 @@
-"""Recognises a byte-level BPE in a parsed tokenizer.json.
+"""Decides whether the C++ kernel for byte-level BPE can run a tokenizer.json, and reads its settings.
 
 A tokenizer.json describes a pipeline: added tokens, normaliser, pre-tokeniser, model and so on. The C++
 kernel implements only some pipelines. This module accepts a file only if the kernel gives exactly the ids
-that the tokenizers library gives. Every other file is run by ``tokenizers``, with the reason in the log.
+that the tokenizers library gives. The ``tokenizers`` library itself runs every other file, and the log says
+why.
 """
 
 from collections.abc import Mapping
@@ -17,22 +18,26 @@ from bertdata.tokens.bpe.settings import (
     Pattern,
     make_byte_alphabet,
 )
-from bertdata.tokens.library_form import find_odd_part
+from bertdata.tokens.library_form import find_unusual_part
 from bertdata.unicode import composition
 
 
 class _UnknownSetting(Exception):
-    """A setting in the file that the kernel does not support. The message is the reason."""
+    """Error for a setting in the file that the kernel does not support.
+
+    Its message is the reason why the kernel cannot run the file.
+    """
 
 
 def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
-    """Return the settings of the file's byte-level BPE, or why the kernel cannot run the file ("its ...").
+    """Return the settings of the byte-level BPE in a tokenizer.json.
 
-    A part that does not have the form in which ``tokenizers`` saves it is also a reason. ``tokenizers`` then
-    reads the file and reports what is wrong with it. Truncation, padding and dropout are ignored, because a
-    text is always encoded whole and without randomness.
+    If the kernel cannot run the file, the result is the reason as text, such as "its normaliser is
+    Lowercase". One possible reason is a part that is not in the form in which ``tokenizers`` saves it.
+    ``tokenizers`` then reads the file and reports what is wrong with it. Truncation, padding and dropout in
+    the file are ignored, because a text is always encoded whole and without randomness.
     """
-    if (odd := find_odd_part(parsed)) is not None:
+    if (odd := find_unusual_part(parsed)) is not None:
         return odd
     try:
         return _read_byte_bpe(parsed)
@@ -41,7 +46,7 @@ def recognise_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe | str:
 
 
 def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
-    """Return the settings of the byte-level BPE in a tokenizer.json.
+    """Read the settings of the byte-level BPE in a tokenizer.json.
 
     _UnknownSetting if the file has a setting that the C++ kernel does not support.
     """
@@ -50,11 +55,11 @@ def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
     composes = _read_normalizer(parsed.get("normalizer"))
     pattern, digits, prefix_space = _read_pre_tokenizer(parsed.get("pre_tokenizer"))
     ids: dict[str, int] = model["vocab"]
-    # The kernel knows a token only by its id, so it cannot tell apart two tokens with the same id.
+    # The kernel knows a token only by its id, so two tokens must not have the same id.
     if len(set(ids.values())) < len(ids):
         raise _UnknownSetting("two of its tokens have one id")
-    # The kernel assumes that every byte has an id. If some bytes had none, ``tokenizers`` would emit unknown
-    # tokens or drop these bytes.
+    # The kernel assumes that each of the 256 bytes has an id. For a byte without an id, ``tokenizers`` would
+    # return the unknown token or drop the byte.
     if any(unit not in ids for unit in make_byte_alphabet()):
         raise _UnknownSetting("its vocabulary lacks some of the 256 bytes")
     return ByteBpe(
@@ -71,7 +76,10 @@ def _read_byte_bpe(parsed: Mapping[str, Any]) -> ByteBpe:
 
 
 def _check_model(model: Mapping[str, Any]) -> None:
-    """Raise _UnknownSetting unless the model is BPE without prefix, suffix and byte fallback."""
+    """Raise _UnknownSetting unless the model is a BPE that the kernel supports.
+
+    The kernel has no subword prefix, no subword suffix and no byte fallback.
+    """
     if model.get("type") != "BPE":
         raise _UnknownSetting(f"its model is {model.get('type')}")
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
@@ -80,7 +88,10 @@ def _check_model(model: Mapping[str, Any]) -> None:
 
 
 def _read_normalizer(normalizer: Mapping[str, Any] | None) -> bool:
-    """Return True if the normaliser is NFC, False if there is none. Otherwise raise _UnknownSetting."""
+    """Return True if the normaliser is NFC, and False if the file has no normaliser.
+
+    _UnknownSetting for any other normaliser.
+    """
     kinds = [part["type"] for part in _list_steps(normalizer, "normalizers")]
     if kinds not in ([], ["NFC"]):
         raise _UnknownSetting(f"its normaliser is {' and '.join(kinds)}")
@@ -88,43 +99,48 @@ def _read_normalizer(normalizer: Mapping[str, Any] | None) -> bool:
 
 
 def _read_pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> tuple[Pattern, Digits | None, bool]:
-    """Return the pattern, the digits rule and add_prefix_space of the pre-tokeniser.
+    """Return three settings of the pre-tokeniser: the pattern, the rule for digits, and add_prefix_space.
 
-    Supported are an optional Digits step, then an optional Split step with a known pattern, then ByteLevel.
+    The kernel supports these steps in this order: optionally Digits, optionally Split with a known pattern,
+    and ByteLevel. _UnknownSetting for any others.
     """
     parts = _list_steps(pre_tokenizer, "pretokenizers")
     kinds = [part["type"] for part in parts]
     digits: Digits | None = None
-    # [Digits, ByteLevel] -> digits "each" or "runs", and [ByteLevel] is left
+    # A Digits step may come first. Note its setting and continue with the steps after it.
     if kinds[:1] == ["Digits"]:
         digits = "each" if parts[0].get("individual_digits") else "runs"
         kinds, parts = kinds[1:], parts[1:]
-    # GPT-2 and RoBERTa: ByteLevel alone, which splits with GPT-2's pattern unless use_regex is false.
+    # GPT-2 and RoBERTa have the single step ByteLevel. It splits text with GPT-2's pattern unless its setting
+    # use_regex is false.
     if kinds == ["ByteLevel"] and parts[0].get("use_regex", True):
         return "gpt2", digits, bool(parts[0]["add_prefix_space"])
-    # Llama 3 and Qwen 2: Split with a pattern, then ByteLevel only to map bytes to characters. If ByteLevel
-    # split too, its pattern would be applied to the pieces of the first.
+    # Llama 3 and Qwen 2 have a Split step with a pattern. The ByteLevel step after it only maps bytes to
+    # characters. If its use_regex were true, it would split the pieces again with GPT-2's pattern.
     if kinds != ["Split", "ByteLevel"] or parts[1].get("use_regex", True):
         raise _UnknownSetting(f"its pre-tokeniser is {' and '.join(kinds) or 'none'}")
     split, byte_level = parts
-    # Patterns are compared as text, because it cannot be decided here if two of them match the same.
+    # Patterns are compared as text, because it cannot be decided here whether two different patterns have the
+    # same matches.
     pattern = PATTERNS.get(split["pattern"].get("Regex", ""))
     if pattern is None:
         raise _UnknownSetting(
             "its pre-tokeniser splits by a pattern that is neither GPT-2's, Llama 3's nor Qwen 2's"
         )
-    # "Isolated" makes every match a piece. Other behaviours drop matches or join them to a neighbour.
+    # With the behaviour "Isolated", each match becomes a piece. Other behaviours drop matches or join them to
+    # a neighbouring piece.
     if split["behavior"] != "Isolated" or split.get("invert"):
         raise _UnknownSetting("its pre-tokeniser does not keep each match of its pattern as it is")
-    # After a Split, the blank would go before every piece, not only before the text.
+    # After a Split step, ByteLevel would put a blank before every piece, and not only before the whole text.
     if byte_level["add_prefix_space"]:
         raise _UnknownSetting("its pre-tokeniser puts a blank before each part of a Split")
     return pattern, digits, False
 
 
 def _list_steps(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
-    """Return the steps of a Sequence in order, or the single step, or an empty list.
+    """Return the steps of a pre-tokeniser in order.
 
+    The result is empty if ``step`` is None, and has one item if ``step`` is not a Sequence.
     name: the key under which a Sequence lists its steps.
     """
     if step is None:
@@ -135,9 +151,9 @@ def _list_steps(step: Mapping[str, Any] | None, name: str) -> list[Mapping[str, 
 
 
 def _read_merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Map each pair of ids to its rank and the id of the merged token.
+    """Read the merges of a BPE: map each pair of ids to its rank and to the id of the merged token.
 
-    If a pair occurs twice, the later rank counts, as in ``tokenizers``.
+    If a pair occurs twice in the list, the later rank is used, as in ``tokenizers``.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for rank, merge in enumerate(merges):
@@ -149,9 +165,12 @@ def _read_merges(merges: list[Any], ids: Mapping[str, int]) -> dict[tuple[int, i
 
 
 def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool) -> tuple[AddedToken, ...]:
-    """Return the added tokens.
+    """Read the added tokens of a tokenizer.json.
 
     _UnknownSetting if ``tokenizers`` would treat any of these tokens differently from the kernel.
+    tokens: entries of the file's key ``added_tokens``.
+    ids: id of each token of the model.
+    composes: True if the normaliser is NFC.
     """
     contents = [token["content"] for token in tokens]
     if len(set(contents)) < len(contents):
@@ -159,15 +178,16 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
     added: list[AddedToken] = []
     for token, expected in zip(tokens, number_added_tokens(contents, ids), strict=True):
         content, normalized = token["content"], token["normalized"]
-        # ``tokenizers`` ignores the ids in the file and numbers added tokens by itself. A file with other ids
-        # is left to the class LibraryTokenizer, which reports the contradiction.
+        # ``tokenizers`` ignores the ids of added tokens in the file and numbers these tokens by itself. A
+        # file with other ids contradicts that. The class LibraryTokenizer runs such a file and reports the
+        # error.
         if not content or token["id"] != expected:
             raise _UnknownSetting(f"its added token {content!r} has another id than the library gives it")
         added.append(
             AddedToken(
                 id=expected,
-                # ``tokenizers`` looks for a "normalized" token in the normalised text, and normalises the
-                # token's text too.
+                # ``tokenizers`` searches for a token with the flag "normalized" in the normalised text. It
+                # therefore also normalises the text of the token.
                 content=composition.compose(content)[0] if normalized and composes else content,
                 lstrip=token["lstrip"],
                 rstrip=token["rstrip"],
@@ -175,14 +195,14 @@ def _read_added_tokens(tokens: list[Any], ids: Mapping[str, int], composes: bool
                 normalized=normalized,
             )
         )
-    # If two tokens have the same text, ``tokenizers`` finds sometimes the first and sometimes the second.
+    # If two tokens have the same text, ``tokenizers`` sometimes finds the first and sometimes the second.
     normalized_texts = [token.content for token in added if token.normalized]
     if len(set(normalized_texts)) < len(normalized_texts):
         raise _UnknownSetting("two of its added tokens have one text once normalised")
     if len({token.id for token in added}) < len(added):
         raise _UnknownSetting("two of its added tokens have one id")
-    # "<a>" with rstrip and the token " <b>" both claim the blank in "<a> <b>". The kernel does not copy how
-    # ``tokenizers`` decides which token gets it.
+    # In the text "<a> <b>", both the token "<a>" with the flag rstrip and a token " <b>" that begins with a
+    # blank could take the blank. The kernel does not reproduce which of them ``tokenizers`` chooses.
     if any(token.rstrip for token in added) and any(token.content[0].isspace() for token in added):
         raise _UnknownSetting("one of its added tokens takes the white space that another begins with")
     return tuple(added)

@@ -18,10 +18,11 @@ from bertdata.tokens.tokenizer import TextTokens
 
 
 class ByteBpeTokenizer:
-    """Byte-level BPE of a tokenizer.json. It keeps a cache of words between texts.
+    """Byte-level BPE tokeniser of a tokenizer.json.
 
-    parsed: the parsed file, or the settings that ``recognise_byte_bpe`` made from it.
-    between: text put between the sentences of a document.
+    The tokens of frequent words are cached from one text to the next.
+    parsed: the parsed file, or the settings that ``recognise_byte_bpe`` has read from it.
+    between: text that is put between two sentences of a document before encoding.
     SettingsError if the C++ kernel does not support the file.
     """
 
@@ -44,16 +45,18 @@ class ByteBpeTokenizer:
         if use_native(engine or default_engine()):
             self._kernel = make_kernel(bpe, vocabulary)
         else:
-            # Imported only here, because the module loads large tables that the C++ kernel does not need.
+            # This module is imported only here, because it loads large tables that the C++ kernel does not
+            # need.
             from bertdata.tokens.bpe.tokens import TextSplitter
 
             self._splitter = TextSplitter(bpe)
 
     def encode(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode several UTF-8 texts as if they were one file. A line is a sentence, a blank line ends a
-        document.
+        """Encode several UTF-8 texts as if they were one file.
 
-        InputError names file and line of a byte that is not UTF-8.
+        Each line is a sentence, and a blank line ends a document.
+        names: names of the texts, for error messages.
+        InputError for bytes that are not UTF-8. It names the file and the line.
         """
         texts = [replace_line_ends(text) for text in texts]
         if self._kernel is not None:
@@ -72,8 +75,9 @@ class ByteBpeTokenizer:
         return self._encode_in_python(texts, names)
 
     def encode_each(self, texts: Sequence[str]) -> TextTokens:
-        """Encode each text separately, and say where in the text each token is. A text may have no tokens.
+        """Encode each text separately, and return the position of each token in its text.
 
+        A text may have no tokens.
         UnicodeEncodeError if a text contains half a surrogate pair, which is not a character.
         """
         data = [text.encode() for text in texts]
@@ -92,7 +96,7 @@ class ByteBpeTokenizer:
         return TextTokens(ids, ends, starts, stops, word_starts)
 
     def _encode_in_python(self, texts: list[bytes], names: list[str]) -> Documents:
-        """Encode the texts in pure Python."""
+        """Encode the texts in pure Python. The result is the same as that of the C++ kernel."""
         found = DocumentsBuilder(self.vocabulary)
         try:
             for document in read_documents(join_inputs(texts), self._between):
@@ -105,7 +109,8 @@ class ByteBpeTokenizer:
                 )
         except UnicodeDecodeError:
             raise make_utf8_error(texts, names) from None
-        return found.documents()
+        return found.build()
 
     def _make_id_array(self) -> "array[int]":
+        """Return an empty array for ids, with 32 bits per id if the vocabulary needs them, otherwise 16."""
         return array("I" if self.vocabulary.wide else "H")

@@ -1,4 +1,6 @@
-"""Tokens that transformers 5 adds to a tokeniser when it loads a model's directory, in the same order."""
+"""Finds the tokens that transformers 5 adds to a tokeniser when it loads a model's directory, in the same
+order.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,15 +15,23 @@ from bertdata.tokens.model_directory.files import (
     ModelFiles,
 )
 
-NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-"""Names of the standard special tokens, in the order in which transformers adds them."""
+SPECIAL_TOKEN_KEYS = (
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+)
+"""Keys of the standard special tokens, in the order in which transformers adds these tokens."""
 
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectoryToken:
-    """An added token, with the flags of the tokenizers library."""
+    """An added token of a model's directory. The flags are those of the tokenizers library."""
 
     content: str
     single_word: bool = False
@@ -31,20 +41,27 @@ class DirectoryToken:
     special: bool = False
 
     @classmethod
-    def named(cls, content: str) -> "DirectoryToken":
-        """Make a special token from its text alone, with the flags that transformers gives it by default."""
+    def make_special(cls, content: str) -> "DirectoryToken":
+        """Make a special token from its text, with the flags that transformers gives such a token by
+        default.
+        """
         return cls(content=content, normalized=False, special=True)
 
-    def entry(self, token_id: int) -> dict[str, Any]:
-        """Return the token as an entry of ``added_tokens`` in a tokenizer.json."""
+    def make_entry(self, token_id: int) -> dict[str, Any]:
+        """Return the token as an entry of ``added_tokens`` in a tokenizer.json.
+
+        token_id: id of the token.
+        """
         return {"id": token_id, "content": self.content} | {flag: getattr(self, flag) for flag in _FLAGS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectoryTokens:
-    """The tokens that a directory's files add.
+    """All tokens that the files of a model's directory add.
 
-    named: the special tokens by name, such as "mask_token", including the class's defaults.
+    tokens: the tokens in the order in which transformers adds them.
+    named: the special token of each key, such as "mask_token". The class of the tokeniser supplies a default
+    for a key that the files do not mention.
     """
 
     tokens: tuple[DirectoryToken, ...]
@@ -54,26 +71,28 @@ class DirectoryTokens:
 def read_added_tokens(
     files: ModelFiles, defaults: Mapping[str, str], known: Iterable[str]
 ) -> DirectoryTokens:
-    """Read the added tokens of a directory.
+    """Read the tokens that a model's directory adds.
 
     They are listed in ``added_tokens_decoder`` of tokenizer_config.json. If that key is missing, they are
     listed in added_tokens.json and tokenizer.json, and special_tokens_map.json says which are special.
-    Special tokens that are not listed are appended. The ids in the files only determine the order of the
-    tokens, because ``tokenizers`` numbers added tokens by itself.
-    defaults: the class's special tokens by name. known: added tokens that the tokeniser already has.
+    Special tokens that are not listed anywhere are appended. The ids in the files only determine the order of
+    the tokens, because ``tokenizers`` numbers added tokens by itself.
+    files: files of the directory.
+    defaults: special tokens of the tokeniser's class by key, such as "mask_token".
+    known: texts of added tokens that the tokeniser already has.
     """
     settings = dict(files.tokenizer_config)
     has_decoder = "added_tokens_decoder" in settings
     if not has_decoder:
-        settings |= files.object(SPECIAL_TOKENS_NAME) or {}
+        settings |= files.read_object(SPECIAL_TOKENS_NAME) or {}
     named = _find_named_tokens(files, settings, defaults)
     if has_decoder:
         names = {token.content for token in named.values()}
         numbered = _read_decoder(files, settings["added_tokens_decoder"], names)
     else:
         numbered = _read_added_tokens_json(files, settings) | _read_tokenizer_json(files)
-    # Listed tokens in the order of their ids, then special tokens that were not listed, then tokens without a
-    # role name.
+    # The order is: tokens that are listed with an id, in the order of their ids; then special tokens with a
+    # key that were not listed; then other special tokens that were not listed.
     tokens = [numbered[number] for number in sorted(numbered)]
     there = {*known, *(token.content for token in tokens)}
     for token in (*named.values(), *_make_extra_tokens(files, settings)):
@@ -86,10 +105,11 @@ def read_added_tokens(
 def add_tokens(
     known: Iterable[DirectoryToken], more: Iterable[DirectoryToken], vocabulary: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return the added tokens' entries of a tokenizer.json, sorted by id.
+    """Return the entries of ``added_tokens`` for a tokenizer.json, sorted by id.
 
-    known: tokens added first. more: tokens added afterwards. A token that is added twice keeps its id and
-    gets the later flags.
+    known: tokens that are added first.
+    more: tokens that are added afterwards. If a token is added twice, it keeps its id and gets the later
+    flags.
     vocabulary: ids of the model's tokens.
     """
     tokens: dict[str, DirectoryToken] = {}
@@ -97,11 +117,11 @@ def add_tokens(
         if token.content:
             tokens[token.content] = token
     ids = number_added_tokens(tokens, vocabulary)
-    entries = [token.entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
+    entries = [token.make_entry(number) for token, number in zip(tokens.values(), ids, strict=True)]
     return sorted(entries, key=lambda entry: int(entry["id"]))
 
 
-def read_tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
+def read_json_tokens(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
     """Return the added tokens of a parsed tokenizer.json, in the file's order."""
     return [
         DirectoryToken(content=item["content"], **{flag: bool(item.get(flag)) for flag in _FLAGS})
@@ -110,8 +130,12 @@ def read_tokens_of_json(parsed: Mapping[str, Any]) -> list[DirectoryToken]:
 
 
 def _read_decoder(files: ModelFiles, value: Any, special: Collection[str]) -> dict[int, DirectoryToken]:
-    """Read ``added_tokens_decoder``: tokens by id. special: texts of tokens that are special in any case."""
-    where = files.name(TOKENIZER_CONFIG_NAME)
+    """Read the added tokens in ``added_tokens_decoder`` of tokenizer_config.json, and return them by id.
+
+    value: value of that key.
+    special: texts of tokens that are special even if the file does not say so.
+    """
+    where = files.make_path(TOKENIZER_CONFIG_NAME)
     if not isinstance(value, dict):
         raise VocabularyError(f"{where}: added_tokens_decoder is no object; expected tokens by their ids")
     found = {}
@@ -124,10 +148,13 @@ def _read_decoder(files: ModelFiles, value: Any, special: Collection[str]) -> di
 
 
 def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> dict[int, DirectoryToken]:
-    """Read added_tokens.json: tokens by id."""
-    value = files.object(ADDED_TOKENS_NAME) or {}
-    where = files.name(ADDED_TOKENS_NAME)
-    special = {_get_token_text(settings[name]) for name in NAMED if settings.get(name)}
+    """Read the added tokens in added_tokens.json, and return them by id.
+
+    settings: other settings of the directory, which say which tokens are special.
+    """
+    value = files.read_object(ADDED_TOKENS_NAME) or {}
+    where = files.make_path(ADDED_TOKENS_NAME)
+    special = {_get_token_text(settings[name]) for name in SPECIAL_TOKEN_KEYS if settings.get(name)}
     special |= {_get_token_text(item) for item in _list_extra_values(files, settings)}
     found = {}
     for content, number in value.items():
@@ -139,24 +166,31 @@ def _read_added_tokens_json(files: ModelFiles, settings: Mapping[str, Any]) -> d
 
 
 def _read_tokenizer_json(files: ModelFiles) -> dict[int, DirectoryToken]:
-    """Return the added tokens of the directory's tokenizer.json by id."""
+    """Return the added tokens of the directory's tokenizer.json by id. Empty if there is no such file."""
     parsed = files.tokenizer_json
     if parsed is None:
         return {}
     items = parsed["added_tokens"]
-    return {item["id"]: token for item, token in zip(items, read_tokens_of_json(parsed), strict=True)}
+    return {item["id"]: token for item, token in zip(items, read_json_tokens(parsed), strict=True)}
 
 
 def _find_named_tokens(
     files: ModelFiles, settings: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> dict[str, DirectoryToken]:
-    """Return the special tokens by name, as in the files, or else the class's defaults."""
-    where = files.name(TOKENIZER_CONFIG_NAME)
-    values: dict[str, Any] = {**defaults, **{name: settings[name] for name in NAMED if name in settings}}
-    # transformers adds the standard names first, then names that the model introduces.
-    found = {name: values[name] for name in NAMED if name in values}
+    """Return the special token of each key, such as "mask_token".
+
+    It is read from the settings of the directory. If they do not mention a key, the default is used.
+    """
+    where = files.make_path(TOKENIZER_CONFIG_NAME)
+    values: dict[str, Any] = {
+        **defaults,
+        **{name: settings[name] for name in SPECIAL_TOKEN_KEYS if name in settings},
+    }
+    # transformers adds the tokens of the standard keys first, and then those of keys that only this model
+    # has.
+    found = {name: values[name] for name in SPECIAL_TOKEN_KEYS if name in values}
     for name, value in settings.items():
-        if name.endswith("_token") and name not in NAMED and isinstance(value, str):
+        if name.endswith("_token") and name not in SPECIAL_TOKEN_KEYS and isinstance(value, str):
             found[name] = value
     if isinstance(extra := settings.get("extra_special_tokens"), dict):
         found |= extra
@@ -168,39 +202,48 @@ def _find_named_tokens(
 
 
 def _list_extra_values(files: ModelFiles, settings: Mapping[str, Any]) -> list[Any]:
-    """Return the special tokens in tokenizer_config.json that have no role name.
+    """Return the special tokens in tokenizer_config.json that have no key such as "mask_token".
 
     They are listed under ``extra_special_tokens``, or under the older key ``additional_special_tokens``.
     """
     value = settings.get("extra_special_tokens")
-    if not value or isinstance(value, dict):  # a dict has named tokens; the list has the older key
+    # If the new key has a dict, its tokens have names. The list of tokens without names is then under the
+    # older key.
+    if not value or isinstance(value, dict):
         value = settings.get("additional_special_tokens") or []
     if not isinstance(value, list):
         raise VocabularyError(
-            f"{files.name(TOKENIZER_CONFIG_NAME)}: its extra special tokens are {value!r}, expected a list"
+            f"{files.make_path(TOKENIZER_CONFIG_NAME)}: its extra special tokens are {value!r}, expected a "
+            "list"
         )
     return value
 
 
 def _make_extra_tokens(files: ModelFiles, settings: Mapping[str, Any]) -> list[DirectoryToken]:
-    """Make the directory's special tokens that have no role name, such as [ENTITY]."""
-    where = files.name(TOKENIZER_CONFIG_NAME)
+    """Make the special tokens of the directory that have no key such as "mask_token", for example
+    [ENTITY].
+    """
+    where = files.make_path(TOKENIZER_CONFIG_NAME)
     return [_make_token(item, where, "extra_special_tokens") for item in _list_extra_values(files, settings)]
 
 
 def _get_token_text(token: Any) -> Any:
-    """Return the text of a token, which JSON files give as a string or as an object with ``content``."""
+    """Return the text of a token in a JSON file, where a token is a string, or an object with ``content``."""
     return token.get("content") if isinstance(token, Mapping) else token
 
 
 def _make_token(value: Any, where: str, name: str, *, special: bool = False) -> DirectoryToken:
-    """Convert a text, or an object with a text and flags, to a token. VocabularyError for other values.
+    """Convert a token in a JSON file to a DirectoryToken.
 
-    special: the token is special, whatever its flags say. Unless a flag says otherwise, a token is searched
-    for in normalised text if it is not special.
+    The file has the text of the token, or an object with its text and flags. VocabularyError for other
+    values. Without the flag ``normalized``, a special token is searched for in the original text, and any
+    other token in the normalised text.
+    where: path of the file, for error messages.
+    name: key of the token in the file, for error messages.
+    special: if True, the token is special even if its flags say otherwise.
     """
     if isinstance(value, str):
-        return DirectoryToken.named(value)
+        return DirectoryToken.make_special(value)
     if isinstance(value, Mapping) and isinstance(value.get("content"), str):
         flags = {key: item for key, item in value.items() if key not in ("content", "__type", "id")}
         if flags.keys() <= set(_FLAGS) and all(isinstance(item, bool) for item in flags.values()):

@@ -1,7 +1,7 @@
-"""Steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
+"""Pipeline steps that transformers 5 gives each class of tokeniser, as parts of a tokenizer.json.
 
-From the directory's tokenizer.json, these classes take only the vocabulary. Lower case, accents and the blank
-before a text come from tokenizer_config.json.
+These classes take only the vocabulary from the directory's tokenizer.json. The settings for lower case,
+accents and the blank before a text come from tokenizer_config.json.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,35 +18,40 @@ from bertdata.tokens.model_directory.files import (
 )
 
 Parts = dict[str, Any]
-"""Parts of a tokenizer.json by name."""
+"""Parts of a parsed tokenizer.json by key, such as "normalizer"."""
 
-Named = Mapping[str, str]
-"""Text of each special token by name, such as "cls_token"."""
+SpecialTokenTexts = Mapping[str, str]
+"""Text of each special token by its key, such as "cls_token"."""
 
-Ids = Callable[[str], int | None]
-"""Function that returns the id of a token's text, or None."""
+FindId = Callable[[str], int | None]
+"""Function that returns the id of a token, or None if there is no such token."""
 
 LONGEST_WORD = 100
-"""Longest word in characters that BertTokenizer splits into pieces. A longer word is unknown."""
+"""Longest word in characters that transformers' BertTokenizer splits into pieces.
+
+A longer word becomes the unknown token.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerClass:
     """A class of tokeniser in transformers.
 
-    defaults: its special tokens by name.
-    needed: names of special tokens that cannot be null.
-    make_steps: makes model, normaliser, pre-tokeniser and decoder from a directory and its special tokens.
-    make_processor: makes the post-processor. None means that the directory's tokenizer.json has it.
+    defaults: text of each special token by its key, such as "cls_token".
+    needed: keys of the special tokens that must not be null.
+    make_steps: function that makes the model, normaliser, pre-tokeniser and decoder from the files of a
+    directory and the special tokens.
+    make_processor: function that makes the post-processor. None means that the post-processor of the
+    directory's tokenizer.json is used.
     """
 
     defaults: Mapping[str, str]
     needed: tuple[str, ...]
-    make_steps: Callable[[ModelFiles, Named], Parts]
-    make_processor: Callable[[ModelFiles, Named, Ids], Parts] | None
+    make_steps: Callable[[ModelFiles, SpecialTokenTexts], Parts]
+    make_processor: Callable[[ModelFiles, SpecialTokenTexts, FindId], Parts] | None
 
 
-def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
+def _make_bert_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts:
     """Make the model, normaliser, pre-tokeniser and decoder of transformers' BertTokenizer."""
     model = _read_json_model(files, "BertTokenizer", "WordPiece")
     vocabulary = _read_words(files, "BertTokenizer") if model is None else model["vocab"]
@@ -70,7 +75,7 @@ def _make_bert_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_bert_processor(files: ModelFiles, named: SpecialTokenTexts, ids: FindId) -> Parts:
     """Make the post-processor of transformers' BertTokenizer, which adds [CLS] and [SEP]."""
     cls, sep = named["cls_token"], named["sep_token"]
     first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
@@ -82,7 +87,7 @@ def _make_bert_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     }
 
 
-def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
+def _make_byte_level_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts:
     """Make the model, pre-tokeniser and decoder of transformers' RobertaTokenizer and GPT2Tokenizer."""
     prefix = bool(_read_switch(files, "add_prefix_space", False))
     model = _read_json_model(files, "byte-level BPE", "BPE")
@@ -90,7 +95,7 @@ def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
         (model["vocab"], model.get("merges")) if model is not None else _read_vocabulary_and_merges(files)
     )
     if not isinstance(merges, list):
-        raise VocabularyError(f"{files.name(TOKENIZER_NAME)}: its BPE has no list of merges")
+        raise VocabularyError(f"{files.make_path(TOKENIZER_NAME)}: its BPE has no list of merges")
     return {
         "model": {
             "type": "BPE",
@@ -115,7 +120,7 @@ def _make_byte_level_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_roberta_processor(files: ModelFiles, named: SpecialTokenTexts, ids: FindId) -> Parts:
     """Make the post-processor of transformers' RobertaTokenizer, which adds <s> and </s>."""
     return {
         "type": "RobertaProcessing",
@@ -126,7 +131,7 @@ def _make_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
     }
 
 
-def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
+def _make_xlm_roberta_steps(files: ModelFiles, named: SpecialTokenTexts) -> Parts:
     """Make the model, normaliser, pre-tokeniser and decoder of transformers' XLMRobertaTokenizer."""
     model = _read_json_model(files, "XLMRobertaTokenizer", "Unigram")
     if model is None:
@@ -147,7 +152,7 @@ def _make_xlm_roberta_steps(files: ModelFiles, named: Named) -> Parts:
     }
 
 
-def _make_xlm_roberta_processor(files: ModelFiles, named: Named, ids: Ids) -> Parts:
+def _make_xlm_roberta_processor(files: ModelFiles, named: SpecialTokenTexts, ids: FindId) -> Parts:
     """Make the post-processor of transformers' XLMRobertaTokenizer, which adds <s> and </s>."""
     cls, sep = named["bos_token"], named["eos_token"]
     first = [_make_special_token(cls, 0), _make_sequence("A", 0), _make_special_token(sep, 0)]
@@ -195,27 +200,32 @@ CLASSES: dict[str, TokenizerClass] = {
         make_processor=_make_xlm_roberta_processor,
     ),
 }
-"""The classes of transformers whose steps are known, by name. The class that uses a tokenizer.json unchanged
-is not among them.
+"""The classes of transformers whose pipeline steps are known here, by name.
+
+The class that uses a tokenizer.json unchanged is not in this table.
 """
 
 
 def _read_switch(files: ModelFiles, name: str, default: bool | None) -> bool | None:
-    """Return a boolean setting of tokenizer_config.json.
+    """Return a setting of tokenizer_config.json that is true or false.
 
-    VocabularyError for values that transformers refuses.
+    name: key of the setting.
+    default: value if the file does not have the key. If it is None, the setting may also be null.
+    VocabularyError for any other value.
     """
     value = files.tokenizer_config.get(name, default)
     if isinstance(value, bool) or value is default is None:
         return value
-    raise VocabularyError(f"{files.name(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false")
+    raise VocabularyError(
+        f"{files.make_path(TOKENIZER_CONFIG_NAME)}: {name} is {value!r}, expected true or false"
+    )
 
 
 def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
     """Return the model in the directory's tokenizer.json, or None if there is no such file.
 
-    VocabularyError if the model's type is not the one that the class needs.
-    name: name of the class. kind: type of model that it needs.
+    name: name of the tokeniser's class.
+    kind: type of model that this class needs. VocabularyError if the file has another type.
     """
     parsed = files.tokenizer_json
     if parsed is None:
@@ -223,7 +233,7 @@ def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
     model: Parts = parsed["model"]
     if model["type"] != kind:
         raise VocabularyError(
-            f"{files.name(TOKENIZER_NAME)}: its model is {model['type']}, but the directory's class of "
+            f"{files.make_path(TOKENIZER_NAME)}: its model is {model['type']}, but the directory's class of "
             f"tokeniser is a {kind} ({name}); correct tokenizer_class in {TOKENIZER_CONFIG_NAME}, with "
             "PreTrainedTokenizerFast this file is taken as it is"
         )
@@ -231,12 +241,13 @@ def _read_json_model(files: ModelFiles, name: str, kind: str) -> Parts | None:
 
 
 def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
-    """Read vocab.txt as ``tokenizers`` does: white space is removed only at the ends of lines.
+    """Read vocab.txt, and return the id of each token.
 
-    name: name of the class, for messages.
+    As in ``tokenizers``, white space is removed only at the end of each line.
+    name: name of the tokeniser's class, for error messages.
     """
     data = files.read(VOCABULARY_NAME)
-    path = files.name(VOCABULARY_NAME)
+    path = files.make_path(VOCABULARY_NAME)
     if data is None:
         raise VocabularyError(
             f"{files.directory}: holds neither {TOKENIZER_NAME} nor {VOCABULARY_NAME}, of which a {name} is "
@@ -255,8 +266,11 @@ def _read_words(files: ModelFiles, name: str) -> dict[str, int]:
 
 
 def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list[str]]:
-    """Read the vocabulary from vocab.json and the merges from merges.txt. Its first line may be a comment."""
-    vocabulary, data = files.object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
+    """Read the vocabulary from vocab.json and the merges from merges.txt.
+
+    The first line of merges.txt may be a comment with the version.
+    """
+    vocabulary, data = files.read_object(BPE_VOCABULARY_NAME), files.read(MERGES_NAME)
     if vocabulary is None or data is None:
         raise VocabularyError(
             f"{files.directory}: holds neither {TOKENIZER_NAME} nor {BPE_VOCABULARY_NAME} and {MERGES_NAME}, "
@@ -266,14 +280,17 @@ def _read_vocabulary_and_merges(files: ModelFiles) -> tuple[dict[str, Any], list
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise VocabularyError(f"{files.name(MERGES_NAME)}: line {line}: not UTF-8") from None
+        raise VocabularyError(f"{files.make_path(MERGES_NAME)}: line {line}: not UTF-8") from None
     return vocabulary, [
         line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version")
     ]
 
 
 def _find_character_map(parsed: Parts | None) -> Parts | None:
-    """Return SentencePiece's character map, the only part of the normaliser that XLMRobertaTokenizer uses."""
+    """Return the character map of SentencePiece in a parsed tokenizer.json, or None if it has none.
+
+    This is the only part of the normaliser that XLMRobertaTokenizer uses.
+    """
     steps = [] if parsed is None or parsed["normalizer"] is None else [parsed["normalizer"]]
     if steps and steps[0].get("type") == "Sequence" and isinstance(steps[0].get("normalizers"), list):
         steps = steps[0]["normalizers"]
@@ -283,15 +300,22 @@ def _find_character_map(parsed: Parts | None) -> Parts | None:
 
 
 def _make_special_token(token: str, kind: int) -> Parts:
-    """Return a special token in the form of TemplateProcessing. kind: its segment."""
+    """Return a special token as an item of a TemplateProcessing.
+
+    kind: segment (token type) of the token.
+    """
     return {"SpecialToken": {"id": token, "type_id": kind}}
 
 
 def _make_sequence(name: str, kind: int) -> Parts:
-    """Return a text, "A" or "B", in the form of TemplateProcessing. kind: its segment."""
+    """Return a text as an item of a TemplateProcessing.
+
+    name: "A" for the first text of a pair, or "B" for the other.
+    kind: segment (token type) of the text.
+    """
     return {"Sequence": {"id": name, "type_id": kind}}
 
 
-def _make_template_tokens(tokens: tuple[str, ...], ids: Ids) -> Parts:
-    """Return the entry ``special_tokens`` of a TemplateProcessing, which gives each token's id."""
+def _make_template_tokens(tokens: tuple[str, ...], ids: FindId) -> Parts:
+    """Return the table of special tokens for a TemplateProcessing, which contains the id of each token."""
     return {token: {"id": token, "ids": [ids(token)], "tokens": [token]} for token in tokens}

@@ -16,7 +16,10 @@ BPE_VOCABULARY_NAME = "vocab.json"
 MERGES_NAME = "merges.txt"
 
 VOCABULARY_NAMES = (TOKENIZER_NAME, VOCABULARY_NAME, BPE_VOCABULARY_NAME)
-"""Files with a vocabulary. A directory with a tokeniser has at least one of them."""
+"""Names of the files that may contain the vocabulary.
+
+A directory with a tokeniser has at least one of them.
+"""
 
 NAMES = (
     *VOCABULARY_NAMES,
@@ -26,36 +29,39 @@ NAMES = (
     ADDED_TOKENS_NAME,
     CONFIG_NAME,
 )
-"""All files that influence how a text is tokenised."""
+"""Names of all files that influence how a text is tokenised."""
 
 LARGEST_BYTES = 1 << 27
-"""Larger files are not read. The tokenizer.json of a vocabulary of 256,000 tokens has about 35 MB."""
+"""Largest file in bytes that is read. A larger file is refused.
+
+The tokenizer.json of a vocabulary of 256,000 tokens has about 35 MB.
+"""
 
 
 class ModelFiles:
-    """Files of a model's directory. Each JSON file is read when it is needed first, and kept."""
+    """Files of a model's directory. A JSON file is read when it is first needed, and then cached."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._objects: dict[str, dict[str, Any] | None] = {}
 
-    def path(self, name: str) -> str | None:
+    def find_path(self, name: str) -> str | None:
         """Return the path of a file in the model's directory, or None if there is no such file."""
         path = storage.join(self.directory, name)
         return path if storage.exists(path) else None
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, or None if there is none.
+        """Return the content of a file in the model's directory, or None if there is no such file.
 
         VocabularyError if the file is too large.
         """
-        path = self.path(name)
+        path = self.find_path(name)
         return None if path is None else read_bounded_file(path)
 
-    def object(self, name: str) -> dict[str, Any] | None:
-        """Return the object in a JSON file of the directory, or None if there is no such file.
+    def read_object(self, name: str) -> dict[str, Any] | None:
+        """Return the content of a JSON file in the model's directory, or None if there is no such file.
 
-        VocabularyError if the file holds anything other than a JSON object.
+        VocabularyError if the file contains anything other than a JSON object.
         """
         if name not in self._objects:
             data = self.read(name)
@@ -63,33 +69,36 @@ class ModelFiles:
             self._objects[name] = None if data is None else parse_object(data, path, "expected an object")
         return self._objects[name]
 
-    def replace(self, name: str, value: dict[str, Any]) -> None:
-        """Replace what this object returns for a file from now on. The file itself is not changed."""
+    def replace_object(self, name: str, value: dict[str, Any]) -> None:
+        """Use ``value`` from now on as the content of a JSON file. The file itself is not changed."""
         self._objects[name] = value
 
     @property
     def config(self) -> dict[str, Any]:
-        """Content of the model's config.json, empty if there is none."""
-        return self.object(CONFIG_NAME) or {}
+        """Content of config.json, or an empty dict if there is no such file."""
+        return self.read_object(CONFIG_NAME) or {}
 
     @property
     def tokenizer_config(self) -> dict[str, Any]:
-        """Content of tokenizer_config.json, empty if there is none."""
-        return self.object(TOKENIZER_CONFIG_NAME) or {}
+        """Content of tokenizer_config.json, or an empty dict if there is no such file."""
+        return self.read_object(TOKENIZER_CONFIG_NAME) or {}
 
     @cached_property
     def tokenizer_json(self) -> dict[str, Any] | None:
-        """The parsed tokenizer.json, or None if there is none."""
+        """Parsed content of tokenizer.json, or None if there is no such file."""
         data = self.read(TOKENIZER_NAME)
-        return None if data is None else parse_tokenizer_json(data, self.name(TOKENIZER_NAME))
+        return None if data is None else parse_tokenizer_json(data, self.make_path(TOKENIZER_NAME))
 
-    def name(self, name: str) -> str:
-        """Return the full path of a file of the directory, for a message, even if the file does not exist."""
+    def make_path(self, name: str) -> str:
+        """Return the full path of a file for an error message. The file need not exist."""
         return storage.join(self.directory, name)
 
 
 def read_bounded_file(path: str) -> bytes:
-    """Return the content of a file. VocabularyError if it is too large for a tokeniser's file."""
+    """Return the content of a file.
+
+    VocabularyError if the file has more than LARGEST_BYTES.
+    """
     size = storage.read_size(path)
     if size > LARGEST_BYTES:
         raise VocabularyError(
@@ -100,7 +109,11 @@ def read_bounded_file(path: str) -> bytes:
 
 
 def read_directory_version(directory: str) -> tuple[int, ...]:
-    """Return numbers that change when one of the directory's local files is changed or replaced."""
+    """Return numbers that change when one of the tokeniser's files in a local directory is changed or
+    replaced.
+
+    Empty for a remote directory.
+    """
     if storage.is_remote(directory):
         return ()
     found: list[int] = []

@@ -1,7 +1,7 @@
-"""Warns about keys of tokenizer_config.json that are not used and might matter.
+"""Warns about keys of tokenizer_config.json that are not used here and might matter.
 
-Each known key is either used or listed here as harmless. Some other keys are refused by the module
-``reader``, because their effect on the ids of a text is not known.
+Each known key is either used, or listed in this module as harmless. The module ``reader`` refuses a few more
+keys, because their effect on the ids of a text is not known.
 """
 
 from contextlib import suppress
@@ -9,11 +9,11 @@ from typing import Any
 
 from bertdata.config.value_check import suggest_known
 from bertdata.errors import BertDataError
-from bertdata.tokens.model_directory.added_tokens import NAMED
+from bertdata.tokens.model_directory.added_tokens import SPECIAL_TOKEN_KEYS
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
 
 _USED = (
-    *NAMED,
+    *SPECIAL_TOKEN_KEYS,
     "added_tokens_decoder",
     "additional_special_tokens",
     "extra_special_tokens",
@@ -36,8 +36,11 @@ _HARMLESS = """
     processor_class backend use_fast from_slow is_local local_files_only legacy sp_model_kwargs
     tokenizer_version transformers_version chat_template response_schema word_tokenizer_type
     subword_tokenizer_type do_word_tokenize do_subword_tokenize mecab_kwargs keep_accents init_inputs"""
-"""Keys that do not influence ids: lengths and padding (chosen by the caller), decoding, where the files came
-from, and settings of other classes."""
+"""Keys that do not influence the ids of a text.
+
+They set lengths and padding (which the caller chooses), decoding, the origin of the files, or settings of
+other classes.
+"""
 
 _HARMLESS_VALUES: dict[str, tuple[Any, ...]] = {
     "truncation_side": ("right", None),
@@ -46,25 +49,26 @@ _HARMLESS_VALUES: dict[str, tuple[Any, ...]] = {
     "add_bos_token": (False, None),
     "add_eos_token": (False, None),
 }
-"""Keys that change how some programs read a text, with the values that do not change anything."""
+"""Keys that change how some programs read a text, with the values for which they change nothing."""
 
 _KNOWN = (*_USED, *_HARMLESS.split(), *_HARMLESS_VALUES)
 
 
 def warn_of_unread_keys(directory: str) -> list[str]:
-    """Return a warning for each key of tokenizer_config.json that is not read and may matter.
+    """Return a warning for each key of tokenizer_config.json that is not used here and might matter.
 
-    Return no warnings if the file cannot be read. Reading the tokeniser reports that error.
+    If the file cannot be read, there are no warnings. Reading the tokeniser later reports the error.
     """
     files, settings = ModelFiles(directory), dict[str, Any]()
     with suppress(BertDataError):
         settings = files.tokenizer_config
-    where, found = files.name(TOKENIZER_CONFIG_NAME), list[str]()
+    where, found = files.make_path(TOKENIZER_CONFIG_NAME), list[str]()
     for name, value in settings.items():
         if name in _HARMLESS_VALUES:
             if value not in (usual := _HARMLESS_VALUES[name]):
                 found.append(f"{where}: {name} is {value!r:.80}, which is not read: taken as {usual[0]!r}")
-        elif name not in _KNOWN and not name.endswith("_token"):  # models may introduce special tokens
+        # A model may introduce special tokens under new keys, which are read too.
+        elif name not in _KNOWN and not name.endswith("_token"):
             nearest = suggest_known(name, sorted(_KNOWN), 0.8)
             found.append(f"{where}: {name} is not a known key and is not read{nearest}")
     return found

@@ -1,6 +1,6 @@
-"""Reads the tokeniser of a model's directory, with the ids of transformers' AutoTokenizer.
+"""Reads the tokeniser of a model's directory as a tokenizer.json.
 
-The result is a tokenizer.json.
+It gives the same ids as transformers' AutoTokenizer.
 """
 
 import json
@@ -16,7 +16,7 @@ from bertdata.tokens.model_directory.added_tokens import (
     DirectoryTokens,
     add_tokens,
     read_added_tokens,
-    read_tokens_of_json,
+    read_json_tokens,
 )
 from bertdata.tokens.model_directory.classes import CLASSES, LONGEST_WORD, Parts
 from bertdata.tokens.model_directory.files import TOKENIZER_CONFIG_NAME, ModelFiles
@@ -27,14 +27,14 @@ from bertdata.tokens.vocabulary import parse_vocabulary
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ModelTokenizer:
-    """A model's tokeniser.
+    """Tokeniser of a model's directory.
 
-    directory: the model's directory.
-    parsed: the complete tokeniser as a parsed tokenizer.json.
-    named: text of each special token by name, such as "mask_token".
-    own_file: path of the directory's tokenizer.json if it describes the same tokeniser, else None.
-    vocabulary: the directory's vocab.txt if it and its casing describe the same tokeniser, else None. BERT's
-    original programs can read it too.
+    directory: path of the directory.
+    parsed: the whole tokeniser as a parsed tokenizer.json.
+    named: text of each special token by its key, such as "mask_token".
+    own_file: path of the directory's own tokenizer.json if it describes the same tokeniser, otherwise None.
+    vocabulary: the directory's vocab.txt if this file and its casing describe the same tokeniser, otherwise
+    None. The original programs of BERT can read such a file too.
     """
 
     directory: str
@@ -44,15 +44,15 @@ class ModelTokenizer:
     vocabulary: VocabularyFile | None
 
     def dump(self) -> bytes:
-        """Return the bytes of a tokenizer.json that describes the whole tokeniser."""
+        """Return the content of a tokenizer.json that describes the whole tokeniser."""
         return json.dumps(self.parsed, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
 def read_model_tokenizer(directory: str) -> ModelTokenizer:
-    """Read the tokeniser that AutoTokenizer of transformers 5 makes from the directory.
+    """Read the tokeniser that AutoTokenizer of transformers 5 makes from a model's directory.
 
-    MissingInputError if the directory has no tokeniser. VocabularyError if transformers refuses it, or if its
-    class is not known here.
+    MissingInputError if the directory has no tokeniser.
+    VocabularyError if transformers refuses the directory, or if the class of its tokeniser is not known here.
     """
     files = ModelFiles(directory)
     _check_directory(files)
@@ -68,31 +68,30 @@ def read_model_tokenizer(directory: str) -> ModelTokenizer:
         directory=directory,
         parsed=parts,
         named={name: token.content for name, token in added.named.items()},
-        own_file=files.path(TOKENIZER_NAME)
+        own_file=files.find_path(TOKENIZER_NAME)
         if json_parts is not None and _are_equivalent(json_parts, parts)
         else None,
         vocabulary=_find_plain_vocabulary(files, parts) if name == "BertTokenizer" else None,
     )
 
 
-def is_of_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
-    """Return True if a class of tokeniser would make the same tokeniser as the directory's tokenizer.json.
+def matches_class(files: ModelFiles, name: str, settings: Mapping[str, Any]) -> bool:
+    """Return True if a class of tokeniser gives the same result as the directory's tokenizer.json.
 
-    Segment numbers may differ.
-    name: name of the class. settings: content of tokenizer_config.json, in which the class is replaced.
+    Differences between their segment numbers are ignored.
+    name: name of the class.
+    settings: content of tokenizer_config.json, in which the name of the class is replaced.
     VocabularyError if the class cannot make a tokeniser from the directory.
     """
     named = ModelFiles(files.directory)
-    named.replace(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
+    named.replace_object(TOKENIZER_CONFIG_NAME, {**settings, "tokenizer_class": name})
     json_parts = files.tokenizer_json
     return json_parts is not None and _are_equivalent(json_parts, _make_by_class(named, name)[0])
 
 
 def _check_directory(files: ModelFiles) -> None:
-    """Raise VocabularyError if a file of the directory has a setting whose effect on a text's ids is not
-    known here.
-    """
-    where, settings = files.name(TOKENIZER_CONFIG_NAME), files.tokenizer_config
+    """Raise VocabularyError if tokenizer_config.json has a setting whose effect is not known here."""
+    where, settings = files.make_path(TOKENIZER_CONFIG_NAME), files.tokenizer_config
     if settings.get("split_special_tokens"):
         raise VocabularyError(
             f"{where}: split_special_tokens is {settings['split_special_tokens']!r}, which is not known "
@@ -107,16 +106,18 @@ def _check_directory(files: ModelFiles) -> None:
 
 
 def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
-    """Return the directory's tokenizer.json, with the tokens that the other files add."""
+    """Return the directory's tokenizer.json, together with the tokens that other files of the directory
+    add.
+    """
     json_parts = files.tokenizer_json
     if json_parts is None:
         remedy = (
             "save its tokeniser with transformers: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
         )
-        if path := files.path(VOCABULARY_NAME):
+        if path := files.find_path(VOCABULARY_NAME):
             remedy = f"give --vocab {path} instead"
         raise MissingInputError(f"{files.directory}: holds no {TOKENIZER_NAME}; {remedy}")
-    known = read_tokens_of_json(json_parts)
+    known = read_json_tokens(json_parts)
     added = read_added_tokens(files, {}, (token.content for token in known))
     return {
         **json_parts,
@@ -125,9 +126,12 @@ def _read_json_as_it_is(files: ModelFiles) -> tuple[Parts, DirectoryTokens]:
 
 
 def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens]:
-    """Return the steps that the class makes, with the vocabulary and the added tokens of the directory."""
-    # transformers builds the model first, then adds the added tokens, and makes the post-processor last,
-    # because it needs the ids of special tokens that are only known then.
+    """Make a tokenizer.json from the steps of a class, and the vocabulary and added tokens of the directory.
+
+    name: name of the class.
+    """
+    # The order of the steps is that of transformers: first the model, then the added tokens. The
+    # post-processor comes last, because it needs the ids of special tokens, which are known only then.
     kind = CLASSES[name]
     parts: Parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": []}
     parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None}
@@ -135,8 +139,8 @@ def _make_by_class(files: ModelFiles, name: str) -> tuple[Parts, DirectoryTokens
     missing = [name for name in kind.needed if name not in added.named]
     if missing:
         raise VocabularyError(
-            f"{files.name(TOKENIZER_CONFIG_NAME)}: {missing[0]} is null, but a {name} needs one; expected a "
-            "token's text"
+            f"{files.make_path(TOKENIZER_CONFIG_NAME)}: {missing[0]} is null, but a {name} needs one; "
+            "expected a token's text"
         )
     named = {name: token.content for name, token in added.named.items()}
     parts |= kind.make_steps(files, named)
@@ -169,21 +173,26 @@ _MODEL_DEFAULTS: dict[str, dict[str, Any]] = {
     "Unigram": {"unk_id": None, "byte_fallback": False},
     "WordLevel": {},
 }
-"""Meaning of keys that a model in a tokenizer.json leaves out."""
+"""For each type of model, the value that a key has if the tokenizer.json leaves it out."""
 
 
 def _are_equivalent(json_parts: Parts, made: Parts) -> bool:
-    """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators."""
-    return _normalise_json(json_parts) == _normalise_json(made)
+    """Return True if two parsed tokenizer.json give the same ids, positions, roles and separators.
+
+    json_parts: the directory's own tokenizer.json.
+    made: the tokenizer.json that was made from the other files.
+    """
+    return _list_decisive_parts(json_parts) == _list_decisive_parts(made)
 
 
-def _normalise_json(parsed: Parts) -> tuple[Any, ...]:
-    """Return all parts of a tokenizer.json that determine ids, positions, roles and separators.
+def _list_decisive_parts(parsed: Parts) -> tuple[Any, ...]:
+    """Return the parts of a tokenizer.json that determine ids, positions, roles and separators, for
+    comparison.
 
-    Different spellings of the same setting are made equal.
+    If a setting can be written in different ways, the result has only one of them.
     """
     model = {**_MODEL_DEFAULTS[parsed["model"]["type"]], **parsed["model"]}
-    # All readers in this package ignore dropout, and an empty prefix or suffix is the same as none.
+    # All readers in this package ignore dropout. An empty prefix or suffix means the same as null.
     model["dropout"] = None
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         model[key] = model.get(key) or None
@@ -202,7 +211,10 @@ def _normalise_json(parsed: Parts) -> tuple[Any, ...]:
 
 
 def _find_trimming(processor: Any) -> list[Any]:
-    """Return the settings of the post-processor's parts that remove blanks from a token's position."""
+    """Return the setting add_prefix_space of each step that removes blanks from the positions of tokens.
+
+    processor: post-processor, in which such steps are searched for.
+    """
     if not isinstance(processor, dict):
         return []
     if isinstance(inner := processor.get("processors"), list):
@@ -216,7 +228,11 @@ _ROLES = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
 
 
 def _find_plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | None:
-    """Return the directory's vocab.txt if it and its casing describe the tokeniser completely, else None."""
+    """Return the directory's vocab.txt as a vocabulary file, or None if it does not describe the whole
+    tokeniser.
+
+    parts: the whole tokeniser as a parsed tokenizer.json.
+    """
     data, normalizer, model = files.read(VOCABULARY_NAME), parts["normalizer"], parts["model"]
     usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     is_plain = (
@@ -229,10 +245,10 @@ def _find_plain_vocabulary(files: ModelFiles, parts: Parts) -> VocabularyFile | 
     )
     if data is None or not is_plain:
         return None
-    path = files.name(VOCABULARY_NAME)
+    path = files.make_path(VOCABULARY_NAME)
     try:
         words = parse_vocabulary(data, path, find_dialect("google"))
-    except VocabularyError:  # a special token is missing, which transformers would add
+    except VocabularyError:  # A special token is missing in the file. transformers would add it.
         return None
     if words.ids != model["vocab"]:
         return None

@@ -4,7 +4,10 @@ from bertdata.errors import VocabularyError
 from bertdata.tokens.model_directory.files import CONFIG_NAME, TOKENIZER_CONFIG_NAME, ModelFiles
 
 BACKEND = "TokenizersBackend"
-"""The class of transformers that uses a tokenizer.json unchanged. _BACKEND_NAMES lists its other names."""
+"""Name of the class in transformers that uses a tokenizer.json unchanged.
+
+``_BACKEND_NAMES`` lists other names of this class.
+"""
 
 _BACKEND_NAMES = ("PreTrainedTokenizer", "PythonBackend", "Bloom", "BloomTokenizer")
 
@@ -25,9 +28,9 @@ _ALIASES = {
     ),
     **dict.fromkeys(_BACKEND_NAMES, BACKEND),
 }
-"""Class names that transformers 5 treats as another class, or that give the same tokeniser."""
+"""For the names of some classes, the name of a class that gives the same tokeniser."""
 
-_OF_MODELS = {
+_CLASSES_BY_MODEL_TYPE = {
     **dict.fromkeys(
         (
             "bert",
@@ -50,9 +53,9 @@ _OF_MODELS = {
     "xlm-roberta": "XLMRobertaTokenizer",
     **dict.fromkeys(("modernbert", "modernbert-decoder", "xlm-roberta-xl", "nystromformer"), BACKEND),
 }
-"""The class by ``model_type`` of config.json, for directories that do not name a class."""
+"""For each ``model_type`` in config.json, the class that is used if the directory does not name a class."""
 
-_IN_PYTHON = (
+_PYTHON_CLASSES = (
     "BertGenerationTokenizer",
     "BertJapaneseTokenizer",
     "BertweetTokenizer",
@@ -66,11 +69,11 @@ _IN_PYTHON = (
     "TapasTokenizer",
     "XLMTokenizer",
 )
-"""Classes implemented in Python, which cannot be written as a tokenizer.json."""
+"""Names of classes that are implemented in Python and therefore cannot be written as a tokenizer.json."""
 
 
 def _advise_saving(directory: str) -> str:
-    """Return the advice to save the tokeniser as a single tokenizer.json."""
+    """Return the remedy for an error message: save the tokeniser as a single tokenizer.json."""
     return (
         f"AutoTokenizer.from_pretrained({directory!r}).backend_tokenizer.save('tokenizer.json') of "
         "transformers makes one file of it, which can be given"
@@ -78,49 +81,55 @@ def _advise_saving(directory: str) -> str:
 
 
 def find_class(files: ModelFiles) -> str | None:
-    """Return the class's name with aliases resolved, or None if the directory names neither class nor model.
+    """Return the name of the tokeniser's class, or None if the directory names neither a class nor a model.
 
-    VocabularyError if the class is a program in the directory itself.
+    If the name is an alias of another class, the result is the name of that class.
+    VocabularyError if the tokeniser is a program in the directory itself.
     """
     settings = files.tokenizer_config
     _refuse_own_program(files)
-    # A class in tokenizer_config.json or config.json comes first. Without it, the model's type decides.
+    # The class may be named in tokenizer_config.json or config.json. If it is not, the type of the model
+    # decides.
     named = settings.get("tokenizer_class") or files.config.get("tokenizer_class")
     model = files.config.get("model_type")
     for value, where in ((named, "tokenizer_class"), (model, "model_type")):
         if value is not None and not isinstance(value, str):
             raise VocabularyError(f"{files.directory}: its {where} is {value!r}, expected a name")
-    of_model = _OF_MODELS.get(model or "")
+    of_model = _CLASSES_BY_MODEL_TYPE.get(model or "")
     if named is None:
         return None if of_model is None else _ALIASES.get(of_model, of_model)
     if of_model == BACKEND:
-        return BACKEND  # directories of these models name wrong classes, which transformers ignores too
-    # transformers 5 has no difference between XTokenizer and XTokenizerFast.
+        return BACKEND  # Directories of these models name wrong classes. transformers ignores them too.
+    # transformers 5 makes no difference between a class and the class with the same name and the suffix
+    # "Fast".
     name = "PreTrainedTokenizer" if named == "PreTrainedTokenizerFast" else named.removesuffix("Fast")
     return _ALIASES.get(name, name)
 
 
 def _refuse_own_program(files: ModelFiles) -> None:
-    """Raise VocabularyError if the directory's tokeniser is a program in the directory (``auto_map``)."""
+    """Raise VocabularyError if the tokeniser is a program in the directory, which the key ``auto_map``
+    names.
+    """
     auto_map = files.tokenizer_config.get("auto_map")
     chooses_program = "AutoTokenizer" in auto_map if isinstance(auto_map, dict) else bool(auto_map)
     if chooses_program:
         raise VocabularyError(
-            f"{files.name(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), which "
-            f"no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
+            f"{files.make_path(TOKENIZER_CONFIG_NAME)}: its tokeniser is a program of its own (auto_map), "
+            f"which no file may choose to run; if you trust it, {_advise_saving(files.directory)}"
         )
 
 
 def make_unknown_class_error(files: ModelFiles, name: str, known: tuple[str, ...]) -> VocabularyError:
     """Make the error for a tokeniser class of transformers that this package cannot rebuild.
 
-    name: the class that the directory names. known: names of the classes that can be rebuilt.
+    name: the class that the directory names.
+    known: names of the classes that can be rebuilt.
     """
     where = TOKENIZER_CONFIG_NAME if files.tokenizer_config.get("tokenizer_class") else CONFIG_NAME
     remedy = _advise_saving(files.directory)
-    if name in _IN_PYTHON:
+    if name in _PYTHON_CLASSES:
         remedy = "it is a program in Python, of which no tokenizer.json can be made"
     return VocabularyError(
-        f"{files.name(where)}: its tokeniser is {name}, which is not known here; expected one of "
+        f"{files.make_path(where)}: its tokeniser is {name}, which is not known here; expected one of "
         f"{', '.join(known)}; {remedy}"
     )

@@ -1,4 +1,3 @@
-"""Learns new vocabularies from text.
-
-``wordpiece`` makes vocabulary files, and ``train`` makes tokenizer.json files.
+"""Learns new vocabularies from text: ``wordpiece`` makes vocabulary files, ``train`` makes tokenizer.json
+files.
 """

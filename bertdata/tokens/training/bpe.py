@@ -1,6 +1,6 @@
-"""Learns byte-level BPE from text with Hugging Face's library ``tokenizers``.
+"""Learns a byte-level BPE from text with Hugging Face's library ``tokenizers``.
 
-Text is split into words by GPT-2's pattern.
+The words of the text are the pre-tokens into which GPT-2's pattern splits it.
 """
 
 import re
@@ -14,12 +14,16 @@ from bertdata.tokens.training.texts import OnRead, VocabularyText
 from bertdata.tokens.training.word_counts import OnCounted, count_words, repeat_words
 
 LONGEST_WORD = 1000
-"""Longest word in characters. Longer words are skipped: they are rarely prose, and the time of ``tokenizers``
-grows with the square of their length.
+"""Longest word in characters that a BPE is learned from. Longer words are skipped.
+
+They are rarely prose, and the time that ``tokenizers`` takes grows with the square of their length.
 """
 
 _BEFORE_BLANK = re.compile(r"(?<=\S)(?= )")
-"""Positions where GPT-2's pattern always splits, because a blank belongs to the word after it."""
+"""Positions before a blank that follows another character.
+
+GPT-2's pattern always splits there, because a blank belongs to the word after it.
+"""
 
 
 def train_bpe(
@@ -31,11 +35,16 @@ def train_bpe(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a byte-level BPE and return it as a ``tokenizers.Tokenizer``.
+    """Learn a byte-level BPE, and return it as a ``tokenizers.Tokenizer``.
 
     The result is the same in every process: among equally frequent pairs, ``tokenizers`` merges the pair with
-    the lowest ids first. on_read: called with the number of bytes read since the last call. on_counted:
-    called with the counted words.
+    the lowest ids first.
+    text: text to learn from.
+    size: largest number of tokens, including the special tokens.
+    lower_case: convert the text to lower case.
+    special: the special tokens.
+    on_read: called with the number of bytes read since the last call.
+    on_counted: called once with the counts of all words.
     """
     tokenizers = import_tokenizers()
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -48,15 +57,16 @@ def train_bpe(
         )
     normalizer = tokenizers.normalizers.Lowercase() if lower_case else None
 
-    def split(unit: str) -> Iterable[str]:
+    def split_unit(unit: str) -> Iterable[str]:
+        """Split a piece of text into pre-tokens, in lower case if the settings say so."""
         unit = normalizer.normalize_str(unit) if normalizer else unit
         return (unit[start:stop] for _, (start, stop) in byte_level.pre_tokenize_str(unit))
 
     words = count_words(
-        text.slices(on_read), _BEFORE_BLANK.split, split, limit=LONGEST_WORD, special=special.all
+        text.read_slices(on_read), _BEFORE_BLANK.split, split_unit, limit=LONGEST_WORD, special=special.all
     )
     if not words.counts:
-        raise text.no_words()
+        raise text.make_no_words_error()
     on_counted(words)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
@@ -68,14 +78,16 @@ def train_bpe(
         initial_alphabet=alphabet,
     )
 
-    # ``tokenizers`` cannot be given counts, so it gets a text in which every word is repeated as often as it
-    # occurs, between blanks. A word must not contain white space then, so it is spelled in GPT-2's alphabet
-    # for bytes, where a blank is "Ġ".
+    # ``tokenizers`` does not accept counts of words. It therefore gets a text in which each word is repeated
+    # as often as it occurs, with blanks between the words. A word itself must not contain white space in this
+    # text, so it is spelled in GPT-2's alphabet for bytes, in which a blank is "Ġ".
     def spell(word: str) -> str:
+        """Spell a word in GPT-2's alphabet for bytes."""
         return str(byte_level.pre_tokenize_str(word)[0][0])
 
     tokenizer.train_from_iterator(repeat_words(words.counts, spell), trainer)
-    # Trained on spelled words, split at white space. Texts are split by the byte-level pre-tokeniser.
+    # The training splits the spelled words at white space. The finished tokeniser splits normal text, so it
+    # gets the byte-level pre-tokeniser instead.
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = byte_level
     tokenizer.decoder = tokenizers.decoders.ByteLevel()

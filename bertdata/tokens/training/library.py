@@ -1,4 +1,4 @@
-"""Imports the optional packages that train vocabularies."""
+"""Imports the optional packages that are needed to train a vocabulary."""
 
 import os
 import re
@@ -8,22 +8,31 @@ from typing import Any
 from bertdata.errors import MissingExtraError, install_extra
 
 _OLDEST = {"tokenizers": (0, 20), "sentencepiece": (0, 2)}
-"""The oldest supported release of each package. The tests also train vocabularies with these releases."""
+"""Oldest supported version of each package. The tests train vocabularies with these versions too."""
 
 
 def import_tokenizers() -> Any:
-    """Import the tokenizers library, limited to one thread. MissingExtraError if it is missing or too old."""
+    """Import the tokenizers library, and limit it to one thread.
+
+    MissingExtraError if the library is not installed, or if its version is too old.
+    """
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     return _import_package("tokenizers", "train-vocab")
 
 
 def import_sentencepiece() -> Any:
-    """Import the package sentencepiece. MissingExtraError if it is missing or too old."""
+    """Import the package sentencepiece.
+
+    MissingExtraError if the package is not installed, or if its version is too old.
+    """
     return _import_package("sentencepiece", "train-vocab --kind unigram")
 
 
 def _import_package(package: str, user: str) -> Any:
-    """Import a package and check its version. user: the command that needs it, for messages."""
+    """Import a package, and check its version.
+
+    user: command that needs the package, for the error message.
+    """
     try:
         module = import_module(package)
     except ImportError:

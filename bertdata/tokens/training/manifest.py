@@ -1,7 +1,9 @@
-"""Manifest of a trained vocabulary: settings, versions of the packages that trained it, and its md5.
+"""Manifest of a trained vocabulary: a JSON file with settings, versions of packages, and the vocabulary's
+md5.
 
-It is a file next to the vocabulary, because vocabulary formats have no room for it. It contains no time, host
-or path, so training again gives the same manifest. ``schemas/vocabulary_manifest.json`` describes it.
+The manifest lies next to the vocabulary, because the formats of vocabularies have no room for such data. It
+contains no time, host or path. Training again with the same settings therefore gives the same manifest. Its
+fields are described in ``schemas/vocabulary_manifest.json``.
 """
 
 from importlib import import_module
@@ -16,8 +18,12 @@ KIND = "vocabulary"
 
 
 class VocabularyManifest(NamedTuple):
-    """The manifest that ``train-vocab`` writes next to a vocabulary. Its fields are described in the
-    schema.
+    """Manifest that ``bertdata train-vocab`` writes next to a vocabulary.
+
+    settings: settings of the training.
+    versions: versions of the packages that trained the vocabulary, by package.
+    text: numbers of words in the training text, by name.
+    file: name, size and md5 of the vocabulary file.
     """
 
     settings: dict[str, Any]
@@ -26,7 +32,7 @@ class VocabularyManifest(NamedTuple):
     file: FileEntry
 
     def dump(self) -> bytes:
-        """Return the JSON text of the manifest as bytes."""
+        """Return the manifest as JSON."""
         return dump_json(
             {
                 "format_version": FORMAT_VERSION,
@@ -45,13 +51,13 @@ def make_manifest_path(vocabulary: str) -> str:
 
 
 def find_package_versions(kind: Kind) -> dict[str, str]:
-    """Return the versions of the packages that train a vocabulary of this kind, as installed."""
+    """Return the installed version of each package that trains vocabularies of this kind."""
     packages = ("tokenizers", "sentencepiece") if kind == "unigram" else ("tokenizers",)
     return {package: str(import_module(package).__version__) for package in packages}
 
 
 def describe_text(words: WordCounts) -> dict[str, int]:
-    """Return the manifest's section about the training text: its numbers of words, by name."""
+    """Return the manifest's section about the training text: several numbers of words, by name."""
     facts = {
         "words": words.words,
         "distinct_words": len(words.counts),
@@ -63,7 +69,11 @@ def describe_text(words: WordCounts) -> dict[str, int]:
 
 
 def parse_vocabulary_manifest(data: bytes, where: str) -> VocabularyManifest:
-    """Parse a manifest. ManifestError says what is wrong. where: the file's name, for messages."""
+    """Parse the manifest of a vocabulary.
+
+    where: name of the file, for error messages.
+    ManifestError says what is wrong with the manifest.
+    """
     value = parse_checked(data, where, "vocabulary_manifest")
     (file,) = parse_entries([value["file"]], where)
     return VocabularyManifest(value["settings"], value["versions"], value["text"], file)

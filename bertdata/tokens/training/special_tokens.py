@@ -1,4 +1,6 @@
-"""Special tokens of a new vocabulary: the standard layout, and the changes made by ``--special``."""
+"""Special tokens of a new vocabulary: the usual tokens, and the tokens that the user adds with
+``--special``.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +21,9 @@ _ROBERTA = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask":
 class SpecialTokens:
     """The special tokens of a new vocabulary.
 
-    roles: token of each role (``bertdata.records.ROLES``).
-    first: tokens with the ids 0, 1 and so on. last: tokens with ids after all learned tokens.
+    roles: token of each role, such as "mask" (see ``bertdata.records.ROLES``).
+    first: tokens that get the ids 0, 1 and so on.
+    last: tokens whose ids come after all learned tokens.
     """
 
     roles: dict[str, str]
@@ -29,25 +32,29 @@ class SpecialTokens:
 
     @property
     def all(self) -> tuple[str, ...]:
+        """All special tokens, in the order of their ids."""
         return (*self.first, *self.last)
 
     @property
     def number(self) -> int:
+        """Number of special tokens."""
         return len(self.all)
 
 
 def check_vocabulary_size(size: int) -> None:
-    """Raise SettingsError if the vocabulary would be larger than any tokeniser here can read."""
+    """Raise SettingsError if a vocabulary of this size is larger than the tokenisers can read."""
     if size > LARGEST_VOCABULARY:
         raise SettingsError(f"size is {size}, expected at most {LARGEST_VOCABULARY}")
 
 
 def number_special_tokens(kind: Kind, special: Sequence[str] = ()) -> SpecialTokens:
-    """Return the special tokens: BERT's layout for wordpiece, else RoBERTa's, with the mask as the last id.
+    """Choose the special tokens of a new vocabulary and the order of their ids.
 
-    special: values of ``--special``. ``ROLE=TOKEN`` replaces the token of a role. Any other text is an
-    additional token, with an id after those of the first tokens.
-    SettingsError for an empty token or one that is named twice.
+    WordPiece has BERT's special tokens, all before the learned tokens. The other kinds have RoBERTa's special
+    tokens, of which the mask gets the last id of the vocabulary.
+    special: values of ``--special``. ``ROLE=TOKEN`` replaces the token of a role. Any other value is an
+    additional token, whose id comes after those of the other tokens in ``first``.
+    SettingsError for an empty token, or for a token that is named twice.
     """
     roles = dict(_BERT if kind == "wordpiece" else _ROBERTA)
     more = []

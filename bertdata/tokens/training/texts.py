@@ -1,4 +1,7 @@
-"""Reads the text on which a vocabulary is trained: documents in text files or in record files, in slices."""
+"""Reads the documents that a vocabulary is trained on, from text files or record files (such as JSONL).
+
+Long documents are read in slices, so that memory stays limited.
+"""
 
 import codecs
 import io
@@ -16,23 +19,22 @@ from bertdata.text.record_plan import RecordPlan
 from bertdata.text.record_text import make_bad_record_error, normalise_texts
 
 SLICE_CHARACTERS = 1 << 16
-"""Approximate number of characters in a slice of text. Because text is read in slices, memory does not depend
-on the length of lines and documents.
+"""Approximate number of characters in a slice, which is a piece of a document.
+
+Because text is read in slices, the memory in use does not depend on the length of lines and documents.
 """
 
 LONGEST_RUN = 1 << 18
-"""Longest run of characters without a blank, within a line, that is read at once. A longer run is read in
-pieces.
-"""
+"""Longest text without a blank, in characters, that is kept together within a line. A longer text is cut."""
 
 _BLOCK_BYTES = 1 << 17
 
 OnRead = Callable[[int], None]
-"""Progress callback. Its argument is the number of bytes read since the last call."""
+"""Function that shows progress. Its argument is the number of bytes read since its last call."""
 
 
 def ignore_read(read: int) -> None:
-    """Do nothing. This is the default of callbacks that report bytes read."""
+    """Do nothing. This is the default for a function that shows how many bytes were read."""
 
 
 class VocabularyText(Protocol):
@@ -40,29 +42,32 @@ class VocabularyText(Protocol):
 
     @property
     def files(self) -> Sequence[str]:
-        """Paths of the files."""
+        """Paths of the files that contain the text."""
 
     @property
     def bytes(self) -> int:
         """Total size of the files in bytes."""
         ...
 
-    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
-        """Yield the documents as ``create`` encodes them: sentences joined by blanks, in slices.
+    def read_slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        """Yield the text in slices, in which the sentences of a document are joined by blanks.
 
-        A slice ends at the end of a document, or before white space that follows other text. Therefore no
-        word and none of GPT-2's pre-tokens is cut. InputError if a file cannot be read.
+        The command ``create`` encodes documents in the same form. A slice ends at the end of a document, or
+        before white space inside it. Therefore no word is cut, and none of the pre-tokens that GPT-2's
+        pattern gives.
+        on_read: called with the number of bytes read since the last call.
+        InputError if a file cannot be read.
         """
         ...
 
-    def no_words(self) -> InputError:
+    def make_no_words_error(self) -> InputError:
         """Make the error for a training text in which no word was found."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextFiles:
-    """Training text from plain text files, with blank lines between documents."""
+    """Training text from plain text files, in which blank lines separate documents."""
 
     paths: Sequence[str]
 
@@ -74,11 +79,12 @@ class TextFiles:
     def bytes(self) -> int:
         return _sum_sizes(self.paths)
 
-    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+    def read_slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        """Yield the text of all files in slices."""
         for path in self.paths:
             yield from _make_slices(_split_lines(_read_blocks(path, on_read)))
 
-    def no_words(self) -> InputError:
+    def make_no_words_error(self) -> InputError:
         return _make_no_words_error(self.paths)
 
 
@@ -96,11 +102,12 @@ class RecordFiles:
     def bytes(self) -> int:
         return _sum_sizes(self.plan.files)
 
-    def slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
-        for body in read_bodies(self.plan, on_read):
+    def read_slices(self, on_read: OnRead = ignore_read) -> Iterator[str]:
+        """Yield the texts of all records in slices."""
+        for body in read_record_texts(self.plan, on_read):
             yield from _make_slices(_split_lines([body.decode()]))
 
-    def no_words(self) -> InputError:
+    def make_no_words_error(self) -> InputError:
         return _make_no_words_error(self.plan.files)
 
 
@@ -115,9 +122,10 @@ def _make_no_words_error(paths: Sequence[str]) -> InputError:
 
 
 def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
-    r"""Yield a file's text in blocks, with ``\n`` as the only line end.
+    r"""Read a file, and yield its text in blocks with ``\n`` as the only line end.
 
-    ChangedInputError, raised at the end, if the file was changed in the meantime.
+    on_read: called with the number of bytes of each block.
+    ChangedInputError at the end of the file if the file was changed in the meantime.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     with require_unchanged([identify_file(path)]), storage.open_input(path) as file:
@@ -133,11 +141,16 @@ def _read_blocks(path: str, on_read: OnRead) -> Iterator[str]:
 def _decode_block(
     decoder: io.IncrementalNewlineDecoder, block: bytes, path: str, *, final: bool = False
 ) -> str:
-    """Decode a block. InputError names file and line of a byte that is not UTF-8."""
+    """Decode a block of UTF-8.
+
+    path: path of the file, for error messages.
+    final: whether the file ends after this block.
+    InputError for bytes that are not UTF-8. It names the file and the line.
+    """
     try:
         return decoder.decode(block, final=final)
     except UnicodeDecodeError as error:
-        # The decoder's error refers only to this block. Read the whole file to find the line and the offset.
+        # The decoder's error gives the position in this block only. Read the whole file to find the line.
         data = storage.read_bytes(path)
         try:
             data.decode()
@@ -147,23 +160,26 @@ def _decode_block(
 
 
 def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text. A long line is cut into several.
+    """Split a text into lines, and yield them. A long line is cut into several lines.
 
-    Lines of a document are joined by blanks later, so a line is cut at a blank, which is dropped.
+    A line is cut at a blank, which is dropped. When the lines of a document are joined by blanks later, the
+    blank is there again.
+    blocks: the text in pieces.
     """
     rest = ""
     for block in blocks:
         *lines, rest = (rest + block).split("\n")
         yield from lines
-        # The rest has no line end yet. If it is long, yield its beginning to keep memory bounded.
+        # The rest is a line whose end has not been read yet. If it is long, yield its beginning, so that
+        # memory stays limited.
         while len(rest) > SLICE_CHARACTERS:
             place = _find_line_cut(rest)
             if place:
                 yield rest[:place]
                 rest = rest[place + 1 :]
             elif len(rest) > LONGEST_RUN:
-                # There is no blank at which to cut. This cuts a word, but such a long run without a blank is
-                # hardly prose.
+                # There is no blank at which the line could be cut, so a word is cut here. Such a long text
+                # without a blank is hardly prose.
                 yield rest[:LONGEST_RUN]
                 rest = rest[LONGEST_RUN:]
             else:
@@ -172,9 +188,9 @@ def _split_lines(blocks: Iterable[str]) -> Iterator[str]:
 
 
 def _find_line_cut(line: str) -> int:
-    """Return the index of the last blank that has text on both sides, without other white space before it.
+    """Return the index of the last blank at which a line may be cut, or 0 if there is none.
 
-    The result is 0 if there is no such blank.
+    There must be text on both sides of the blank, and no other white space directly before it.
     """
     place = line.rfind(" ", 1, len(line.rstrip()))
     while place > 0 and line[place - 1].isspace():
@@ -183,13 +199,13 @@ def _find_line_cut(line: str) -> int:
 
 
 def _make_slices(lines: Iterable[str]) -> Iterator[str]:
-    """Yield documents, which are runs of lines that are not blank, joined by blanks.
+    """Join the lines of each document by blanks, and yield the documents. A long document comes in slices.
 
-    Long documents come in slices.
+    lines: lines of all documents. Blank lines separate the documents.
     """
     sentences: list[str] = []
     characters = 0
-    before = ""  # white space that the next slice begins with
+    before = ""  # white space at the beginning of the next slice
     for line in chain(lines, [""]):
         if not line.strip():
             if sentences:
@@ -197,8 +213,9 @@ def _make_slices(lines: Iterable[str]) -> Iterator[str]:
             sentences, characters, before = [], 0, ""
             continue
         if characters > SLICE_CHARACTERS:
-            # End the slice before its trailing white space and start the next slice with it: GPT-2's pattern
-            # joins a blank to the word after it, and a run of white space must stay together.
+            # End the slice before its trailing white space, and start the next slice with this white space.
+            # GPT-2's pattern puts a blank into the same pre-token as the word after it, and consecutive white
+            # space into one pre-token.
             text = before + " ".join(sentences)
             cut = text.rstrip()
             yield cut
@@ -207,20 +224,21 @@ def _make_slices(lines: Iterable[str]) -> Iterator[str]:
         characters += len(line) + 1
 
 
-def read_bodies(plan: RecordPlan, on_read: Callable[[int], None] = lambda read: None) -> Iterator[bytes]:
-    """Yield the text of each record.
+def read_record_texts(
+    plan: RecordPlan, on_read: Callable[[int], None] = lambda read: None
+) -> Iterator[bytes]:
+    """Yield the text of each record in the record files.
 
-    InputError for the first bad record, unless the settings skip bad records.
-
-    on_read: called with the number of a file's bytes in each piece, after the piece's records.
-    ChangedInputError, raised at the end, if a file was changed in the meantime.
+    on_read: called with the size of each piece of a file in bytes, after the records of the piece.
+    InputError for the first bad record, unless the settings say that bad records are skipped.
+    ChangedInputError after the last record if a file was changed in the meantime.
     """
     with require_unchanged(plan.identities):
-        yield from _read_bodies(plan, on_read)
+        yield from _read_record_texts(plan, on_read)
 
 
-def _read_bodies(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
-    """Yield the text of each record, without checking for changed files."""
+def _read_record_texts(plan: RecordPlan, on_read: Callable[[int], None]) -> Iterator[bytes]:
+    """Yield the text of each record, without a check whether files were changed."""
     settings = plan.settings.records
     for path, kind in zip(plan.files, plan.kinds, strict=True):
         numbers = 0

@@ -1,4 +1,7 @@
-"""Trains a tokenizer.json on text: WordPiece like BERT's, BPE like RoBERTa's, Unigram like XLM-RoBERTa's."""
+"""Trains a tokenizer.json on text.
+
+The kinds are WordPiece as in BERT, byte-level BPE as in RoBERTa, and Unigram as in XLM-RoBERTa.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,13 +27,18 @@ def train_tokenizer(
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
 ) -> Any:
-    """Train a tokeniser with at most ``size`` tokens and return it as a ``tokenizers.Tokenizer``.
+    """Train a tokeniser, and return it as a ``tokenizers.Tokenizer``.
 
-    keep_accents: for WordPiece, keep accents of lower-cased text. The other kinds always keep accents.
+    text: text to learn from.
+    kind: "wordpiece", "bpe" or "unigram".
+    size: largest number of tokens, including the special tokens.
+    lower_case: convert the text to lower case.
+    special: the special tokens.
+    keep_accents: for WordPiece, keep the accents of lower-cased text. The other kinds always keep accents.
     on_read: called with the number of bytes read since the last call.
-    on_counted: called with the counted words, before training begins.
-    SettingsError if special tokens and single characters alone exceed the size. InputError if the text cannot
-    be read or has no words.
+    on_counted: called with the counts of all words, before training begins.
+    SettingsError if the special tokens and the single characters alone are more than ``size`` tokens.
+    InputError if the text cannot be read or has no words.
     """
     check_vocabulary_size(size)
     trainers: dict[str, Callable[..., Any]] = {
@@ -45,16 +53,16 @@ def train_tokenizer(
     tokenizers = import_tokenizers()
     mask = special.roles["mask"]
     for token in special.all:
-        # Like RoBERTa's mask token, this token includes the blank before it, because the words that it
-        # replaces do too.
+        # As in RoBERTa, the mask token includes the blank before it. The tokens that it replaces include this
+        # blank too.
         takes_blank = kind != "wordpiece" and token == mask
         tokenizer.add_special_tokens([tokenizers.AddedToken(token, lstrip=takes_blank)])
     sep, cls = ((special.roles[role], tokenizer.token_to_id(special.roles[role])) for role in ("sep", "cls"))
     if kind == "wordpiece":
         tokenizer.post_processor = tokenizers.processors.BertProcessing(sep, cls)
     else:
-        # A token of byte-level BPE includes the blank before a word. trim_offsets leaves that blank out of
-        # the token's position.
+        # A token of byte-level BPE includes the blank before a word. With trim_offsets, this blank is not
+        # counted in the position of the token.
         tokenizer.post_processor = tokenizers.processors.RobertaProcessing(
             sep, cls, trim_offsets=kind == "bpe", add_prefix_space=False
         )

@@ -1,7 +1,7 @@
-"""Learns Unigram pieces from text with sentencepiece, the original program (Kudo 2018).
+"""Learns a Unigram vocabulary from text with sentencepiece, the original program (Kudo 2018).
 
-The tokenizers library has its own trainer. It adds up probabilities in the order of a hash table that differs
-between processes, so its scores differ from run to run.
+The trainer of the tokenizers library is not used. It adds up probabilities in the order of a hash table,
+which differs between processes. Its scores therefore differ from run to run.
 """
 
 import io
@@ -16,30 +16,33 @@ from bertdata.tokens.training.word_counts import OnCounted, count_words, sample_
 from bertdata.tokens.training.wordpiece import split_at_blanks
 
 Piece = tuple[str, float]
-"""A piece and the logarithm of its probability."""
+"""A piece (token) and the logarithm of its probability."""
 
 SPACE = "▁"
-"""Mark of a blank at the beginning of a word, U+2581."""
+"""Character that marks a blank at the beginning of a word, U+2581."""
 
 MOST_CHARACTERS = 1 << 24
-"""Largest number of characters that sentencepiece learns from. Every occurrence of a word counts.
+"""Largest number of characters that sentencepiece gets to learn from, counting every occurrence of a word.
 
-From 0.2.2 on sentencepiece keeps every occurrence in memory, with about 20 bytes per character. For a longer
-text it gets a sample.
+From version 0.2.2 on, sentencepiece keeps every occurrence in memory, which takes about 20 bytes per
+character. If the text is longer, it gets a sample of the text.
 """
 
 LONGEST_WORD = 1 << 12
-"""Longest word in characters. A longer run without white space is cut into words of this length.
+"""Longest word in characters. Longer text without white space is cut into words of this length.
 
-Scripts without blanks have such runs. sentencepiece's time grows with the square of the length of a run that
-repeats itself.
+Such text occurs in languages that are written without blanks. If a long text repeats itself, the time that
+sentencepiece takes grows with the square of its length.
 """
 
 _MOST_BYTES = 1 << 30
-"""The largest value that sentencepiece accepts for the length of a word."""
+"""Largest limit for the length of a word in bytes that sentencepiece accepts. No word reaches it."""
 
-_OF_SENTENCEPIECE = "\0\x1f▅"
-"""Characters that sentencepiece reserves (U+001F from 0.2.2 on). It ignores words that contain them."""
+_RESERVED_CHARACTERS = "\0\x1f▅"
+"""Characters that sentencepiece uses itself (U+001F since version 0.2.2).
+
+It ignores words that contain one of them.
+"""
 
 
 def train_unigram(
@@ -51,7 +54,16 @@ def train_unigram(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a Unigram tokeniser. In the returned tokeniser, special tokens are not marked as special yet."""
+    """Learn a Unigram vocabulary, and return a ``tokenizers.Tokenizer`` that uses it.
+
+    The special tokens in the result are not marked as special yet.
+    text: text to learn from.
+    size: largest number of tokens, including the special tokens.
+    lower_case: convert the text to lower case.
+    special: the special tokens.
+    on_read: called with the number of bytes read since the last call.
+    on_counted: called once with the counts of all words.
+    """
     tokenizers = import_tokenizers()
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
@@ -65,14 +77,15 @@ def train_unigram(
         ]
     )
 
-    def split(unit: str) -> Iterable[str]:
+    def split_unit(unit: str) -> Iterable[str]:
+        """Normalise a piece of text, and split it into words."""
         for word in normalizer.normalize_str(unit).split(" "):
             for start in range(0, len(word), LONGEST_WORD):
                 yield word[start : start + LONGEST_WORD]
 
-    words = count_words(text.slices(on_read), split_at_blanks, split, special=special.all)
+    words = count_words(text.read_slices(on_read), split_at_blanks, split_unit, special=special.all)
     if not words.counts:
-        raise text.no_words()
+        raise text.make_no_words_error()
     words = sample_words(words, MOST_CHARACTERS)
     on_counted(words)
     learned = train_pieces(words.counts, size=size - special.number, special=special.all)
@@ -86,10 +99,11 @@ def train_unigram(
 
 
 def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str]) -> list[Piece]:
-    """Learn at most ``size`` pieces, the most probable first.
+    """Learn at most ``size`` pieces (tokens) from words, and return them in the order of falling probability.
 
-    Every character of the words is a piece.
-    words: count of each word. Words contain no blanks. special: tokens that must not be pieces.
+    Every character of the words is one of the pieces.
+    words: count of each word. The words contain no blanks.
+    special: special tokens, which must not be pieces.
     """
     sentencepiece = import_sentencepiece()
     characters = {SPACE}.union(*words)
@@ -98,8 +112,9 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             f"size leaves {size} tokens beside the special ones, but the text has {len(characters)} single "
             "characters"
         )
-    # Replace reserved characters by unused ones for the training, and put them back into the pieces.
-    stands_for = _choose_stand_ins(characters)
+    # Replace the characters that sentencepiece uses itself by unused characters. After the training, put them
+    # back into the pieces.
+    stands_for = _choose_replacements(characters)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -107,7 +122,7 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
             model_writer=model,
             input_format="tsv",
             max_sentence_length=_MOST_BYTES,
-            vocab_size=size + 1,  # sentencepiece adds an unknown token
+            vocab_size=size + 1,  # One more than the size, because sentencepiece adds an unknown token.
             hard_vocab_limit=False,
             character_coverage=1.0,
             normalization_rule_name="identity",
@@ -137,16 +152,21 @@ def train_pieces(words: Mapping[str, int], *, size: int, special: Iterable[str])
     return found
 
 
-def _choose_stand_ins(characters: set[str]) -> dict[str, str]:
-    """Return a replacement for each character that sentencepiece reserves.
+def _choose_replacements(characters: set[str]) -> dict[str, str]:
+    """Choose a replacement for each character that sentencepiece uses itself.
 
-    Replacements are private-use characters that the text does not contain, from the end of Unicode downwards.
+    characters: all characters of the text. A replacement is a private-use character that is not among them.
+    The search goes downwards from the last code point of Unicode.
     """
     unused = (chr(point) for point in range(0x10FFFD, 0xE000, -1) if chr(point) not in characters)
-    return {character: next(unused) for character in _OF_SENTENCEPIECE if character in characters}
+    return {character: next(unused) for character in _RESERVED_CHARACTERS if character in characters}
 
 
 def _format_rows(words: Mapping[str, int], table: Mapping[int, str]) -> Iterator[str]:
-    """Yield each word with its count, in sorted order, so that the text's order does not matter."""
+    """Yield the rows that sentencepiece reads, each with a word and its count, sorted by word.
+
+    They are sorted so that the result of the training does not depend on the order of the text.
+    table: replacements of characters in the words, for ``str.translate``.
+    """
     for word in sorted(words):
         yield f"{word.translate(table) if table else word}\t{words[word]}"

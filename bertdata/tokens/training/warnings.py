@@ -1,4 +1,6 @@
-"""Warnings about a trained vocabulary: text that was skipped, and special tokens that do not work."""
+"""Warnings about a trained vocabulary: text that was not learned from, and special tokens that do not
+work.
+"""
 
 from bertdata.config.dialects import find_dialect
 from bertdata.tokens.basic import split_words
@@ -9,7 +11,12 @@ _SHOWN_CHARACTERS = 20
 
 
 def find_text_warnings(words: WordCounts, kind: Kind, name: str) -> list[str]:
-    """Return warnings about the text of a vocabulary. name: the vocabulary's file."""
+    """Return warnings about the text that a vocabulary was learned from.
+
+    words: counts of the words in the text.
+    kind: kind of the vocabulary.
+    name: name of the vocabulary file.
+    """
     found = []
     if words.left_out:
         effect = "such a word becomes [UNK]" if kind == "wordpiece" else "such a word is hardly text"
@@ -33,9 +40,11 @@ def find_text_warnings(words: WordCounts, kind: Kind, name: str) -> list[str]:
 
 
 def warn_of_unused_special_tokens(special: SpecialTokens, lower_case: bool, name: str) -> list[str]:
-    """Return a warning for each special token that the tokeniser of a vocabulary file can never produce.
+    """Return a warning for each special token that this vocabulary file can never give for a text.
 
-    Tokens with a role are not affected, because ``create`` adds them.
+    BERT's tokeniser splits the spelling of such a token into several words, so the token is never found. A
+    token with a role (such as [CLS]) does not matter, because the command ``create`` inserts it.
+    name: name of the vocabulary file.
     """
     dialect = find_dialect("google")
     found = []

@@ -1,4 +1,4 @@
-"""Counts the words of a text. Vocabularies are learned from these counts."""
+"""Counts the words of a text. A vocabulary is learned from these counts and not from the text itself."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,8 +11,9 @@ Split = Callable[[str], Iterable[str]]
 
 _CACHED_UNITS = 1 << 16
 _CACHED_LENGTH = 64
-"""Longest unit (piece of text between blanks) in characters that is cached. Longer units rarely occur again
-and would take much memory.
+"""Longest unit (piece of text between blanks) in characters whose words are cached.
+
+Longer units rarely occur again, and would take much memory.
 """
 
 _SEQUENCE_CHARACTERS = 1 << 13
@@ -20,13 +21,15 @@ _SEQUENCE_CHARACTERS = 1 << 13
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordCounts:
-    """The words of a text and their counts.
+    """Counts of the words in a text.
 
     counts: number of occurrences of each word.
     limit: longest word in characters that is counted. None means no limit.
-    left_out: number of longer words in the text. longest: the longest of them.
+    left_out: number of occurrences of words that are longer than ``limit``.
+    longest: the longest of these words.
     special: number of occurrences of each special token in the text.
-    divisor: 1 if the counts are of the whole text, n if they are of a sample with every n-th word.
+    divisor: 1 if the whole text was counted. If ``counts`` is a sample of the text, the sample contains about
+    one of every ``divisor`` words.
     """
 
     counts: Mapping[str, int]
@@ -38,12 +41,12 @@ class WordCounts:
 
     @property
     def words(self) -> int:
-        """Number of words in the text, where every occurrence counts."""
+        """Total number of words, counting every occurrence."""
         return sum(self.counts.values())
 
 
 OnCounted = Callable[[WordCounts], None]
-"""Callback that gets the counts before learning begins."""
+"""Function that is called with the counts of all words before the learning begins."""
 
 
 def ignore_counts(counts: WordCounts) -> None:
@@ -58,12 +61,13 @@ def count_words(
     limit: int | None = None,
     special: Sequence[str] = (),
 ) -> WordCounts:
-    """Count the words of a text that comes in slices.
+    """Count the words of a text that comes in slices (pieces of limited size).
 
-    Memory grows with the number of distinct words, not with the length of the text.
-    units: splits a slice into units, at positions where no word continues.
-    split: splits a unit into words. It is slow, so results for short units are cached.
-    limit: longest word in characters to count.
+    The memory in use grows with the number of different words, not with the length of the text.
+    slices: the text.
+    units: function that splits a slice into units, at positions that are never inside a word.
+    split: function that splits a unit into words. It is slow, so its results for short units are cached.
+    limit: longest word in characters that is counted. None means no limit.
     special: special tokens whose occurrences in the text are counted.
     """
     cached = lru_cache(_CACHED_UNITS)(lambda unit: tuple(split(unit)))
@@ -73,8 +77,9 @@ def count_words(
     for text in slices:
         for token in special:
             found[token] += text.count(token)
-        # Count the slice's units first, then split each distinct unit only once:
-        # "the cat the dog" -> the 2, cat 1, dog 1. The cache of a limited size saves work between slices.
+        # Count the units of the slice first, and then split each different unit only once. For example, "the
+        # cat the dog" has the units "the" (twice), "cat" and "dog". The cache saves work if a unit occurs
+        # again in a later slice.
         for unit, times in Counter(units(text)).items():
             for word in cached(unit) if len(unit) <= _CACHED_LENGTH else split(unit):
                 if limit is None or len(word) <= limit:
@@ -92,12 +97,13 @@ def count_words(
 
 
 def sample_words(words: WordCounts, most_characters: int) -> WordCounts:
-    """Return the counts of a sample of the text with about ``most_characters`` characters at most.
+    """Return the counts of words in a sample that has about ``most_characters`` characters at most.
 
-    Of every ``divisor`` occurrences of a word, one is kept. If the count does not divide evenly, the word's
-    md5 decides whether one more is kept, with a probability equal to the remaining share. Rare words are thus
-    kept as often as expected, and the sample does not depend on the order of the text. A character that would
-    be lost is added as a word.
+    Of every ``divisor`` occurrences of a word, one is kept. If the count of the word is not a multiple of
+    ``divisor``, the md5 of the word decides whether one more occurrence is kept. Its probability is the
+    remainder divided by ``divisor``, so rare words are kept as often as expected. The sample does not depend
+    on the order of the text. If all words with a certain character are lost, the character is added as a
+    word.
     """
     characters = sum(times * (len(word) + 1) for word, times in words.counts.items())
     divisor = -(-characters // most_characters)
@@ -105,7 +111,8 @@ def sample_words(words: WordCounts, most_characters: int) -> WordCounts:
         return words
     kept: dict[str, int] = {}
     for word, times in words.counts.items():
-        # divisor 4: a word with 10 occurrences keeps 2, and a third if its md5 mod 4 is 0 or 1.
+        # For example, if the divisor is 4, a word with 10 occurrences keeps 2. It keeps a third one if its
+        # md5 modulo 4 is less than 2.
         whole, rest = divmod(times, divisor)
         if (
             rest
@@ -121,14 +128,14 @@ def sample_words(words: WordCounts, most_characters: int) -> WordCounts:
 
 
 def repeat_words(counts: Mapping[str, int], spell: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield texts that contain each word as often as it occurs, in sorted order and separated by blanks.
+    """Yield texts that contain each word as often as it occurs, separated by blanks and sorted by word.
 
-    The library ``tokenizers`` cannot be given counts, so it has to count the words in this text again.
-    spell: function that returns the spelling of a word in the text for ``tokenizers``.
+    The library ``tokenizers`` does not accept counts, so it has to count the words in these texts again.
+    spell: function that returns the spelling of a word in these texts.
     """
     for word in sorted(counts):
         spelt = spell(word)
-        # Texts of about _SEQUENCE_CHARACTERS characters, made once for each word and yielded repeatedly.
+        # Make a text of about _SEQUENCE_CHARACTERS characters once for each word, and yield it repeatedly.
         at_a_time = max(1, _SEQUENCE_CHARACTERS // (len(spelt) + 1))
         whole, rest = divmod(counts[word], at_a_time)
         if whole:

@@ -1,8 +1,9 @@
-"""Learns WordPiece tokens from text with the tokenizers library.
+"""Learns a WordPiece vocabulary from text with the tokenizers library.
 
-Words are split by the tokeniser that will read the vocabulary, so that the vocabulary can spell every word. A
-vocabulary file is read with BERT's rules in Unicode 11.0. A tokenizer.json is read by the normaliser of
-``tokenizers``, which has other Unicode tables and lower-cases a final sigma differently.
+The text is split into words by the tokeniser that will use the vocabulary, so that every word can be spelled
+with it. For a vocabulary file, this is BERT's tokeniser with Unicode 11.0. For a tokenizer.json, it is the
+normaliser of ``tokenizers``, which has other Unicode tables, and converts a sigma at the end of a word
+differently.
 """
 
 from collections.abc import Iterable
@@ -28,8 +29,9 @@ from bertdata.tokens.training.word_counts import (
 )
 
 LIBRARY_WORD_CHARACTERS = 100
-"""Longest word in characters that a WordPiece tokenizer.json splits (``max_input_chars_per_word``). Longer
-words become [UNK].
+"""Longest word in characters that a tokenizer.json with WordPiece splits (``max_input_chars_per_word``).
+
+A longer word becomes [UNK].
 """
 
 
@@ -43,12 +45,17 @@ def train_vocabulary(
     on_read: OnRead = ignore_read,
     on_counted: OnCounted = ignore_counts,
 ) -> list[str]:
-    """Learn at most ``size`` tokens of a vocabulary file. Return them by id, special tokens first.
+    """Learn a WordPiece vocabulary file, and return its tokens in the order of their ids.
 
-    Words that are too long for the tokeniser, which makes them [UNK], are skipped.
-    special: special tokens. None means BERT's five.
-    on_read: called with the number of bytes read since the last call. on_counted: called with the counted
-    words.
+    The special tokens come first. Very long words, which the tokeniser turns into [UNK], are not learned
+    from.
+    text: text to learn from.
+    size: largest number of tokens, including the special tokens.
+    lower_case: convert the text to lower case.
+    keep_accents: keep the accents of lower-cased text.
+    special: the special tokens. None means BERT's five special tokens.
+    on_read: called with the number of bytes read since the last call.
+    on_counted: called once with the counts of all words.
     """
     dialect = find_dialect("google")
 
@@ -58,8 +65,8 @@ def train_vocabulary(
     check_vocabulary_size(size)
     special = special or number_special_tokens("wordpiece")
     _check_learned_size(size, special)
-    words = count_words(text.slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
-    # The tokeniser finds a special token only where it is a whole word.
+    words = count_words(text.read_slices(on_read), split_at_blanks, split, limit=dialect.max_word_chars)
+    # The tokeniser finds a special token in the text only if it is a whole word, so count it only there.
     found = {token: words.counts[token] for token in special.all if token in words.counts}
     words = replace(words, special=found)
     return _learn_wordpiece(text, words, size, special, on_counted)
@@ -75,7 +82,11 @@ def train_wordpiece(
     on_read: OnRead,
     on_counted: OnCounted,
 ) -> Any:
-    """Learn a WordPiece tokeniser. Its special tokens are not marked as special yet."""
+    """Learn a WordPiece vocabulary, and return a ``tokenizers.Tokenizer`` that uses it.
+
+    The special tokens in the result are not marked as special yet. The arguments are those of
+    ``train_vocabulary``.
+    """
     tokenizers = import_tokenizers()
     _check_learned_size(size, special)
     normalizer = tokenizers.normalizers.BertNormalizer(
@@ -87,7 +98,7 @@ def train_wordpiece(
         return (word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(unit)))
 
     words = count_words(
-        text.slices(on_read),
+        text.read_slices(on_read),
         split_at_blanks,
         split,
         limit=LIBRARY_WORD_CHARACTERS,
@@ -107,12 +118,12 @@ def train_wordpiece(
 
 
 def split_at_blanks(text: str) -> list[str]:
-    """Split a text at blanks. Words of WordPiece and Unigram never contain a blank."""
+    """Split a text at blanks, which a word of WordPiece or Unigram never contains."""
     return text.split(" ")
 
 
 def _check_learned_size(size: int, special: SpecialTokens) -> None:
-    """Raise SettingsError unless there is room for more than the special tokens."""
+    """Raise SettingsError unless the vocabulary is large enough for tokens other than the special tokens."""
     if size <= special.number:
         raise SettingsError(f"size is {size}, expected more than the {special.number} special tokens")
 
@@ -120,17 +131,19 @@ def _check_learned_size(size: int, special: SpecialTokens) -> None:
 def _learn_wordpiece(
     text: VocabularyText, words: WordCounts, size: int, special: SpecialTokens, on_counted: OnCounted
 ) -> list[str]:
-    """Learn the tokens with ``tokenizers`` and return them by id.
+    """Learn a vocabulary from counted words with ``tokenizers``, and return the tokens in the order of their
+    ids.
 
-    ``tokenizers`` runs in one thread, so the result is always the same.
+    ``tokenizers`` runs in a single thread, so that the result is always the same.
+    text: text of the words, for an error message.
     """
     if not words.counts:
-        raise text.no_words()
+        raise text.make_no_words_error()
     on_counted(words)
     tokenizers = import_tokenizers()
-    # ``tokenizers`` numbers ## pieces in the order of a hash table, which differs between processes, and
-    # these numbers decide between equally frequent pairs. If the pieces are passed as special tokens in
-    # sorted order, their numbers are always the same.
+    # ``tokenizers`` numbers the single-character ## pieces in the order of a hash table, which differs
+    # between processes. Among equally frequent pairs, these numbers decide which pair is merged. If the
+    # pieces are passed as special tokens in sorted order, their numbers are always the same.
     continuations = sorted({f"##{character}" for word in words.counts for character in word[1:]})
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=special.roles["unk"]))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()

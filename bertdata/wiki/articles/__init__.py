@@ -1,1 +1,3 @@
-"""Output of an extraction: files of articles, report, manifest, and articles for other days."""
+"""Output of an extraction: the files of articles, the report, the manifest, and articles rendered for other
+days.
+"""

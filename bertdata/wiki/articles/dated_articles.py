@@ -1,7 +1,7 @@
-"""Extract the first articles of a dump, and render them again as they are on any other day.
+"""Extracts the first articles of a dump, and renders them again as they would be on any other day.
 
-This finds the day on which published articles were extracted. Only articles that may mention the date are
-rendered again.
+With this, the day on which published articles were extracted can be found. Only articles that may contain a
+date are rendered again.
 """
 
 import datetime
@@ -31,13 +31,13 @@ _CALLS_A_TEMPLATE = re.compile(rb"\{\{")
 
 @dataclass(kw_only=True)
 class DatedArticles:
-    """First articles of a dump, which can be rendered again for any day.
+    """The first articles of a dump, which can be rendered again for any day.
 
-    articles: the articles as they are on ``settings.day``.
-    file_sizes: sizes of the complete files that these articles fill.
-    pages: XML of the pages that may change with the day, by index in ``articles``. Without templates these
-    are the pages with a word that starts with ``CURRENT``. With templates these are all pages that call a
-    template.
+    articles: the articles as they are on the day ``settings.day``.
+    file_sizes: sizes in bytes of the complete files that these articles fill.
+    pages: XML of each page whose article may change with the day, by index in ``articles``. If templates are
+    not expanded, these are the pages with a word that starts with ``CURRENT``. If templates are expanded,
+    these are all pages that call a template.
     """
 
     settings: ExtractorSettings
@@ -49,12 +49,13 @@ class DatedArticles:
 
     @property
     def first_day(self) -> datetime.date:
+        """Day for which ``articles`` were rendered."""
         assert self.settings.day is not None
         return self.settings.day
 
-    def on(self, day: datetime.date) -> list[bytes]:
-        """Return all articles as they are if ``{{CURRENTDAY}}`` and similar words expand to this day."""
-        # Render only the pages that may mention the date, and put their articles in place.
+    def render_for_day(self, day: datetime.date) -> list[bytes]:
+        """Return all articles as they are on a day, which replaces ``{{CURRENTDAY}}`` and similar words."""
+        # Render only the pages that may contain the date, and replace their articles.
         settings = self.settings._replace(day=day)
         articles = list(self.articles)
         for place, page in self.pages.items():
@@ -64,11 +65,14 @@ class DatedArticles:
         return articles
 
     def titles(self) -> list[str]:
-        """Return the titles of the pages that may change with the day."""
+        """Return the titles of the pages whose articles may change with the day."""
         return [read_page_title(page) for page in self.pages.values()]
 
     def add(self, block: PageBlock, found: BlockArticles) -> None:
-        """Add the articles of the next block of pages."""
+        """Add the articles of the next block of pages.
+
+        found: result of the extractor for the block.
+        """
         names_the_day = _NAMES_THE_DAY if self.settings.templates is None else _CALLS_A_TEMPLATE
         at = 0
         for outcome in found.outcomes:
@@ -94,12 +98,15 @@ def extract_first_articles(
     workers: int = 1,
     progress: OnProgress | None = None,
 ) -> Iterator[DatedArticles]:
-    """Extract the articles at the start of the dump. Only temporary files are written.
+    """Extract the articles at the start of a dump. Only temporary files are written.
 
-    has_enough: called with the sizes of the complete files. Extraction stops when it returns True. With
-    templates the whole dump is still read for the templates.
+    has_enough: function that is called with the sizes of the complete files so far. The extraction stops when
+    it returns True. If templates are expanded, the whole dump is read first to collect them.
+    engine: "native" for the C++ kernels, "python" for Python, None for the kernels if they are built.
+    workers: number of threads (for the kernels) or processes (for Python).
+    progress: function that is called from time to time to show progress.
 
-    Raises InputError for a damaged dump and for a page that exceeds the limits.
+    Raises InputError for a damaged dump, and for a page that exceeds the limits.
     """
     engine = check_engine(settings.extractor, engine)
     with (
@@ -124,8 +131,8 @@ def extract_first_articles(
                 forget_extractors()
 
 
-def cut_into_files(articles: Iterable[bytes]) -> list[bytes]:
-    """Concatenate articles into files of about a megabyte, and return each file's content.
+def join_into_files(articles: Iterable[bytes]) -> list[bytes]:
+    """Distribute articles over files of about a megabyte, and return the content of each file.
 
     The last file may be incomplete.
     """

@@ -1,4 +1,4 @@
-"""Output directory of an extraction: check whether it is finished, and write its manifest."""
+"""Output directory of an extraction: checks whether it is finished, and writes its manifest."""
 
 from collections.abc import Iterable
 
@@ -19,10 +19,12 @@ from bertdata.wiki.settings import ExtractSettings
 
 
 class ArticlesDirectory:
-    """Output directory of an extraction. The object is picklable.
+    """Output directory of an extraction. Workers can receive this object, because it can be pickled.
 
-    dump, dump_bytes: path or URL of the dump, and its size.
-    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
+    dump: path or URL of the dump.
+    dump_bytes: size of the dump in bytes.
+    day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it must be found in the pages of the
+    dump.
     """
 
     def __init__(self, directory: str, dump: str, dump_bytes: int, settings: ExtractSettings) -> None:
@@ -35,9 +37,11 @@ class ArticlesDirectory:
         self.commit = Commit(directory, ARTICLES_KIND, terms, read_manifest_terms, may_grow=(SKIPPED_PAGES,))
 
     def finished(self) -> ArticlesManifest | None:
-        """Return the manifest of a finished directory whose files have the listed sizes, else None.
+        """Return the manifest of the directory if it is finished and all files have the sizes in the
+        manifest.
 
-        Raises DatasetError for a directory with other settings or of another kind.
+        Returns None for any other directory. Raises DatasetError for a directory that was written with other
+        settings or by another command.
         """
         self.commit.refuse_others()
         data = self.commit.manifest()
@@ -45,13 +49,13 @@ class ArticlesDirectory:
             return None
         manifest = parse_articles_manifest(data, self.commit.path(MANIFEST_NAME))
         paths = [self.commit.path(entry.name) for entry in manifest.files]
-        sizes = storage.map_paths(paths, _measure_if_present)
+        sizes = storage.map_paths(paths, _read_size_if_present)
         return manifest if sizes == [entry.bytes for entry in manifest.files] else None
 
     def preview(self, *, begun: bool) -> list[str]:
         """Return lines that tell the user about the dump, the settings and the state of the directory.
 
-        begun: whether complete files of an earlier run are kept.
+        begun: whether the directory contains complete files of an earlier run, which will be kept.
         """
         directory, terms = self.commit.directory, self.commit.terms
         if (manifest := self.finished()) is not None:
@@ -71,10 +75,11 @@ class ArticlesDirectory:
     ) -> None:
         """Write MD5SUMS and the manifest.
 
-        report: report on all pages, which receives further faults.
-        files: manifest entries of the articles' files.
-        left_out: ids of pages that were found in the dump and left out. Any other id in the settings'
-        ``skip_pages`` is reported as a fault.
+        report: report on all pages. Faults that are found now are added to it.
+        files: manifest entries of the files with articles.
+        dump_md5: md5 of the dump.
+        left_out: ids of pages that were found in the dump and left out, as the user asked. If an id in
+        ``skip_pages`` of the settings is not among them, this is reported as a fault.
         release: if True, end the run and remove its unfinished files.
         """
         missing = [number for number in self.settings.skip_pages if number not in left_out]
@@ -90,5 +95,6 @@ class ArticlesDirectory:
         self.commit.finish(manifest.dump(), manifest.md5sums(), release=release)
 
 
-def _measure_if_present(path: str) -> int | None:
+def _read_size_if_present(path: str) -> int | None:
+    """Return the size of a file in bytes, or None if there is no such file."""
     return storage.read_size(path) if storage.exists(path) else None

@@ -1,4 +1,7 @@
-"""Write articles into files of about a megabyte with wikiextractor's names, AA/wiki_00 to ZZ/wiki_99."""
+"""Writes articles into files of about a megabyte.
+
+As in wikiextractor, their names are AA/wiki_00 to ZZ/wiki_99.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -15,13 +18,14 @@ _LETTERS = 26
 
 
 class ArticleFiles:
-    """Writer that distributes articles over files. A file appears under its name when it is complete.
+    """Writer that distributes articles over files. A file gets its name only when it is complete.
 
-    An article that would make a file larger than FILE_BYTES starts the next file. As in wikiextractor, an
-    article larger than FILE_BYTES at the very start leaves an empty file before it.
+    If an article would make the current file larger than FILE_BYTES, the article goes to the next file. As in
+    wikiextractor, this also applies to the first article of all: if it is larger than FILE_BYTES, an empty
+    file comes before it.
 
-    files: manifest entries of the complete files, starting with the files of an earlier run.
-    completed: called with the entry of each complete file except the last.
+    files: manifest entries of the complete files, of which the first come from an earlier run.
+    completed: function that is called with the entry of each complete file except the last.
     """
 
     def __init__(
@@ -37,11 +41,11 @@ class ArticleFiles:
 
     @property
     def total_bytes(self) -> int:
-        """Size of all complete files in bytes."""
+        """Total size of all complete files in bytes."""
         return sum(entry.bytes for entry in self.files)
 
     def write(self, article: bytes) -> None:
-        """Add an article to the current file, or to a new file if it would not fit."""
+        """Add an article to the current file, or to the next file if it does not fit."""
         if starts_file(self._bytes, len(article)):
             self._completed(self.close())
             self._sink = self._open()
@@ -50,7 +54,8 @@ class ArticleFiles:
 
     def close(self) -> FileEntry:
         """Complete the current file and return its manifest entry."""
-        # Written at once: a file has about a megabyte, and many small writes are slow on remote storage.
+        # Write all articles at once. A file has about a megabyte, and many small writes are slow on remote
+        # storage.
         self._sink.write(b"".join(self._waiting))
         self._waiting.clear()
         self._growing.close()
@@ -59,6 +64,7 @@ class ArticleFiles:
         return self.files[-1]
 
     def _open(self) -> HashingSink:
+        """Open the next file for writing."""
         path = self._commit.path(make_file_name(len(self.files)))
         storage.make_directory(storage.get_parent(path))
         self._growing = ExitStack()
@@ -73,6 +79,7 @@ class ArticleFiles:
             self._remove_empty_directory()
 
     def _remove_empty_directory(self) -> None:
+        """Remove the directory of the next file if no file was written into it."""
         directory = storage.get_parent(self._commit.path(make_file_name(len(self.files))))
         if not storage.is_remote(directory):
             with suppress(OSError):
@@ -80,18 +87,18 @@ class ArticleFiles:
 
 
 def starts_file(written: int, article: int) -> bool:
-    """Return True if the next article does not fit into the current file, and so starts a new file.
+    """Return True if the next article does not fit into the current file and therefore starts a new file.
 
-    written: bytes in the current file.
-    article: bytes of the next article.
+    written: number of bytes in the current file.
+    article: number of bytes of the next article.
     """
     return written + article > FILE_BYTES
 
 
-def cut_files(sizes: Iterable[int]) -> Iterator[int]:
-    """Distribute articles over files by size, and yield the number of articles in each file.
+def count_articles_per_file(sizes: Iterable[int]) -> Iterator[int]:
+    """Decide which articles go into which file, and yield the number of articles in each file.
 
-    sizes: bytes of each article. Without articles there is one empty file.
+    sizes: size of each article in bytes. If there are no articles, there is one empty file.
     """
     articles = written = 0
     for size in sizes:
@@ -104,9 +111,10 @@ def cut_files(sizes: Iterable[int]) -> Iterator[int]:
 
 
 def make_file_name(number: int) -> str:
-    """Return the name of the file with this number.
+    """Return the name of a file with articles.
 
-    The names are ``AA/wiki_00``, ... ``AA/wiki_99``, ``AB/wiki_00``, ...
+    number: number of the file, from 0. The names are ``AA/wiki_00`` to ``AA/wiki_99``, then ``AB/wiki_00``
+    and so on.
     """
     directory, file = divmod(number, _FILES_PER_DIRECTORY)
     first, second = divmod(directory, _LETTERS)

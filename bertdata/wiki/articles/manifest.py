@@ -1,6 +1,7 @@
-"""Manifest of a directory of extracted articles: the dump, the settings, the report and all files.
+"""Manifest of a directory of extracted articles, with the dump, the settings, the report and all files.
 
-The manifest is deterministic: it has no time, host or path. Its schema is ``schemas/articles_manifest.json``.
+The manifest contains no time, host or path, so the same extraction always gives the same manifest. Its schema
+is ``schemas/articles_manifest.json``.
 """
 
 from typing import Any, NamedTuple
@@ -11,15 +12,15 @@ from bertdata.wiki.articles.report import ExtractReport
 
 ARTICLES_KIND = "articles"
 SKIPPED_PAGES = "skipped pages"
-"""Key in the plan of a run for the ids of pages to leave out (``make_plan_terms`` writes it)."""
+"""Key for the ids of pages to leave out, in the settings that an unfinished run stores."""
 
 
 class ArticlesManifest(NamedTuple):
     """Manifest of a finished extraction.
 
     source: name, size and md5 of the dump.
-    settings: date (None: day of the dump's newest revision), templates, max_page_bytes, and skip_pages if
-    any.
+    settings: the keys date (None: day of the dump's newest revision), templates, max_page_bytes, and
+    skip_pages if pages were left out.
     extractor: name and version of the program whose output is reproduced.
     """
 
@@ -30,13 +31,14 @@ class ArticlesManifest(NamedTuple):
     files: tuple[FileEntry, ...]
 
     def terms(self) -> dict[str, Any]:
-        """Return the run's terms: the dump and the settings that decide this directory's bytes.
+        """Return the run's terms: everything that determines the output, except the content of the dump.
 
-        Another run can only use the directory if its terms are equal.
+        A later run can use the directory only if its terms are the same.
         """
         return make_plan_terms(self.source.name, self.source.bytes, self.settings, self.extractor)
 
     def as_json(self) -> dict[str, Any]:
+        """Return the manifest as a dict with the keys of its JSON form."""
         report = self.report
         return {
             "format_version": FORMAT_VERSION,
@@ -59,19 +61,24 @@ class ArticlesManifest(NamedTuple):
         }
 
     def dump(self) -> bytes:
+        """Return the content of the manifest's file."""
         return dump_json(self.as_json())
 
     def md5sums(self) -> bytes:
-        """Return the content of the file MD5SUMS, which the program md5sum can check."""
+        """Return the content of the file MD5SUMS, in the format that the program md5sum checks."""
         return format_md5sums(self.files, self.dump())
 
 
 def make_plan_terms(
     dump: str, dump_bytes: int, settings: dict[str, Any], extractor: dict[str, str]
 ) -> dict[str, Any]:
-    """Return a run's terms: the settings that determine the articles' bytes, apart from the dump's content.
+    """Return the run's terms: everything that determines the output, except the content of the dump.
 
-    A run may continue an interrupted run with equal terms.
+    A run can continue an interrupted run only if their terms are the same.
+    dump: path or URL of the dump.
+    dump_bytes: size of the dump in bytes.
+    settings: settings of the extraction, in JSON form.
+    extractor: name and version of the program whose output is reproduced.
     """
     return {
         "dump": dump,
@@ -83,11 +90,11 @@ def make_plan_terms(
 
 
 def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
-    """Parse a manifest of articles and check it against its schema.
+    """Parse a manifest of articles, and check it against its schema.
 
-    where: path of the manifest, for errors.
+    where: path of the manifest, for error messages.
 
-    Raises ManifestError that describes the fault.
+    Raises ManifestError for a manifest with a fault.
     """
     value = parse_checked(data, where, "articles_manifest")
     pages, totals = value["pages"], value["totals"]
@@ -113,8 +120,10 @@ def parse_articles_manifest(data: bytes, where: str) -> ArticlesManifest:
 
 
 def read_manifest_terms(data: bytes, where: str) -> dict[str, Any]:
-    """Read a run's terms (the dump and the settings that decide the bytes) from a manifest.
+    """Read a run's terms (everything that determines the output, except the dump's content) from its
+    manifest.
 
-    They are compared with the terms of a new run.
+    The caller compares them with the terms of a new run.
+    where: path of the manifest, for error messages.
     """
     return parse_articles_manifest(data, where).terms()

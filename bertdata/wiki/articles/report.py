@@ -1,4 +1,6 @@
-"""Report of an extraction: how many pages were written, and how many were skipped for which reason."""
+"""Report of an extraction: the number of pages that were written, and the number of pages skipped for each
+reason.
+"""
 
 from collections import Counter
 from typing import Any
@@ -9,16 +11,19 @@ MAX_FAULTS = 1000
 
 
 class ExtractReport:
-    """Counts of all pages, with ``pages == written + sum(skipped.values())``.
+    """Counts of the pages in a dump, where ``pages == written + sum(skipped.values())``.
 
-    empty: written articles that contain only their title.
-    skipped: number of skipped pages per reason.
-    faults: a line for each page that was skipped because it is damaged or failed, at most a thousand.
-    files, bytes: size of the output.
-    several_revisions: articles joined from the texts of several revisions.
-    by_package: pages that the kernel left to the package wikiextractor.
-    date: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
-    template_pages: number of pages whose templates were collected.
+    pages: number of all pages.
+    written: number of pages that were written as articles.
+    skipped: number of skipped pages for each reason.
+    empty: number of written articles that contain only their title.
+    faults: a line for each page that was skipped because it is damaged or failed, at most a thousand lines.
+    files: number of files that were written.
+    bytes: total size of these files.
+    several_revisions: number of articles that are joined from the texts of several revisions.
+    by_package: number of pages that the kernel could not handle and the package wikiextractor extracted.
+    date: day that replaces ``{{CURRENTDAY}}`` and similar words, as YYYY-MM-DD.
+    template_pages: number of pages from which templates were collected.
     """
 
     date: str
@@ -67,17 +72,18 @@ class ExtractReport:
         return f"ExtractReport({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields by name, as a copy."""
+        """Return the fields of the report as a dict with copied values."""
         return {**vars(self), "skipped": dict(self.skipped), "faults": list(self.faults)}
 
     def copy(self) -> "ExtractReport":
-        """Return an independent copy."""
+        """Return a copy of the report that does not change with the original."""
         return ExtractReport(**self.as_json())
 
     def skip(self, reason: str, name: str = "") -> None:
-        """Count a skipped page.
+        """Count a page that was skipped.
 
-        name: name of the page, needed if the reason is a fault.
+        reason: reason why it was skipped.
+        name: name of the page, which is needed if the reason is damage or failure.
         """
         self.pages += 1
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
@@ -85,7 +91,9 @@ class ExtractReport:
             self.faults.append(f"page {name}: skipped: {reason}")
 
     def warnings(self) -> list[str]:
-        """Return a warning if pages of the dump have several revisions, else nothing."""
+        """Return a list with a warning if pages of the dump have several revisions, otherwise an empty
+        list.
+        """
         if not self.several_revisions:
             return []
         number = self.several_revisions
@@ -96,7 +104,7 @@ class ExtractReport:
         ]
 
     def lines(self) -> list[str]:
-        """Format the report for the user: first a line per fault, then the counts, largest first."""
+        """Format the report for the user: a line for each fault, and then the counts, the largest first."""
         reasons = Counter(self.skipped).most_common()
         return [
             *self.faults,
@@ -112,6 +120,9 @@ class ExtractReport:
         ]
 
     def _format_package_line(self) -> list[str]:
+        """Return a line that says how many pages the package wikiextractor extracted, or no line if there are
+        none.
+        """
         if not self.by_package:
             return []
         pages = "1 page was" if self.by_package == 1 else f"{self.by_package} pages were"

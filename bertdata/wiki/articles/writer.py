@@ -1,4 +1,4 @@
-"""Write the articles of a dump into files, so that a later run can keep the complete files."""
+"""Writes the articles of a dump into files. A later run can keep the complete files of an interrupted run."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
@@ -20,18 +20,17 @@ from bertdata.wiki.worker_pool import WorkerPool
 
 
 class PageIsKept(Exception):
-    """Raised if this run must leave out a page that is in a file of an earlier run."""
+    """Raised if a page that this run must leave out is already in a file of an earlier run."""
 
 
 class _ProgressNote(NamedTuple):
-    """Position in the dump at the end of a complete file.
+    """How far the dump has been processed at the end of a complete file.
 
-    begin: offset of a block of whole pages in the dump's text.
-    taken: number of the block's pages that are written or skipped.
-    namespace, redirect, inside_text, last_id: state that the extractor carries over from the pages before the
-        block.
-    dump_md5: md5 of the dump, if there was a first pass.
-    skip_pages: ids of pages that the run was asked to leave out.
+    begin: offset of the current block of pages in the dump's text.
+    taken: number of pages of this block that are written or skipped.
+    namespace, redirect, inside_text, last_id: state of the extractor before the block (see ``BlockState``).
+    dump_md5: md5 of the dump, or None if the dump was not read in a first pass.
+    skip_pages: ids of pages that the user asked to leave out.
     left_out: ids of pages that were found in the dump and left out.
     """
 
@@ -46,21 +45,27 @@ class _ProgressNote(NamedTuple):
     left_out: list[str]
 
     @classmethod
-    def at(cls, begin: int, state: BlockState) -> "_ProgressNote":
-        """Return the progress at the start of a block."""
+    def make_at(cls, begin: int, state: BlockState) -> "_ProgressNote":
+        """Return the progress at the start of a block.
+
+        begin: offset of the block in the dump's text.
+        state: state of the extractor before the block.
+        """
         return cls(begin=begin, taken=0, **state._asdict(), dump_md5=None, skip_pages=[], left_out=[])
 
     @property
     def state(self) -> BlockState:
+        """State of the extractor before the block."""
         return BlockState(self.namespace, self.redirect, self.inside_text, self.last_id)
 
 
 class ArticleWriter:
     """Writer that extracts the articles of a dump into files, and counts the pages in a report.
 
+    report: the report.
     left_out: ids of pages that were left out so far.
-    dump_md5: md5 of the dump, if there was a first pass.
-    identity: identity of the dump's file, to detect changes.
+    dump_md5: md5 of the dump, or None if the dump was not read in a first pass.
+    identity: size and time of the dump's file, to detect changes.
     """
 
     def __init__(
@@ -78,26 +83,27 @@ class ArticleWriter:
         self._commit = commit
         self._identity = identity
         self._settings = settings
-        self._resumed = _ProgressNote.at(0, START)
-        # current block: its offset, the state at its start, and the number of its pages that are done
+        self._resumed = _ProgressNote.make_at(0, START)
+        # The current block: its offset, the state before it, and the number of its pages that are done.
         self._begin, self._entered, self._taken = 0, START, 0
-        # ids of pages that this run must leave out and the earlier run did not
+        # Ids of pages that this run must leave out but the earlier run did not leave out.
         self._new_ids: frozenset[str] = frozenset()
         self._files: list[FileEntry] = []
 
     @staticmethod
     def has_begun(commit: Commit) -> bool:
-        """Return True if an earlier run left complete files."""
+        """Return True if an earlier run has left complete files."""
         return commit.read_note(make_file_name(0)) is not None
 
     def resume(self) -> None:
-        """Keep the complete files of an earlier run if all of them match their notes.
+        """Keep the complete files of an earlier run, if all of them have the sizes and md5s that the run has
+        noted.
 
         Raises InputError if the dump has changed since that run.
         """
         try:
             entries, report, progress = self._read_notes()
-        except ManifestError:  # the note was written by another version of the program
+        except ManifestError:  # Another version of the program has written the note.
             return
         if progress is None:
             return
@@ -106,12 +112,12 @@ class ArticleWriter:
                 f"{self._settings.rules.dump}: was changed since the earlier run began: md5 {self.dump_md5}, "
                 f"then {progress.dump_md5}; remove {self._commit.directory} to extract the new one"
             )
-        # This run may have to leave out pages that the earlier run did not leave out. Such a page may be in
-        # the kept files. If the page is a template, any article may have used it, so no file can be kept. If
-        # it is an article, _skip_before_offset raises PageIsKept when it meets the page.
+        # This run may have to leave out a page that the earlier run did not leave out. If the page is a
+        # template, any article may contain its text, so no file can be kept. If it is an article, it may be
+        # in a kept file. In this case _skip_before_offset raises PageIsKept when it meets the page.
         new_ids = frozenset(self._settings.rules.skip_pages).difference(progress.skip_pages)
         if new_ids & self.left_out:
-            return  # a template is left out now that any of the kept articles may have used
+            return  # The page is a template whose text may be in any of the files.
         for number, entry in enumerate(entries):
             if entry.name != make_file_name(number) or not matches_entry(self._commit.directory, entry):
                 return
@@ -119,10 +125,10 @@ class ArticleWriter:
         self.left_out |= set(progress.left_out)
 
     def _read_notes(self) -> tuple[list[FileEntry], ExtractReport, _ProgressNote | None]:
-        """Read the notes of an earlier run.
+        """Read the notes that an earlier run has left about its complete files.
 
-        Returns its complete files, and the report and progress at the end of the last file. The progress is
-        None if there are no files.
+        Returns the manifest entries of these files, and the report and the progress at the end of the last
+        file. The progress is None if there are no files.
         """
         entries: list[FileEntry] = []
         report, progress = self.report, None
@@ -135,10 +141,12 @@ class ArticleWriter:
         return entries, report, progress
 
     def write(self, blocks: Iterable[PageBlock], pool: WorkerPool) -> Iterator[int]:
-        """Extract and write all articles that are not in kept files. Yields the offset reached in the dump.
+        """Extract and write all articles that are not in kept files.
 
-        Raises PageIsKept if a kept file contains a page that this run must leave out. All files must then be
-        written again.
+        Yields the number of bytes of the dump read so far.
+
+        Raises PageIsKept if a kept file contains a page that this run must leave out. In this case all files
+        must be written again.
         """
         begun = self._resumed
         blocks = _skip_before_offset(blocks, begun.begin, self._new_ids)
@@ -162,18 +170,21 @@ class ArticleWriter:
 
     @property
     def files(self) -> list[FileEntry]:
-        """Entries of all complete files."""
+        """Manifest entries of all complete files."""
         return self._files
 
     def _write_block(self, block: PageBlock, found: BlockArticles, files: ArticleFiles, taken: int) -> int:
-        """Write the block's articles except those of its first ``taken`` pages.
+        """Write the articles of a block of pages.
 
-        Returns the number of pages skipped this way.
+        found: result of the extractor for the block.
+        taken: number of pages at the start of the block that are already in kept files and are passed over.
+
+        Returns the number of pages that were passed over.
         """
         articles, report, at = found.articles, self.report, 0
         repeats = found.revisions > len(found.outcomes)
         for number, outcome in enumerate(found.outcomes):
-            reason, _, size, _, _ = outcome  # faster than attribute access
+            reason, _, size, _, _ = outcome  # Unpacking the tuple is faster than reading its attributes.
             begin, at = at, at + size
             if number < taken:
                 continue
@@ -190,15 +201,17 @@ class ArticleWriter:
         return min(taken, len(found.outcomes))
 
     def _note_file(self, entry: FileEntry) -> None:
-        """Write the note of a complete file, with the report and the progress up to its end.
+        """Store a note about a complete file, with the report and the progress at its end.
 
-        All of it is in one note, so that an interruption cannot separate them. Raises ChangedInputError if
-        the dump has changed since the run began.
+        The report and the progress are in the same note, so that an interruption cannot separate them.
+        entry: manifest entry of the file.
+
+        Raises ChangedInputError if the dump has changed since the run began.
         """
         self._identity.check()
         self.report.files += 1
         self.report.bytes += entry.bytes
-        progress = _ProgressNote.at(self._begin, self._entered)._replace(
+        progress = _ProgressNote.make_at(self._begin, self._entered)._replace(
             taken=self._taken,
             dump_md5=self.dump_md5,
             skip_pages=list(self._settings.rules.skip_pages),
@@ -213,8 +226,11 @@ def skip_page(
 ) -> None:
     """Count a page that gave no article in the report.
 
-    left_out: set that receives the page's id if the user left the page out.
-    block, outcome: block that contains the page, and the page's result.
+    report: the report.
+    left_out: set of page ids. The id of the page is added if the user asked to leave the page out.
+    rules: limits of the pages, for error messages.
+    block: block that contains the page.
+    outcome: result for the page, with the reason why it gave no article.
 
     Raises InputError for a page that exceeds a limit.
     """
@@ -230,14 +246,19 @@ def skip_page(
 
 
 def is_multi_revision_article(block: PageBlock, outcome: PageOutcome) -> bool:
-    """Return True if the page was written as an article that joins several revisions of the dump."""
+    """Return True if a page was written as an article that contains the texts of several revisions.
+
+    block: block that contains the page.
+    outcome: result for the page.
+    """
     return not outcome.reason and has_several_revisions(block.data[outcome.begin : outcome.end])
 
 
 def is_empty(article: bytes) -> bool:
-    """Return True if a rendered article contains only its title."""
+    """Return True if the text of an article is empty, so that only its title is written."""
     body = article.find(b"\n\n") + 2
-    if article[body : body + 1].isalnum():  # fast: nearly every text starts with a letter or digit
+    # This test is fast, and nearly every text starts with a letter or digit.
+    if article[body : body + 1].isalnum():
         return False
     return not article.split(b"\n", 2)[2].removesuffix(b"</doc>\n").strip()
 
@@ -245,14 +266,17 @@ def is_empty(article: bytes) -> bool:
 def _skip_before_offset(
     blocks: Iterable[PageBlock], begin: int, new_ids: Collection[str]
 ) -> Iterator[PageBlock]:
-    """Skip the pages before an offset in the dump's text, and yield the rest of the blocks.
+    """Pass over the pages before an offset in the dump's text, and yield the rest of the blocks.
 
-    Raises PageIsKept if a skipped page has one of the ids ``new_ids``.
+    begin: the offset.
+    new_ids: ids of pages that must not be passed over.
+
+    Raises PageIsKept if a page that is passed over has one of these ids.
     """
     marks = [f"<id>{number}</id>".encode() for number in new_ids]
     for block in blocks:
-        # The offset may be inside a block, because an earlier run with another engine or number of workers
-        # may have cut the dump into other blocks.
+        # The offset may be inside a block. An earlier run with another engine or another number of workers
+        # may have cut the dump into different blocks.
         passed = block.data[: max(0, begin - block.begin)]
         if any(mark in passed for mark in marks):
             raise PageIsKept

@@ -1,1 +1,3 @@
-"""Read a dump: decompress its file, cut it into blocks of whole pages, parse the site's description."""
+"""Reads a dump: decompresses its file, cuts the text into blocks of whole pages, and parses the site's
+description.
+"""

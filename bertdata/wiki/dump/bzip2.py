@@ -1,7 +1,7 @@
-"""Decompress bzip2 files block by block, on several workers.
+"""Decompresses bzip2 files with several workers, each of which decompresses a block at a time.
 
-Twin of _native/wiki/bzip2. A block that the kernel refuses is tried again with Python's bz2, which decides
-whether it is damaged.
+The C++ version of this code is in _native/wiki/bzip2. If it refuses a block, Python's bz2 tries the block
+again and decides whether it is damaged.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,10 @@ from bertdata.wiki.dump.bzip2_blocks import END_MAGIC, Block, find_blocks
 from bertdata.wiki.worker_pool import WorkerPool
 
 _MOST_BYTES = 4 << 20
-"""Largest decompressed block, in bytes, that a worker returns at once.
+"""Largest text of a block, in bytes, that a worker returns as a whole.
 
-A block of prose has 0.9 MB. A block of equal bytes can have 46 MB, and is decompressed again in pieces.
+A block of prose has 0.9 MB of text. A block that repeats a single byte can have 46 MB. Such a text is not
+returned, and the block is decompressed again in pieces.
 """
 
 _PIECE_BYTES = 1 << 20
@@ -33,18 +34,21 @@ class NoText(Enum):
 def read_bzip2(
     file: BinaryIO, name: str, pool: WorkerPool, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Decompress a bzip2 file, and yield each piece of text with the number of bytes of the file read so far.
+    """Decompress a bzip2 file. Yields each piece of text with the number of bytes of the file read so far.
 
-    All checksums are verified. Raises InputError with the offset if the file is truncated or damaged.
+    All checksums are verified.
+    name: path of the file, for error messages.
+
+    Raises InputError with the offset if the file is truncated or damaged.
     """
     combined = 0
     waiting: Block | None = None
     engine = engine or default_engine()
     blocks = find_blocks(file, name, engine=engine)
     for block, text in pool.in_order(partial(decompress_block, engine), blocks):
-        # By chance (once in 2^48 bits) the data of a block contain the magic number, and the block is cut
-        # there. Neither half can be decompressed alone. So a block that fails is not yet an error. It is
-        # kept, joined with the next block, and tried again.
+        # By chance (once in 2^48 bits), the data of a block may contain the magic number that marks the start
+        # of a block. The block is then cut there, and neither half can be decompressed alone. A block that
+        # fails is therefore not an error yet. It is kept, joined with the next block, and tried again.
         if waiting is not None:
             block = waiting.join_next(block)
             text = decompress_block(engine, block)
@@ -66,6 +70,10 @@ def read_bzip2(
 
 
 def _make_damaged_error(name: str, block: Block) -> InputError:
+    """Make the error for a block that cannot be decompressed.
+
+    name: path of the file.
+    """
     return InputError(
         f"{name}: byte {block.offset}: the bzip2 block that starts here is damaged; "
         "compare the file's md5 with the published one and download it again"
@@ -73,7 +81,7 @@ def _make_damaged_error(name: str, block: Block) -> InputError:
 
 
 def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
-    """Decompress a block and verify its checksum. Returns its text, or the reason why there is none."""
+    """Decompress a block, and verify its checksum. Returns the text, or the reason why there is none."""
     if block.length < 80:
         return NoText.DAMAGED
     if use_native(engine):
@@ -81,14 +89,18 @@ def decompress_block(engine: Engine, block: Block) -> bytes | NoText:
         try:
             text = kernels.decompress_bzip2_block(block.data, first, first + block.length, _MOST_BYTES)
         except OverflowError:
-            text = None  # the kernel refused the block as too long, before it could verify the checksum
+            # The kernel stopped because the text is too long, so it has not verified the checksum.
+            text = None
         if text is not None:
             return bytes(text)
     return _decompress(block)
 
 
 def _decompress(block: Block) -> bytes | NoText:
-    """Decompress a block with Python's bz2. A text that is too long is still read to verify its checksum."""
+    """Decompress a block with Python's bz2. Returns the text, or the reason why there is none.
+
+    If the text is too long, it is still read to the end, so that its checksum is verified.
+    """
     pieces: list[bytes] = []
     size = 0
     try:
@@ -104,10 +116,10 @@ def _decompress(block: Block) -> bytes | NoText:
 def decompress_pieces(block: Block) -> Iterator[bytes]:
     """Decompress a block, and yield its text in pieces.
 
-    Raises OSError if the block is damaged and EOFError if it is incomplete. Another stream inside the block
-    is only noticed after the last piece.
+    Raises OSError if the block is damaged, and EOFError if it is incomplete. If the block reaches into
+    another bzip2 stream, the OSError comes only after the last piece.
     """
-    import bz2  # slow to import, and seldom needed where the kernels are built
+    import bz2  # bz2 is slow to import, and seldom needed if the kernels are built.
 
     data = _make_stream(block)
     decompressor = bz2.BZ2Decompressor()
@@ -118,19 +130,19 @@ def decompress_pieces(block: Block) -> Iterator[bytes]:
             yield piece
         elif decompressor.needs_input:
             raise EOFError
-    # bytes remain after the block's stream: the next stream's first magic number is damaged, so ``block``
-    # reaches into that stream
+    # Bytes are left after the end of the stream. The start of the next stream must be damaged, so that it was
+    # not found and ``block`` reaches into that stream.
     if decompressor.unused_data:
         raise OSError("the block ends before its last bit")
 
 
 def _make_stream(block: Block) -> bytes:
-    """Return a bzip2 stream that contains only this block.
+    """Return a complete bzip2 stream whose only block is this block.
 
-    The checksum of a stream with a single block equals the checksum of the block.
+    The checksum of such a stream equals the checksum of the block.
     """
-    # Header "BZh9" (32 bits), the block's bits, end mark (48 bits), checksum (32 bits), padding to whole
-    # bytes.
+    # The parts of the stream are the header "BZh9" (32 bits), the block's bits, the end mark (48 bits), the
+    # checksum (32 bits), and padding to whole bytes.
     value = (int.from_bytes(b"BZh9", "big") << block.length | block.bits) << 80
     value |= END_MAGIC << 32 | block.checksum
     length = 32 + block.length + 80

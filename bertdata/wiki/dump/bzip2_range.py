@@ -1,4 +1,6 @@
-"""Read the blocks of a bzip2 file that start in a byte range, and the blocks after them."""
+"""Reads the blocks of a bzip2 file that start in a byte range, and goes on with the blocks after the
+range.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +14,10 @@ from bertdata.wiki.ranges.links import BlockChecksums, RangeLink, make_damaged_e
 
 @dataclass(frozen=True, slots=True)
 class _TextBlock:
-    """Block with its decompressed text.
+    """A block with its decompressed text.
 
-    bit: first bit of the block in the file.
-    text: decompressed text, or NoText.TOO_LONG if it must be decompressed again in pieces.
+    bit: bit of the file at which the block starts.
+    text: decompressed text, or NoText.TOO_LONG if the text is so long that it must be decompressed in pieces.
     """
 
     block: Block
@@ -24,9 +26,11 @@ class _TextBlock:
 
 
 class Bzip2Range:
-    """Reader of the blocks that start in bytes ``start`` to ``stop`` of a file, and of the blocks after them.
+    """Reader of the blocks that start in a byte range of a file, and of the blocks after them.
 
-    ``link`` is complete when the first block after the range has been read, or the file has ended.
+    start, stop: first byte of the range, and the byte after it.
+
+    ``link`` is complete when the first block after the range has been read, or when the file has ended.
     """
 
     def __init__(
@@ -39,13 +43,17 @@ class Bzip2Range:
         self._engine = engine or default_engine()
         self._first: int | None = None
         self._reached: int | None = None
-        # checksums of the first stream that ends in the range, if there is one
+        # The streams that have ended in the range, of which only the first is kept: the checksums of its
+        # blocks, and the checksum at its end.
         self._streams: list[tuple[BlockChecksums, int]] = []
-        self._open = BlockChecksums()  # blocks of the stream that has not ended yet
+        self._open = BlockChecksums()  # checksums of the blocks in the stream that has not ended yet
 
     @property
     def link(self) -> RangeLink:
-        """Start, end and checksums of the range, to be matched with the neighbouring ranges."""
+        """Start, end and checksums of the range.
+
+        They are later compared with those of the ranges before and after it.
+        """
         head, checksum = self._streams[0] if self._streams else (self._open, None)
         tail = self._open if self._streams else BlockChecksums()
         return RangeLink(
@@ -53,9 +61,9 @@ class Bzip2Range:
         )
 
     def read_texts(self) -> Iterator[tuple[bytes, int, int]]:
-        """Decompress the blocks, and yield their text whole or in pieces.
+        """Decompress the blocks, and yield the text of each block as a whole or in pieces.
 
-        Each piece comes with the first byte of its block in the file, and the byte after the block.
+        Yields with each text the first byte of its block in the file, and the byte after the block.
         """
         for found in self._decompress_blocks():
             if found.block.offset < self._stop:
@@ -67,23 +75,25 @@ class Bzip2Range:
                 yield text, found.block.offset, found.block.end
 
     def _decompress_blocks(self) -> Iterator[_TextBlock]:
-        """Decompress the blocks from the range's first block on, and yield each with its text.
+        """Decompress the blocks from the first block of the range on, and yield them with their texts.
 
         Raises InputError for a damaged block.
         """
-        # By chance (once in 2^48 bits) the data of a block contain the magic number. There are two cases:
-        # 1. The block is cut there. Neither half can be decompressed alone, so the first half waits for the
-        #    second (``waiting``).
-        # 2. The range starts inside such a block. Then the first "block" is the second half, which the range
-        #    before reads. It is skipped (``may_be_false``).
+        # By chance (once in 2^48 bits), the data of a block may contain the magic number that marks the start
+        # of a block. There are two cases:
+        # 1. The block is cut there. Neither half can be decompressed alone, so the first half is kept
+        # (``waiting``) until the second half is read.
+        # 2. The range starts inside such a block, between its start and the magic number. What seems to be
+        # the first block of the range is only the second half of that block. It is skipped
+        # (``may_be_false``), because the reader of the range before reads the whole block.
         waiting: Block | None = None
         may_be_false = self._start > 0
         for block in find_blocks(self._file, self._name, start=self._start, engine=self._engine):
             whole = block if waiting is None else waiting.join_next(block)
             text = decompress_block(self._engine, whole)
             if text is NoText.DAMAGED and waiting is not None and may_be_false:
-                # The first block, joined with the second, is still damaged. So the first was the end of an
-                # earlier block. Forget it, and try the second alone.
+                # The first block is still damaged when it is joined with the second. It must be the end of a
+                # block that starts before the range. Drop it, and try the second block alone.
                 may_be_false = False
                 whole, waiting = block, None
                 text = decompress_block(self._engine, block)
@@ -99,18 +109,18 @@ class Bzip2Range:
             raise make_damaged_error(self._name, waiting.offset)
 
     def _add_checksum(self, found: _TextBlock) -> None:
-        """Record the checksum of a block in the range.
+        """Add the checksum of a block in the range to the checksum of its stream.
 
-        Raises InputError if a stream that lies inside the range has a wrong checksum.
+        Raises InputError if a stream that starts and ends in the range has a wrong checksum.
         """
         if self._first is None:
             self._first = found.bit
-        self._open = self._open.with_block(found.block.checksum)
+        self._open = self._open.add_block(found.block.checksum)
         expected = found.block.stream_checksum
         if expected is None:
             return
         if not self._streams:
             self._streams.append((self._open, expected))
-        elif self._open.update(0) != expected:
+        elif self._open.compute_after(0) != expected:
             raise make_damaged_error(self._name, found.block.offset)
         self._open = BlockChecksums()

@@ -1,7 +1,8 @@
-"""Read a MediaWiki XML dump, plain or compressed, as blocks of whole pages.
+"""Reads a MediaWiki XML dump, plain or compressed, as blocks of whole pages.
 
-Only the current block is in memory, so memory does not grow with the dump. Damage either raises an error with
-its position, or skips a page that is reported by name. A dump without its end raises an error.
+Only the current block is in memory, so the memory in use does not grow with the dump. If the dump is damaged,
+either an error with the position is raised, or a page is skipped and reported by name. A dump that ends too
+early raises an error.
 """
 
 import re
@@ -18,10 +19,10 @@ from bertdata.wiki.pages import CUT_OFF, TOO_LARGE, Skipped, describe_page
 from bertdata.wiki.worker_pool import WorkerPool
 
 BLOCK_BYTES = 256 << 10
-"""Size of a block of pages.
+"""Approximate size of a block of pages in bytes.
 
-A block takes the Python engines about 50 ms and the kernels a few, so that all workers finish at about the
-same time.
+The Python engines take about 50 ms for a block of this size, and the kernels a few ms. The blocks are so
+small that all workers finish at about the same time.
 """
 
 _HEAD_BYTES = 16 << 20
@@ -29,12 +30,14 @@ _PAGE_START = re.compile(rb"<page[\s>]")
 
 
 class PageBlock(NamedTuple):
-    """Block of whole pages, or, for a page that is too large, only the reason why it is skipped.
+    """A block of whole pages.
+
+    For a page that is too large, it contains only the reason why the page is skipped.
 
     data: XML of the pages, empty for a skipped page.
-    begin: offset of the data in the dump's text, counted from the first page.
-    position: number of bytes of the dump's file that have been read.
-    skipped: reason why the page is skipped, or None for whole pages.
+    begin: offset of the data in the dump's text. The first page of the dump has the offset 0.
+    position: number of bytes of the dump's file read so far.
+    skipped: reason why the page is skipped, or None for a block of whole pages.
     """
 
     data: bytes
@@ -44,12 +47,12 @@ class PageBlock(NamedTuple):
 
 
 class PageBlocks:
-    """Cutter of a dump's text into blocks of whole pages.
+    """Cuts the text of a dump into blocks of whole pages.
 
-    Iterate ``read_blocks()`` once, then use ``tail``, the text after the last page.
+    Iterate ``read_blocks()`` once. Then ``tail`` is the text after the last page.
 
-    texts: pieces of a dump's text, each with the number of bytes of the file read so far.
-    rest: text before these pieces that was already read. It begins with the first page.
+    texts: pieces of the dump's text, each with the number of bytes of the file read so far.
+    rest: text before these pieces that has already been read. It begins with the first page.
     position: number of bytes of the file read so far.
     """
 
@@ -72,18 +75,19 @@ class PageBlocks:
         self.tail = b""
 
     def read_blocks(self) -> Iterator[PageBlock]:
-        """Cut the text into blocks of whole pages, and yield them in order."""
+        """Cut the text into blocks of whole pages, and yield the blocks in order."""
         buffer, begin, searched = b"", 0, 0
         while True:
-            # buffer starts at a page. ``searched``: bytes in which no page end starts, so that a long page is
-            # not searched again after each read.
+            # The buffer starts with a page. No page end starts in its first ``searched`` bytes, which are
+            # therefore not searched again after each read. Without this, a long page would take quadratic
+            # time.
             end = self._page_ends.find_last(buffer, searched)
             if end >= 0 and len(buffer) >= BLOCK_BYTES:
                 yield from self._cut(buffer, end, begin)
                 buffer, begin, searched = buffer[end:], begin + end, 0
             elif len(buffer) > self._max_page_bytes:
-                # There is no page end in so much text, so the dump is damaged or the page is too large. Skip
-                # the page without keeping its text.
+                # The text is longer than a page may be and has no page end. The page is too large, or the
+                # dump is damaged. Skip the page without keeping its text in memory.
                 skipped = Skipped(reason=TOO_LARGE, name=describe_page(buffer))
                 yield PageBlock(data=b"", begin=begin, position=self._position, skipped=skipped)
                 buffer, passed = self._skip_page(buffer)
@@ -98,7 +102,7 @@ class PageBlocks:
         self.tail = buffer[end:]
 
     def check_end(self) -> None:
-        """Raise InputError unless ``tail`` is the end of a dump."""
+        """Raise InputError unless the text after the last page (``tail``) is the end of a dump."""
         if (page := _PAGE_START.search(self.tail)) is not None:
             cut_off = describe_page(self.tail[page.start() :])
             raise InputError(
@@ -111,10 +115,10 @@ class PageBlocks:
             )
 
     def _read(self) -> bytes:
-        """Return the next piece of text, empty at the end of the dump.
+        """Return the next piece of text. It is empty at the end of the dump.
 
-        A long text is returned in pieces that end after a page. Most of these pieces are blocks and need not
-        be copied.
+        A long text is returned in pieces that end after a page. Most of these pieces become blocks without
+        being copied.
         """
         if self._taken == len(self._text):
             self._text, self._taken = self._read_next_text(), 0
@@ -126,6 +130,7 @@ class PageBlocks:
         return self._text[start:stop]
 
     def _read_next_text(self) -> bytes:
+        """Return the next text that is not empty, or an empty text at the end of the dump."""
         for text, position in self._texts:
             self._position = position
             if text:
@@ -133,23 +138,29 @@ class PageBlocks:
         return b""
 
     def _cut(self, data: bytes, stop: int, begin: int) -> Iterator[PageBlock]:
-        """Cut the data up to ``stop`` into blocks of about BLOCK_BYTES. One read may bring several blocks."""
+        """Cut the data up to the offset ``stop`` into blocks of about BLOCK_BYTES, and yield the blocks.
+
+        begin: offset of the data in the dump's text.
+        """
         start = 0
         while start < stop:
             end = stop
             if stop - start > 2 * BLOCK_BYTES:
                 end = self._page_ends.find_first(
                     data, start + BLOCK_BYTES
-                )  # the search always finds a page end, since a page ends at stop
+                )  # The search always finds a page end, because a page ends at ``stop``.
             yield PageBlock(data=data[start:end], begin=begin + start, position=self._position)
             start = end
 
     def _skip_page(self, buffer: bytes) -> tuple[bytes, int]:
-        """Read up to the next page end without keeping the text.
+        """Read up to the next page end without keeping the text in memory.
 
-        Returns the rest, and the number of bytes skipped.
+        buffer: start of the page.
+
+        Returns the text after the page end, and the number of bytes that were skipped.
         """
-        # Keep only the last bytes, because a ``</page>`` may start there and continue in the next read.
+        # Keep only the last bytes of each text, because a ``</page>`` may start there and continue in the
+        # next text.
         passed = 0
         while (end := self._page_ends.find_first(buffer, 0)) < 0:
             kept = self._page_ends.find_searched_end(buffer)
@@ -162,10 +173,11 @@ class PageBlocks:
 def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, bytes, int]:
     """Read the dump up to its first page.
 
-    Returns the text before the page, the text from the page on that was also read, and the number of bytes of
-    the file read so far.
+    texts: pieces of the dump's text, each with the number of bytes of the file read so far.
+    name: path of the dump, for error messages.
 
-    name: path of the dump, for errors.
+    Returns the text before the first page, the text from the first page on that has also been read, and the
+    number of bytes of the file read so far.
     """
     rest, reached = b"", 0
     for text, position in texts:
@@ -182,9 +194,9 @@ def read_head(texts: Iterator[tuple[bytes, int]], name: str) -> tuple[bytes, byt
 
 
 class Dump:
-    """Opened dump. Use ``site`` first, then iterate ``read_blocks()`` once, then call ``md5()``.
+    """An open dump. First use ``site``, then iterate ``read_blocks()`` once, then call ``md5()``.
 
-    site: site name and namespaces from the dump's <siteinfo>.
+    site: name of the site and its namespaces, from the dump's <siteinfo>.
     """
 
     def __init__(
@@ -225,18 +237,21 @@ def open_dump(
 ) -> Iterator[Dump]:
     """Open the dump at a path or URL, and read its <siteinfo>.
 
-    engine: implementation of the decompression.
+    pool: workers that decompress the dump.
+    extractor: program whose rules are used to read the dump, "mlperf" or "3.1.0".
+    max_page_bytes: a page with more bytes of XML is skipped.
+    engine: implementation of the decompression, None for C++ if it is built.
     """
     with open_file(path) as file:
         yield Dump(file, path, pool, extractor, max_page_bytes=max_page_bytes, engine=engine)
 
 
-class OpenedOnce:
-    """Dump that the constructor opens to read its <siteinfo>.
+class ReopenableDump:
+    """A dump that can be opened several times. The constructor already opens it, to read its <siteinfo>.
 
-    The first call of ``open()`` continues after it.
+    The first call of ``open()`` goes on with the dump that is already open.
 
-    open_: function that opens the dump from its start.
+    open_: function that opens the dump.
     """
 
     def __init__(self, open_: Callable[[], AbstractContextManager[Dump]]) -> None:
@@ -247,7 +262,7 @@ class OpenedOnce:
 
     @contextmanager
     def open(self) -> Iterator[Dump]:
-        """Yield the dump, positioned at its first page."""
+        """Open the dump at its first page."""
         dump, self._waiting = self._waiting, None
         if dump is None:
             with self._open() as again:
@@ -257,5 +272,5 @@ class OpenedOnce:
                 yield dump
 
     def close(self) -> None:
-        """Close the dump if it was never used."""
+        """Close the dump if ``open()`` was never called."""
         self._files.close()

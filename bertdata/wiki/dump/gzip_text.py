@@ -1,4 +1,4 @@
-"""Decompress gzip files, which may consist of several members (compressed streams)."""
+"""Decompresses gzip files. A gzip file consists of one or more members, which are compressed streams."""
 
 import zlib
 from collections.abc import Generator, Iterator
@@ -11,10 +11,12 @@ _READ_BYTES = 1 << 20
 
 
 def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
-    """Decompress a gzip file, and yield each piece of text with the number of bytes of the file read so far.
+    """Decompress a gzip file. Yields each piece of text with the number of bytes of the file read so far.
 
-    Other bytes after the last member, such as a line end or zeros, are skipped, as ``gzip`` does. Raises
-    InputError for truncated or damaged data.
+    As in the program ``gzip``, other bytes after the last member, such as a line end or zeros, are skipped.
+    name: path of the file, for error messages.
+
+    Raises InputError for truncated or damaged data.
     """
     try:
         data = file.read(_READ_BYTES)
@@ -26,9 +28,11 @@ def read_gzip(file: BinaryIO, name: str) -> Iterator[tuple[bytes, int]]:
 
 
 def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], None, bytes]:
-    """Decompress a member and yield its text. Returns the bytes after the member that were already read.
+    """Decompress a member of a gzip file, and yield its text.
 
-    data: first bytes of the member, already read.
+    data: first bytes of the member, which have already been read.
+
+    Returns the bytes after the member that have already been read.
     """
     member = zlib.decompressobj(31)
     while True:
@@ -43,7 +47,10 @@ def _read_member(file: BinaryIO, data: bytes) -> Generator[tuple[bytes, int], No
 
 
 def _find_next_member(file: BinaryIO, data: bytes) -> bytes:
-    """Skip zeros before the next member, and return its first bytes. Empty at the end of the file."""
+    """Skip zeros, and return the first bytes of the next member. Returns no bytes at the end of the file.
+
+    data: bytes after the last member that have already been read.
+    """
     while len(data := data.lstrip(b"\0")) < len(_MAGIC):
         more = file.read(_READ_BYTES)
         if not more:

@@ -1,7 +1,9 @@
-"""Keep the blocks of a compressed dump from the first pass, so that the second need not decompress it.
+"""Keeps the blocks of a compressed dump from the first pass, so that the second pass need not decompress it
+again.
 
-Small dumps are kept in memory, larger ones in a temporary file without a name, which disappears however the
-process ends. If the disk is too small for the whole text, the blocks are dropped and the dump is read again.
+Small dumps are kept in memory. Larger dumps are kept in a temporary file without a name, which disappears
+when the process ends for any reason. If the disk is too small for the whole text, no blocks are kept, and the
+second pass reads the dump again.
 """
 
 import os
@@ -13,17 +15,17 @@ from bertdata.wiki.dump.dump import PageBlock
 
 _IN_MEMORY_BYTES = 32 << 20
 _EXPECTED_RATIO = 8
-"""Estimated ratio of a dump's text to its bzip2 file. The real ratio is 4 to 6."""
+"""Estimate of the size of a dump's text divided by the size of its bzip2 file. The real ratio is 4 to 6."""
 _SPARE_BYTES = 1 << 30
 _CHECKED_BYTES = 64 << 20
-"""The free space on the disk is checked each time that this many more bytes are kept."""
+"""The free space on the disk is checked whenever this number of bytes has been added."""
 
 
 class KeptBlocks(AbstractContextManager["KeptBlocks"]):
-    """Store of a dump's blocks of pages. It can be iterated any number of times before ``take_back``.
+    """Store of a dump's blocks of pages. It can be iterated several times, until ``read_and_free`` is called.
 
-    directory: local directory of the temporary file.
-    dump_bytes: size of the compressed dump.
+    directory: local directory for the temporary file.
+    dump_bytes: size of the compressed dump in bytes.
     complete: whether all blocks of the dump are kept.
     """
 
@@ -31,16 +33,17 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self._directory = directory
         self._in_memory: list[PageBlock] = []
         self._file = SpooledFile(0, directory)
-        self._in_file: list[tuple[PageBlock, int]] = []  # block without its data, size of the data
+        # blocks without their data, and the size of the data in the temporary file
+        self._in_file: list[tuple[PageBlock, int]] = []
         self._bytes = self._checked = 0
-        # Decide at the start whether the text will fit on the disk. Otherwise the first pass might fill the
-        # disk and then have to drop everything.
+        # Estimate before the first block whether the text fits on the disk. Otherwise the first pass might
+        # fill the disk and then have to drop all blocks.
         expected = dump_bytes * _EXPECTED_RATIO
         self._keeping = expected <= _IN_MEMORY_BYTES or self._has_room(expected)
         self.complete = False
 
     def keep_all(self, blocks: Iterable[PageBlock]) -> Iterator[PageBlock]:
-        """Yield the blocks, and keep each as long as there is enough disk space."""
+        """Yield the blocks unchanged, and keep them as long as there is enough space on the disk."""
         for block in blocks:
             if self._keeping:
                 self._keep(block)
@@ -48,6 +51,7 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         self.complete = self._keeping
 
     def _keep(self, block: PageBlock) -> None:
+        """Keep a block in memory or in the temporary file."""
         self._bytes += len(block.data)
         if self._bytes <= _IN_MEMORY_BYTES:
             self._in_memory.append(block)
@@ -55,19 +59,21 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         try:
             self._file.write(block.data)
         except OSError:
-            self._give_up()
+            self._drop_all()
             return
         self._in_file.append((block._replace(data=b""), len(block.data)))
         if self._bytes - self._checked > _CHECKED_BYTES:
             self._checked = self._bytes
             if not self._has_room(0):
-                self._give_up()
+                self._drop_all()
 
     def _has_room(self, size: int) -> bool:
+        """Return True if the disk has room for ``size`` more bytes, and some space is left afterwards."""
         disk = os.statvfs(self._directory)
         return disk.f_bavail * disk.f_frsize >= size + _SPARE_BYTES
 
-    def _give_up(self) -> None:
+    def _drop_all(self) -> None:
+        """Drop all blocks, and keep no further blocks."""
         self._keeping = False
         self._in_memory.clear()
         self._in_file.clear()
@@ -80,14 +86,14 @@ class KeptBlocks(AbstractContextManager["KeptBlocks"]):
         for block, size in self._in_file:
             yield block._replace(data=file.read(size))
 
-    def take_back(self) -> Iterator[PageBlock]:
-        """Yield the blocks for the last time, and free them as soon as the last block is read.
+    def read_and_free(self) -> Iterator[PageBlock]:
+        """Yield the blocks for the last time, and free their memory as soon as the last block has been read.
 
-        The memory is free while workers still process the last blocks.
+        The memory is therefore free while workers still process the last blocks.
         """
         yield from self
         self.complete = False
-        self._give_up()
+        self._drop_all()
 
     def __exit__(self, *failure: object) -> None:
         self._file.close()

@@ -1,11 +1,14 @@
-"""Find the ends of pages in a dump's text, where it may be cut into blocks."""
+"""Finds the ends of pages in the text of a dump. The text may be cut into blocks there."""
 
 _CLOSE = b"</page>"
 _INDENT_BYTES = 64
 
 
 class PageEnds:
-    """Search for page ends, the positions after ``</page>``. The searches return -1 if there is none."""
+    """Searches for page ends, which are the positions after ``</page>``.
+
+    Each search returns -1 if it finds none.
+    """
 
     def find_first(self, data: bytes, start: int) -> int:
         """Return the first page end after ``start``."""
@@ -13,25 +16,27 @@ class PageEnds:
         return -1 if at < 0 else at + len(_CLOSE)
 
     def find_last(self, data: bytes, start: int) -> int:
-        """Return the last page end whose tag starts at ``start`` or later."""
+        """Return the last page end whose tag ``</page>`` starts at ``start`` or later."""
         at = data.rfind(_CLOSE, start)
         return -1 if at < 0 else at + len(_CLOSE)
 
     def find_searched_end(self, data: bytes) -> int:
-        """Return where to continue after a search in all the data failed.
+        """Return the offset at which the next search must start, when a search in all the data has failed.
 
-        No ``</page>`` starts before this offset, even if more data are appended.
+        Even after more data are appended, no ``</page>`` starts before this offset.
         """
         return max(0, len(data) - len(_CLOSE) + 1)
 
 
 class LinePageEnds(PageEnds):
-    """Search for page ends of MLPerf's extractor, the positions after a line that starts with ``</page>``.
+    """Searches for page ends by the rules of MLPerf's extractor: the ends of lines that start with
+    ``</page>``.
 
     That extractor looks only at the first tag of each line.
     """
 
     def find_first(self, data: bytes, start: int) -> int:
+        """Return the first page end after ``start``."""
         while (at := data.find(_CLOSE, start)) >= 0:
             if (end := _find_line_end(data, at)) >= 0:
                 return end
@@ -39,6 +44,7 @@ class LinePageEnds(PageEnds):
         return -1
 
     def find_last(self, data: bytes, start: int) -> int:
+        """Return the last page end whose tag ``</page>`` starts at ``start`` or later."""
         at = len(data)
         while (at := data.rfind(_CLOSE, start, at)) >= 0:
             if (end := _find_line_end(data, at)) >= 0:
@@ -46,15 +52,18 @@ class LinePageEnds(PageEnds):
         return -1
 
     def find_searched_end(self, data: bytes) -> int:
+        """Return the offset at which the next search must start, when a search in all the data has failed."""
         return data.rfind(b"\n") + 1
 
 
 def _find_line_end(data: bytes, tag: int) -> int:
-    """Return the end of the line that starts with the tag.
+    """Return the end of the line that starts with a tag.
 
-    Returns -1 if the line starts with other text or is incomplete.
+    tag: offset of the tag.
+
+    Returns -1 if other text is before the tag on its line, or if the line is incomplete.
     """
-    # Only blanks may be between the start of the line and the tag, at most _INDENT_BYTES of them.
+    # Before the tag, the line may contain only blanks, and at most _INDENT_BYTES of them.
     line = data.rfind(b"\n", max(0, tag - _INDENT_BYTES), tag) + 1
     if data[line or max(0, tag - _INDENT_BYTES) : tag].strip(b" \t"):
         return -1

@@ -1,4 +1,4 @@
-"""Read a dump at most twice: first for its templates and newest revision, then for its articles."""
+"""Reads a dump at most twice: first for its templates and its newest revision, then for its articles."""
 
 import datetime
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from bertdata.io.directory_protocol import ONE_RUN_ENDING
 from bertdata.io.file_identity import identify_file
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.block_work import find_definitions
-from bertdata.wiki.dump.dump import Dump, OpenedOnce, PageBlock, open_dump
+from bertdata.wiki.dump.dump import Dump, PageBlock, ReopenableDump, open_dump
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
 from bertdata.wiki.dump.revisions import choose_frozen_day, find_newest_day
 from bertdata.wiki.extractor import ExtractorSettings
@@ -22,21 +22,22 @@ from bertdata.wiki.worker_pool import WorkerPools
 _TEMPLATES = f"templates{ONE_RUN_ENDING}"
 
 OnProgress = Callable[[str, int, int], None]
-"""Function called from time to time to show progress.
+"""Function that is called from time to time to show progress.
 
-Its arguments are the stage (``templates`` or ``articles``), the bytes of the dump read so far, and the size
-of the dump.
+Its arguments are the current stage (``templates`` or ``articles``), the number of bytes of the dump read so
+far, and the size of the dump.
 """
 
 
 class DumpPasses(AbstractContextManager["DumpPasses"]):
-    """Dump that is read in two passes. The constructor opens it to read its <siteinfo>.
+    """A dump that is read in two passes. The constructor opens it to read its <siteinfo>.
 
     path: path of the dump.
-    identity: identity (size and time) of its file, to detect changes between the passes.
-    day: day that ``{{CURRENTDAY}}`` and similar words expand to. None if only the dump's pages say it.
-    bytes: size of the dump.
-    rules: pages to leave out, and limits of the work on a page.
+    identity: size and time of the dump's file, to detect changes between the passes.
+    day: day that replaces ``{{CURRENTDAY}}`` and similar words. None if it must be found in the pages of the
+    dump.
+    bytes: size of the dump in bytes.
+    rules: which pages are left out, and the limits for all others.
     pools: workers that decompress the dump and extract pages.
 
     Raises InputError if the file is not a dump.
@@ -58,11 +59,12 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._engine: Engine = engine
         self._progress = progress or (lambda stage, done, total: None)
         self.identity = identify_file(self.path)
-        self._opened = OpenedOnce(self._open)
+        self._opened = ReopenableDump(self._open)
         self.bytes = self.identity.state.bytes
         self.day = settings.find_day(storage.get_base_name(self.path))
 
     def _open(self) -> AbstractContextManager[Dump]:
+        """Open the dump at its start."""
         limit, extractor = self._settings.max_page_bytes, self._settings.extractor
         return open_dump(self.path, self.pools.reading, extractor, max_page_bytes=limit, engine=self._engine)
 
@@ -70,7 +72,7 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         self._opened.close()
 
     def report_progress(self, stage: str, position: int) -> None:
-        """Tell the caller's progress function how far the dump is read.
+        """Call the caller's progress function.
 
         stage: "templates" or "articles".
         position: number of bytes of the dump read so far.
@@ -84,16 +86,19 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
     def run_first_pass(
         self, directory: str, kept: KeptBlocks, report: ExtractReport, left_out: set[str]
     ) -> tuple[ExtractorSettings, str | None]:
-        """Read the dump for its template definitions and its newest revision, as far as they are needed.
+        """Read the whole dump for its template definitions and its newest revision, if they are needed.
 
-        Returns the settings for the workers, and the dump's md5.
+        The newest revision is needed if neither the settings nor the dump's file name contain a date. Its day
+        then replaces ``{{CURRENTDAY}}`` and similar words. If neither templates nor this day are needed, the
+        dump is not read.
 
         directory: local directory for the template file.
-        kept: receives the blocks of a compressed dump, so that the second pass need not decompress it.
-        report, left_out: receive the number of template pages, and the ids of those that the user left out.
+        kept: store for the blocks of a compressed dump, so that the second pass need not decompress it again.
+        report: report in which the template pages are counted.
+        left_out: set of page ids. The ids of template pages that the user asked to leave out are added.
 
-        If no day is known, dates are frozen at the day of the newest revision, which this pass finds. If
-        neither templates nor a day are needed, the dump is not read, and the md5 is None.
+        Returns the settings for the workers, and the md5 of the dump. The md5 is None if the dump was not
+        read.
         """
         settings = ExtractorSettings(
             extractor=self._settings.extractor,
@@ -104,13 +109,13 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             max_page_bytes=self._settings.max_page_bytes,
             rules=self.rules,
         )
-        # Skip this pass if neither templates nor the newest revision are needed for rendering.
+        # Skip this pass if the articles need neither templates nor the day of the newest revision.
         newest = ""
         if self.day is not None and not self._settings.templates:
             return settings._replace(day=self._freeze_day(report, newest)), None
         with self._opened.open() as dump, TemplateFileWriter() as templates:
-            # Decompression is the slowest part of reading, so the blocks of a compressed dump are kept for
-            # the second pass. A plain dump is simply read again.
+            # Decompression takes most of the time for reading, so the blocks of a compressed dump are kept
+            # for the second pass. A plain dump is simply read again.
             blocks = kept.keep_all(dump.read_blocks()) if dump.compressed else dump.read_blocks()
             for block in self._collect_definitions(blocks, settings, templates, report, left_out):
                 if self.day is None:
@@ -132,7 +137,10 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
         report: ExtractReport,
         left_out: set[str],
     ) -> Iterator[PageBlock]:
-        """Pass on the blocks, and add their template definitions to ``templates`` if templates are wanted."""
+        """Yield the blocks unchanged, and add their template definitions to ``templates``.
+
+        Nothing is added if the settings say that templates are not expanded.
+        """
         if not self._settings.templates:
             yield from blocks
             return
@@ -144,9 +152,9 @@ class DumpPasses(AbstractContextManager["DumpPasses"]):
             yield block
 
     def _freeze_day(self, report: ExtractReport, newest: str) -> datetime.date:
-        """Choose the day that ``{{CURRENTDAY}}`` and similar words expand to, and write it into the report.
+        """Choose the day that replaces ``{{CURRENTDAY}}`` and similar words, and write it into the report.
 
-        newest: day of the newest revision as YYYY-MM-DD, or empty if it was not looked for.
+        newest: day of the newest revision as YYYY-MM-DD, or empty if it is not known.
         """
         day = choose_frozen_day(self.path, self.day, newest)
         report.date = day.isoformat()

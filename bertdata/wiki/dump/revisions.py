@@ -1,7 +1,7 @@
-"""Count the revisions of a dump's pages, and find the day of the newest revision.
+"""Counts the revisions of a dump's pages, and finds the day of the newest revision.
 
-A dump with histories has several revisions per page. If no other day is known, dates in articles are frozen
-at the day of the newest revision. Twin of _native/wiki/revisions.h.
+A dump with page histories has several revisions of each page. The day of the newest revision replaces the
+current date in articles if no other day is known. The C++ version of this code is _native/wiki/revisions.h.
 """
 
 import re
@@ -16,9 +16,9 @@ _TIMESTAMP = rb"<timestamp>(\d{4}-\d\d-\d\d)T[\d:]+Z</timestamp>"
 
 
 def count_revisions(data: bytes, engine: Engine) -> int:
-    """Count the tags ``<revision>`` in the data.
+    """Count the revisions in the data, which are the tags ``<revision>``.
 
-    Text in a dump is escaped, so every such tag is a revision.
+    Text in a dump is escaped, so no text contains such a tag.
     """
     if use_native(engine):
         found: int = kernels.count_revisions(data)
@@ -27,17 +27,17 @@ def count_revisions(data: bytes, engine: Engine) -> int:
 
 
 def has_several_revisions(page: bytes) -> bool:
-    """Return whether the page holds more than one revision."""
+    """Return True if the page contains more than one revision."""
     return page.count(_TAG) > 1
 
 
 def find_newest_day(data: bytes) -> str:
-    """Return the day of the newest revision in the data as YYYY-MM-DD, empty if there is none."""
+    """Return the day of the newest revision in the data as YYYY-MM-DD, or an empty text if there is none."""
     return max(re.findall(_TIMESTAMP, data), default=b"").decode()
 
 
 def parse_timestamp(day: str) -> date | None:
-    """Return the day as a date, or None for a text that is not a date."""
+    """Convert a day, written as YYYY-MM-DD, to a date. Returns None if the text is not a date."""
     try:
         return date.fromisoformat(day)
     except ValueError:
@@ -45,13 +45,13 @@ def parse_timestamp(day: str) -> date | None:
 
 
 def choose_frozen_day(dump: str, known: date | None, newest: str) -> date:
-    """Choose the day that ``{{CURRENTDAY}}`` and similar words in articles expand to.
+    """Choose the day that replaces ``{{CURRENTDAY}}`` and similar words in articles.
 
-    known: day from the settings or the dump's file name, which takes precedence, or None.
+    dump: path of the dump, for the error message.
+    known: day from the settings or from the dump's file name, which takes precedence, or None.
     newest: day of the newest revision as YYYY-MM-DD, or empty.
-    dump: path of the dump, for the error.
 
-    Raises SettingsError if there is neither.
+    Raises SettingsError if neither day is known.
     """
     day = known or parse_timestamp(newest)
     if day is None:

@@ -1,4 +1,4 @@
-"""Parse the element <siteinfo> at the start of a dump: the site's URL and its namespaces."""
+"""Parses the element <siteinfo> at the start of a dump, which has the URL of the site and its namespaces."""
 
 import re
 from typing import NamedTuple
@@ -12,11 +12,12 @@ TEMPLATE_KEY, MODULE_KEY = "10", "828"
 
 
 class SiteInfo(NamedTuple):
-    """Description of the wiki from the dump's <siteinfo>. Characters such as ``&`` stay escaped.
+    """Description of a wiki, from the dump's <siteinfo>. Characters such as ``&`` stay escaped.
 
-    url_base: start of the articles' URLs.
-    namespaces: name and key of each namespace, in order.
-    template_namespace, module_namespace: names of these two namespaces, without a colon.
+    url_base: start of the URLs of articles.
+    namespaces: name and number of each namespace, in the order of the dump.
+    template_namespace: name of the namespace of templates, without a colon.
+    module_namespace: name of the namespace of Lua modules, without a colon.
     """
 
     url_base: str
@@ -26,20 +27,20 @@ class SiteInfo(NamedTuple):
 
 
 def parse_head(head: bytes, name: str, extractor: str) -> SiteInfo:
-    """Parse the <siteinfo> of a dump, as the chosen extractor reads it.
+    """Parse the <siteinfo> of a dump, in the same way as an extractor.
 
     head: text of the dump before its first page.
-    extractor: "mlperf" or "3.1.0".
-    name: path of the dump, for errors.
+    name: path of the dump, for error messages.
+    extractor: the extractor, "mlperf" or "3.1.0".
 
-    Raises InputError if the text is not MediaWiki XML, or declares a document type.
+    Raises InputError if the text is not XML of MediaWiki, or if it declares a document type.
     """
     site = _parse_xml(head, name)
     return _read_as_mlperf(head, name) if extractor == "mlperf" else site
 
 
 def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
-    """Parse the <siteinfo> as MLPerf's extractor does: only the first tag of each line counts."""
+    """Parse the <siteinfo> as MLPerf's extractor does. It looks only at the first tag of each line."""
     base = template = module = ""
     namespaces = []
     for line in head.decode(errors="replace").split("\n"):
@@ -50,8 +51,8 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
             break
         if tag[1] == "base":
             slash = tag[2].rfind("/")
-            # WikiExtractor cuts the URL at its last slash. Without a slash (-1), this drops the last
-            # character
+            # WikiExtractor cuts the URL at its last slash. If there is no slash (-1), this cuts off the last
+            # character.
             base = tag[2][:slash]
         elif tag[1] == "namespace":
             key = re.search(_KEY, tag[0])
@@ -74,24 +75,27 @@ def _read_as_mlperf(head: bytes, name: str) -> SiteInfo:
 def _parse_xml(head: bytes, name: str) -> SiteInfo:
     """Parse the <siteinfo> as wikiextractor 3.1.0 does, and check that it is XML of MediaWiki.
 
-    The XML parser sees only the text before the first page, and refuses a document type, which every entity
-    declaration needs. So neither an entity bomb nor an external entity is ever read.
+    The XML parser gets only the text before the first page, and refuses a document type. An entity can be
+    declared only in a document type, so neither an entity bomb nor an external entity is ever read.
     """
     parser = expat.ParserCreate()
     root: list[str] = []
     element: list[str] = []
     key = base = module = ""
-    template = "Template"  # MediaWiki's default, if the head does not name it
-    namespaces = [("Template", TEMPLATE_KEY)]  # wikiextractor adds this English name for every language
+    # This is MediaWiki's default, which is used if the dump does not name the namespace.
+    template = "Template"
+    namespaces = [("Template", TEMPLATE_KEY)]  # For every language, wikiextractor adds this English name.
 
-    def start(tag: str, attributes: dict[str, str]) -> None:
+    def open_element(tag: str, attributes: dict[str, str]) -> None:
+        """Note the name of the root element, and the number of a namespace."""
         nonlocal key
         if not root:
             root.append(tag)
         element[:] = []
         key = attributes.get("key", "")
 
-    def end(tag: str) -> None:
+    def close_element(tag: str) -> None:
+        """Store the text of the element that ends."""
         nonlocal base, template, module
         text = _escape("".join(element))
         element[:] = []
@@ -102,14 +106,15 @@ def _parse_xml(head: bytes, name: str) -> SiteInfo:
             template = text if key == TEMPLATE_KEY and text else template
             module = text if key == MODULE_KEY else module
 
-    def refuse(*_: object) -> None:
+    def refuse_document_type(*_: object) -> None:
+        """Raise InputError, because the XML declares a document type or an entity."""
         raise InputError(
             f"{name}: declares a document type, which a MediaWiki dump never does; refused for safety"
         )
 
-    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
     parser.CharacterDataHandler = element.append
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse_document_type
     try:
         parser.Parse(head, False)
     except expat.ExpatError as error:

@@ -1,4 +1,4 @@
-"""Read the text of a dump: open its file, hash it, decompress it, and normalise its newlines."""
+"""Reads the text of a dump: opens its file, computes the md5, decompresses it, and converts line ends."""
 
 import hashlib
 import io
@@ -20,11 +20,12 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_file(path: str) -> AbstractContextManager[BinaryIO]:
-    """Open the file of a dump, local or remote. Errors name the file."""
+    """Open the file of a dump, which is local or remote. Errors contain the path of the file."""
     return _open_remote(path) if storage.is_remote(path) else _open_local(path)
 
 
 def _open_remote(path: str) -> AbstractContextManager[BinaryIO]:
+    """Open a remote file. Raises MissingInputError for a directory."""
     if storage.is_directory(path):
         raise MissingInputError(f"{path}: is a directory, expected a dump (.xml or .xml.bz2)")
     return storage.open_input(path)
@@ -32,6 +33,7 @@ def _open_remote(path: str) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def _open_local(path: str) -> Iterator[BinaryIO]:
+    """Open a local file, and close it after the block of code."""
     try:
         file = io.FileIO(path)
     except FileNotFoundError:
@@ -45,7 +47,9 @@ def _open_local(path: str) -> Iterator[BinaryIO]:
 
 
 class _NamedInput(io.RawIOBase):
-    """File object that turns read errors into a StorageError with the file's path."""
+    """File object that turns errors while reading into a StorageError, which contains the path of the
+    file.
+    """
 
     def __init__(self, file: io.FileIO, path: str) -> None:
         self._file = file
@@ -68,9 +72,9 @@ class _NamedInput(io.RawIOBase):
 
 
 class HashedFile:
-    """File object that computes the md5 of the file while it is read.
+    """File object that computes the md5 of a file while it is read.
 
-    Bytes that are read a second time are not hashed again.
+    If bytes are read a second time, they are not counted twice.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -79,6 +83,7 @@ class HashedFile:
         self._position = self._hashed = 0
 
     def read(self, size: int = -1) -> bytes:
+        """Read the next bytes of the file, and include them in the md5."""
         data = self._file.read(size)
         start, self._position = self._position, self._position + len(data)
         if self._position > self._hashed:
@@ -90,12 +95,16 @@ class HashedFile:
         return self._position
 
     def seek(self, offset: int) -> int:
-        """Go back to an offset already read. Seeking forward would leave bytes out of the md5."""
+        """Go back to an offset before the current position.
+
+        Going forward is not possible, because the bytes in between would be missing in the md5.
+        """
         assert offset <= self._hashed
         self._position = self._file.seek(offset)
         return self._position
 
     def md5(self) -> str:
+        """Read the rest of the file, and return the md5 of the whole file."""
         while self.read(_READ_BYTES):
             pass
         return self._digest.hexdigest()
@@ -111,7 +120,10 @@ def is_compressed(file: HashedFile) -> bool:
 def read_texts(
     file: HashedFile, name: str, pool: WorkerPool, engine: Engine | None = None
 ) -> Iterator[tuple[bytes, int]]:
-    """Read and decompress the dump, and yield each piece of text with the number of bytes read so far.
+    """Read and decompress a dump. Yields each piece of text with the number of bytes of the file read so far.
+
+    name: path of the dump, for error messages.
+    pool: workers that decompress the dump.
 
     Raises InputError for compressed formats other than bzip2 and gzip, and for damaged data.
     """
@@ -133,8 +145,9 @@ def read_texts(
 
 
 def normalise_newlines(texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
-    r"""Replace every ``\r\n`` and ``\r`` by ``\n``, as wikiextractor does when it opens a dump."""
-    # A "\r" at the end of a piece is carried to the next piece, which may start with its "\n".
+    r"""Replace every ``\r\n`` and ``\r`` by ``\n``, as wikiextractor does when it reads a dump."""
+    # A "\r" at the end of a piece is kept for the next piece, which may start with the "\n" that belongs to
+    # it.
     carry = b""
     for text, position in texts:
         if carry or b"\r" in text:

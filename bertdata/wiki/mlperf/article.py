@@ -1,8 +1,8 @@
-"""Turn wikitext into the lines of an article, in the same steps as WikiExtractor."""
+"""Turns wikitext into the lines of an article, in the same steps as WikiExtractor."""
 
 import re
 
-from bertdata.wiki.mlperf.brackets import cut_enclosed, make_literal_search
+from bertdata.wiki.mlperf.brackets import make_literal_search, remove_enclosed
 from bertdata.wiki.mlperf.entities import unescape, unescape_article
 from bertdata.wiki.mlperf.expansion import Expander
 from bertdata.wiki.mlperf.external_links import replace_external_links
@@ -19,38 +19,46 @@ _SWITCH = re.compile(
 )
 
 
-_STEPS = 8
-"""Number of passes over the text in ``_strip_markup``. Each pass counts as work on the page.
+_MARKUP_PASSES = 8
+"""Number of times that ``_strip_markup`` goes through the text. Each time counts as work on the page.
 
-The work on a page is limited.
+The work on a page is limited, so that a malicious page cannot take hours.
 """
 
 
 def render_lines(text: str, expander: Expander, work: Work) -> list[str]:
-    """Render a page's wikitext into the lines of the article's body.
+    """Convert the wikitext of a page to the lines of the article's body.
 
     text: wikitext, escaped as in the dump's XML.
+    expander: expands calls in double braces.
+    work: counter of the work on the page.
     """
-    return keep_lines(_clean(_strip_markup(expander.transform(text), work), work))
+    return keep_lines(
+        _unescape_and_remove_tags(_strip_markup(expander.expand_outside_nowiki(text), work), work)
+    )
 
 
 def _strip_markup(text: str, work: Work) -> str:
-    """Remove calls, tables, quotes, links and switches such as ``__TOC__``.
+    """Remove calls in braces, tables, quotes, links and switches such as ``__TOC__``.
 
-    The text is still escaped, so it contains no tags yet. It contains ``"`` only where these steps insert it.
+    The text is still escaped, so it contains no tags yet, and the only ``"`` are those that these steps
+    insert.
     """
-    # First remove the calls and tables that are left. Then replace quotes and links. WikiExtractor has the
-    # same order.
-    work.spend(_STEPS * count_bytes(text))
+    # As in WikiExtractor, first remove all calls and tables that were not expanded, and then replace quotes
+    # and links.
+    work.spend(_MARKUP_PASSES * count_bytes(text))
     for opener, closer in (("{{", "}}"), ("{|", "|}")):
-        text = cut_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))
+        text = remove_enclosed(text, make_literal_search(text, opener), make_literal_search(text, closer))
     for step in (replace_quotes, replace_links, replace_external_links):
         text = step(text)
     return _SWITCH.sub("", text)
 
 
-def _clean(text: str, work: Work) -> str:
-    """Unescape the text, and remove or replace its tags and elements."""
+def _unescape_and_remove_tags(text: str, work: Work) -> str:
+    """Replace character references by their characters, and remove tags and elements such as references.
+
+    Formulas and code become numbered placeholders. At the end, spaces and punctuation are corrected.
+    """
     for step in (unescape_article, drop_tags):
         text = step(text)
     text = unescape(drop_elements(text, work))
@@ -60,10 +68,10 @@ def _clean(text: str, work: Work) -> str:
 
 
 def format_article(page_id: str, title: str, lines: list[str], url_base: str) -> str:
-    """Format an article with its ``<doc>`` tags and title, as it is written to a file.
+    """Format an article with its title and ``<doc>`` tags, as it is written to a file.
 
-    page_id, title: escaped as in the dump.
-    lines: body of the article, plain text.
+    page_id, title: id and title of the page, escaped as in the dump.
+    lines: body of the article, as plain text.
     url_base: start of the URL in the ``<doc>`` tag.
     """
     begin = f'<doc id="{page_id}" url="{url_base}?curid={page_id}" title="{title}">\n{title}\n\n'

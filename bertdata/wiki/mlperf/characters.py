@@ -1,7 +1,7 @@
-r"""Match word characters and parse numbers as Python 3.7 does, which has Unicode 11.0.
+r"""Matches word characters and parses numbers in the same way as Python 3.7, which has Unicode 11.0.
 
-``\w`` and ``int`` follow the Unicode version of the running Python. The functions here follow Python 3.7.
-White space (``\s``, ``str.strip``) is the same in all versions.
+In other versions of Python, ``\w`` and ``int`` follow another version of Unicode. White space (``\s`` and
+``str.strip``) is the same in all versions.
 """
 
 from bertdata.unicode.characters import get_decimal_value, is_control, is_space, is_unassigned
@@ -11,14 +11,14 @@ WORD = "".join(
     f"\\U{first:08X}-\\U{last:08X}"
     for first, last in (*load_unicode11().letter_like, *load_unicode11().decimal)
 )
-"""All letters, numbers and the underscore, as ranges for the brackets of a regular expression."""
+"""All letters and numbers and the underscore, for use between the brackets of a regular expression."""
 
 EDGE = f"(?![{WORD}])"
-"""End of a word, for a regular expression: no word character may follow here."""
+"""Part of a regular expression that matches the end of a word: no word character may follow."""
 
 
 def parse_integer(text: str, base: int = 10) -> int:
-    """Parse an integer as Python 3.7's ``int`` does, with digits of any script.
+    """Parse an integer in the same way as ``int`` of Python 3.7. The digits may be from any script.
 
     Raises ValueError if the text is not an integer.
     """
@@ -26,14 +26,17 @@ def parse_integer(text: str, base: int = 10) -> int:
 
 
 def parse_float(text: str) -> float:
-    """Parse a number as Python 3.7's ``float`` does. Raises ValueError if the text is not a number."""
+    """Parse a number in the same way as ``float`` of Python 3.7.
+
+    Raises ValueError if the text is not a number.
+    """
     return float(_convert_digits(text))
 
 
 def _convert_digits(text: str) -> str:
     """Replace the decimal digits of all scripts by ASCII digits.
 
-    Raises ValueError for a character that no number contains.
+    Raises ValueError for a character that cannot be part of a number.
     """
     if text.isascii():
         return text
@@ -47,13 +50,17 @@ def _convert_digits(text: str) -> str:
 
 
 def format_repr(text: str) -> str:
-    """Return Python 3.7's ``repr`` of a string. Characters not printable in Unicode 11.0 are escaped."""
-    # Like Python, use double quotes only if the text has single quotes and no double quotes.
+    """Format a string in the same way as ``repr`` of Python 3.7.
+
+    Characters that are not printable in Unicode 11.0 are escaped.
+    """
+    # As in Python, use double quotes only if the text contains single quotes and no double quotes.
     quote = '"' if "'" in text and '"' not in text else "'"
     return quote + "".join(_format_character(character, quote) for character in text) + quote
 
 
 def _format_character(character: str, quote: str) -> str:
+    """Return a character as it appears in ``repr``: escaped if necessary."""
     code = ord(character)
     if character in (quote, "\\"):
         return "\\" + character
@@ -65,6 +72,7 @@ def _format_character(character: str, quote: str) -> str:
 
 
 def _is_printable(character: str) -> bool:
+    """Return True if the character is printable by the rules of ``str.isprintable`` in Unicode 11.0."""
     if character in " \u2028\u2029":
         return character == " "
     return not (is_space(character) or is_control(character) or is_unassigned(character))

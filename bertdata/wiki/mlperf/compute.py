@@ -1,4 +1,7 @@
-"""Evaluate arithmetic and regular expressions in wikitext, with limits. The C++ kernel calls this too."""
+"""Evaluates arithmetic and regular expressions in wikitext, with limits.
+
+The C++ kernel calls these functions too.
+"""
 
 import re
 import warnings
@@ -15,15 +18,19 @@ _CHOICE = re.compile(r"[*+?{|]")
 
 
 def compute(function: str, arguments: list[str]) -> str:
-    """Call one of three functions and return its value.
+    """Call one of three functions, and return its value as text.
 
-    expr(text): value of the arithmetic expression. If it is not valid, an error element with the text.
-    find(source, pattern): empty if the regular expression matches somewhere in the source, else ``0``.
-    replace(source, pattern, replacement, count): source with the first ``count`` matches replaced (0: all).
+    function: name of the function, with these arguments:
 
-    The value is empty for a regular expression that Python refuses or that may take long: one that repeats a
-    group, is longer than MAX_PATTERN, or has so many choices for the length of the source that a search may
-    take MAX_STEPS.
+    - expr(text): value of the arithmetic expression. If the text is not an expression, an error element with
+      the text.
+    - find(source, pattern): empty if the regular expression matches somewhere in the source, otherwise ``0``.
+    - replace(source, pattern, replacement, count): the source with the first ``count`` matches replaced. If
+      the count is 0, all matches are replaced.
+
+    The value is empty if Python refuses the regular expression, or if a search may take long. This is the
+    case if the expression repeats a group or is longer than MAX_PATTERN, or if it leaves so many choices for
+    a source of this length that a search may take MAX_STEPS steps.
     """
     if function == "expr":
         return _compute_expression(*arguments)
@@ -33,6 +40,7 @@ def compute(function: str, arguments: list[str]) -> str:
 
 
 def _compute_expression(text: str) -> str:
+    """Return the value of an arithmetic expression, or an error element if the text is not an expression."""
     text = _SINGLE_EQUALS.sub("==", text).replace("mod", "%")
     try:
         return evaluate(text)
@@ -41,17 +49,19 @@ def _compute_expression(text: str) -> str:
 
 
 def _search_pattern(source: str, pattern: str) -> str:
+    """Return an empty text if the regular expression matches somewhere in the source, otherwise "0"."""
     compiled = _compile_pattern(pattern, source)
     return "" if compiled is None or compiled.search(source) else "0"
 
 
 def _replace_pattern(source: str, pattern: str, replacement: str, count: str) -> str:
+    """Return the source with the first ``count`` matches of a regular expression replaced."""
     compiled = _compile_pattern(pattern, source)
     if compiled is None or (len(source) + 1) * (len(replacement) + 1) > MAX_RESULT:
         return ""
     try:
         return compiled.sub(replacement, source, int(count))
-    # the replacement refers to a group that the pattern does not have
+    # For example, the replacement refers to a group that the pattern does not have.
     except (re.error, IndexError, OverflowError):
         return ""
 
@@ -59,9 +69,10 @@ def _replace_pattern(source: str, pattern: str, replacement: str, count: str) ->
 def _compile_pattern(pattern: str, source: str) -> "re.Pattern[str] | None":
     """Compile a regular expression.
 
-    Returns None if Python refuses it, or a search in the source might take long.
+    Returns None if Python refuses the expression, or if a search in this source may take long.
     """
-    # Backtracking takes at most about length ** (choices + 1) steps: "a*b*c" has two choices.
+    # Each repetition in a pattern is a choice: "a*b*c" has two. With backtracking, a search takes about
+    # length ** (choices + 1) steps at most.
     choices = len(_CHOICE.findall(pattern))
     if len(pattern) > MAX_PATTERN or _REPEATED_GROUP.search(pattern):
         return None

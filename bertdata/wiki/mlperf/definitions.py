@@ -1,4 +1,4 @@
-"""Read the definition on a template's page, and find the title of the template that a call refers to."""
+"""Reads the definition on the page of a template, and finds the title of the template that a call means."""
 
 import re
 
@@ -10,25 +10,26 @@ _UNCLOSED_NOINCLUDE = re.compile(r"<noinclude\s*>")
 
 
 def read_definition(escaped: str) -> str:
-    """Return the text that a call of the template inserts, with its parameters not yet filled in.
+    """Return the definition of a template: the text that a call inserts, before its parameters are replaced.
 
     The result is empty if the page defines nothing.
 
-    escaped: wikitext of the template page, escaped as in the dump's XML.
+    escaped: wikitext of the template's page, escaped as in the dump's XML.
     """
-    # "A<noinclude>docs</noinclude><includeonly>B</includeonly>" -> "AB"
+    # For example, "A<noinclude>docs</noinclude><includeonly>B</includeonly>" gives "AB".
     text = _drop_elements(unescape(escaped), "<!--", "-->")
     text = _drop_elements(text, "<noinclude>", "</noinclude>")
-    # A <noinclude> that is not closed hides the rest of the page.
+    # If a <noinclude> is not closed, the rest of the page is not part of the definition.
     if (unclosed := _UNCLOSED_NOINCLUDE.search(text)) is not None:
         text = text[: unclosed.start()]
     text = text.replace("<noinclude/>", "")
-    # If there are <onlyinclude> elements, the definition is their content and nothing else.
+    # If there are <onlyinclude> elements, the definition is their content, and everything else is left out.
     only = "".join(_extract_contents(text, "<onlyinclude>", "</onlyinclude>"))
     return only or text.replace("<includeonly>", "").replace("</includeonly>", "")
 
 
 def _drop_elements(text: str, opener: str, closer: str) -> str:
+    """Remove all elements with these opening and closing tags, together with their content."""
     kept: list[str] = []
     end = 0
     for begin, behind in _find_elements(text, opener, closer):
@@ -38,12 +39,14 @@ def _drop_elements(text: str, opener: str, closer: str) -> str:
 
 
 def _extract_contents(text: str, opener: str, closer: str) -> list[str]:
+    """Return the content of each element with these opening and closing tags."""
     return [
         text[begin + len(opener) : end - len(closer)] for begin, end in _find_elements(text, opener, closer)
     ]
 
 
 def _find_elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]:
+    """Return the start and end of each element with these opening and closing tags."""
     found: list[tuple[int, int]] = []
     end = 0
     while (begin := text.find(opener, end)) >= 0:
@@ -56,15 +59,15 @@ def _find_elements(text: str, opener: str, closer: str) -> list[tuple[int, int]]
 
 
 def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) -> str:
-    """Return the title of the page whose definition a call inserts.
+    """Return the title of the template page that a call means.
 
     name: name in the call, such as ``Infobox`` in ``{{Infobox|a}}``.
-    prefix: name of the template namespace with a colon.
+    prefix: name of the namespace of templates, with a colon.
     namespaces: names of all namespaces.
     """
     if name.startswith(":"):
         return name[1:]
-    # WikiExtractor has a quirk here, which is kept: it recognises a namespace only if its name is a single
+    # This repeats an error of WikiExtractor, which recognises the name of a namespace only if it is a single
     # character.
     if name[1:2] == ":" and name[0] in namespaces:
         return name
@@ -72,13 +75,14 @@ def find_definition_title(name: str, prefix: str, namespaces: frozenset[str]) ->
 
 
 def split_nowiki(text: str) -> list[tuple[str, str]]:
-    """Split the text into pairs: a part to expand, and the ``nowiki`` element after it, which stays.
+    """Split a text at its ``nowiki`` elements, whose content must not be expanded.
 
-    Like WikiExtractor, this only recognises an element whose tags are on the same line.
+    Returns pairs of a text to expand and the ``nowiki`` element after it, which is empty at the end. As in
+    WikiExtractor, an element is recognised only if both of its tags are on the same line.
     """
     if "<nowiki>" not in text:
         return [(text, "")]
-    # "a <nowiki>{{b}}</nowiki> c" -> [("a ", "<nowiki>{{b}}</nowiki>"), (" c", "")]
+    # For example, "a <nowiki>{{b}}</nowiki> c" gives [("a ", "<nowiki>{{b}}</nowiki>"), (" c", "")].
     pairs: list[tuple[str, str]] = []
     next_line = make_next_search(text, "\n")
     end = searched = 0

@@ -1,4 +1,4 @@
-"""Replace character references such as ``&nbsp;``, ``&#65;`` and ``&#x41;`` by their characters."""
+"""Replaces character references such as ``&nbsp;``, ``&#65;`` and ``&#x41;`` by their characters."""
 
 import re
 from html.entities import name2codepoint  # HTML 4's 252 names
@@ -10,11 +10,15 @@ _HIGHLIGHT, _END_TAG, _END_HIGHLIGHT = "&lt;syntaxhighlight ", "&gt;", "&lt;/syn
 
 
 def unescape(text: str) -> str:
-    """Replace each character reference by its character, once. Unknown references stay as they are."""
+    """Replace each character reference by its character. An unknown reference stays unchanged.
+
+    The result is not searched again: ``&amp;lt;`` becomes ``&lt;``.
+    """
     return _REFERENCE.sub(_resolve_reference, text) if "&" in text else text
 
 
 def _resolve_reference(reference: re.Match[str]) -> str:
+    """Return the character that a reference stands for, or the reference itself if it is unknown."""
     name = reference[2]
     try:
         if not reference[1]:
@@ -25,8 +29,8 @@ def _resolve_reference(reference: re.Match[str]) -> str:
 
 
 def unescape_article(text: str) -> str:
-    """Unescape the text except the contents of ``syntaxhighlight`` elements, whose tags are removed."""
-    # Search for the element by its escaped tags, since nothing is unescaped yet:
+    """Unescape the text, except inside ``syntaxhighlight`` elements, of which only the tags are removed."""
+    # The tags of the elements are still escaped here, so search for the escaped form. For example:
     # "&lt;syntaxhighlight lang="c"&gt;a &amp;lt; b&lt;/syntaxhighlight&gt;"
     pieces: list[str] = []
     end = 0

@@ -1,4 +1,4 @@
-"""Expand calls in double braces: magic words, parser functions and templates."""
+"""Expands calls in double braces: magic words such as {{PAGENAME}}, parser functions and templates."""
 
 import re
 from collections.abc import Mapping
@@ -24,18 +24,18 @@ _SUBSTITUTION = re.compile("(?:safe)?subst:", re.IGNORECASE)
 
 
 class Templates(Protocol):
-    """Mapping from the title of a template to its definition."""
+    """Interface of a mapping from the title of a template to its definition."""
 
     def get(self, title: str) -> str | None: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """What the expansion of a page needs to know about the dump.
+    """Facts about the dump that are needed to expand calls.
 
     namespaces: names of the namespaces.
-    template_prefix: template namespace with its colon.
-    templates: template definitions, or None if templates are not expanded.
+    template_prefix: name of the namespace of templates, with a colon.
+    templates: template definitions by title, or None if templates are not expanded.
     """
 
     namespaces: frozenset[str]
@@ -44,8 +44,9 @@ class Site:
 
 
 class Expander:
-    """Expander of the calls in one page's wikitext.
+    """Expands the calls in the wikitext of a page.
 
+    site: facts about the dump.
     words: value of each magic word, such as ``PAGENAME``.
     work: counter of the work on the page, which is limited.
     """
@@ -56,19 +57,22 @@ class Expander:
         self._work = work
         self._callers: list[tuple[str, Arguments]] = []
 
-    def transform(self, text: str) -> str:
-        """Expand all calls in the text, except inside ``nowiki`` elements, which stay as they are."""
+    def expand_outside_nowiki(self, text: str) -> str:
+        """Expand all calls in a text, except inside ``nowiki`` elements, which stay unchanged."""
         with self._work.enter_frames():
             pieces = [self.expand(plain) + nowiki for plain, nowiki in split_nowiki(text)]
             return "".join(pieces)
 
     def expand(self, text: str) -> str:
-        """Replace each call in double braces by its value. Braces in a value are not expanded again."""
-        # This ends a template that calls itself: from this depth on, WikiExtractor returns an empty text.
+        """Replace each call in double braces by its value.
+
+        If the value contains braces, they are not expanded again.
+        """
+        # A template may call itself. As in WikiExtractor, the text is empty from this depth on.
         if len(self._callers) >= MAX_DEPTH:
             return ""
-        # Count the work for the text before looking at it, so that the C++ kernel and this code count the
-        # same and fail at the same pages.
+        # Count the work for a text before it is searched. The C++ kernel counts at the same places, so both
+        # exceed the limit at the same pages.
         size = count_bytes(text)
         self._work.spend(size + STEP_WORK)
         if "{{" not in text:
@@ -82,15 +86,21 @@ class Expander:
             return self._join_pieces([*pieces, text[end:]])
 
     def _join_pieces(self, pieces: list[str]) -> str:
+        """Join pieces of text. Raises LimitError if the result would be too long."""
         check_text_size(sum(map(count_bytes, pieces)))
         return "".join(pieces)
 
     def _expand_call(self, body: str) -> str:
+        """Return the value of a call.
+
+        body: text of the call between its double braces.
+        """
         size = count_bytes(body)
         with self._work.enter_frames(waiting=size):
             self._work.spend(size + CALL_WORK)
-            # "#ifeq: {{lc:A}} | a | yes" -> first "#ifeq: {{lc:A}} ", others [" a ", " yes"]
-            # Only the first part is expanded now. A parser function expands the others when it needs them.
+            # For example, "#ifeq: {{lc:A}} | a | yes" is split into the first part "#ifeq: {{lc:A}} " and the
+            # others [" a ", " yes"]. Only the first part is expanded now. A parser function expands the other
+            # parts when it needs them.
             first, *others = split_parts(body)
             name = self.expand(first.strip())
             substitution = _SUBSTITUTION.match(name)
@@ -98,8 +108,9 @@ class Expander:
                 name = name[substitution.end() :]
             if name in self._words:
                 return self._words[name]
-            # A colon after two or more characters makes it a parser function ("lc:A"). A template of another
-            # namespace ("User:Foo") is therefore taken for an unknown function, which gives an empty text.
+            # If a colon follows after two or more characters, the call is a parser function, as in "lc:A".
+            # The call of a template in another namespace, as in "User:Foo", is therefore treated as an
+            # unknown parser function, whose value is empty.
             colon = name.find(":")
             if colon > 1:
                 function, value = lower(name[:colon]), name[colon + 1 :].strip()
@@ -107,13 +118,18 @@ class Expander:
             return self._call_template(name, others, plain=substitution is not None)
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Evaluate an arithmetic or regular expression with ``compute.compute``, and count its work."""
+        """Count the work for an arithmetic or regular expression, and return its value.
+
+        function, arguments: as for the function ``compute`` of the module ``compute``.
+        """
         return self._work.compute(function, arguments)
 
     def invoke(self, module: str, function: str, parts: list[str]) -> str:
-        """Call a function of a Lua module, as ``{{#invoke:...}}`` does, and return its value.
+        """Return the value of a function of a Lua module, which ``{{#invoke:...}}`` calls.
 
-        A call without arguments takes the arguments of the innermost template call with the module's name.
+        module, function: names of the module and of the function.
+        parts: arguments of the call. If there are none, the function gets the arguments of the innermost
+        template call whose template has the name of the module.
         """
         arguments: Arguments | None = self._expand_arguments(parts)
         if not parts:
@@ -122,30 +138,36 @@ class Expander:
         return "" if arguments is None else invoke_function(module, function, arguments, self._work)
 
     def _call_template(self, name: str, parts: list[str], *, plain: bool) -> str:
+        """Return the value of a template call. It is empty if the template is not defined.
+
+        parts: arguments of the call, not yet expanded.
+        plain: if True, the arguments are not expanded.
+        """
         if self._site.templates is None:
             return ""
         title = find_definition_title(name, self._site.template_prefix, self._site.namespaces)
         text = self._site.templates.get(title)
         if text is None:
             return ""
-        # Arguments are expanded in the caller's context, before the call is on the stack (a "subst:" call
-        # takes them as they are). Then the definition's parameters are filled in, and the result is expanded.
-        # definition "[{{{1|none}}}] {{lc:{{{1}}}}}", call "{{T|AB}}" -> "[AB] {{lc:AB}}" -> "[AB] ab"
+        # First expand the arguments, while this template is not yet in the list of callers. Then replace the
+        # parameters in the definition, and expand the result. For example, if the definition is
+        # "[{{{1|none}}}] {{lc:{{{1}}}}}", the call "{{T|AB}}" gives "[AB] {{lc:AB}}" and then "[AB] ab".
         arguments = self._expand_arguments(parts, plain=plain)
         self._callers.append((name, arguments))
         try:
-            return self.transform(self._fill_parameters(text, arguments, 0))
+            return self.expand_outside_nowiki(self._fill_parameters(text, arguments, 0))
         finally:
             self._callers.pop()
 
     def _expand_arguments(self, parts: list[str], *, plain: bool = False) -> Arguments:
+        """Return the arguments of a call by name, expanded unless ``plain`` is True."""
         with self._work.enter_frames():
-            return _name_arguments(parts if plain else [self.transform(part) for part in parts])
+            return _name_arguments(parts if plain else [self.expand_outside_nowiki(part) for part in parts])
 
     def _fill_parameters(self, text: str, arguments: Arguments, level: int) -> str:
-        """Replace the parameters (``{{{name}}}``) in a definition by the arguments of a call.
+        """Replace the parameters in a definition, such as ``{{{name}}}``, by the arguments of a call.
 
-        level: how many parameters this text is nested in. Too deeply nested parameters become empty.
+        level: number of parameters around this text. A parameter that is nested too deeply becomes empty.
         """
         size = count_bytes(text)
         with self._work.enter_frames(waiting=size):
@@ -163,25 +185,31 @@ class Expander:
             return self._join_pieces([*pieces, text[end:]])
 
     def _expand_parameter(self, body: str, arguments: Arguments, level: int) -> str:
-        # "{{{1|default}}}": the name may contain parameters and calls, as may the default. The value of an
-        # argument is inserted as it is, since it was expanded with the arguments.
+        """Return the text that replaces a parameter: the argument with this name, or else the parameter's
+        default.
+
+        body: text of the parameter between its triple braces.
+        level: number of parameters around this parameter.
+        """
+        # In "{{{1|default}}}", both the name and the default may contain parameters and calls. The value of
+        # an argument is inserted unchanged, because it was already expanded.
         name, *defaults = split_parts(body)
-        name = self.transform(self._fill_parameters(name, arguments, level + 1))
+        name = self.expand_outside_nowiki(self._fill_parameters(name, arguments, level + 1))
         if name in arguments:
             self._work.spend(count_bytes(arguments[name]))
             return arguments[name]
         if not defaults:
             return ""
-        return self.transform(self._fill_parameters(defaults[0], arguments, level + 1))
+        return self.expand_outside_nowiki(self._fill_parameters(defaults[0], arguments, level + 1))
 
 
 def _name_arguments(parts: list[str]) -> Arguments:
-    """Turn the parts of a call into arguments: values by name.
+    """Convert the parts of a call to arguments: a value for each name.
 
-    Parts without ``=`` are named by numbers from 1. As in WikiExtractor, a value is stripped unless it
-    contains ``]]``.
+    A part without ``=`` gets the next number as its name, from 1 on. As in WikiExtractor, white space around
+    a value is removed unless the value contains ``]]``.
     """
-    # ["a", "x = b ", "c"] -> {"1": "a", "x": "b", "2": "c"}
+    # For example, ["a", "x = b ", "c"] gives {"1": "a", "x": "b", "2": "c"}.
     arguments: Arguments = {}
     number = 0
     for part in parts:

@@ -1,8 +1,9 @@
-"""Evaluate the arithmetic of ``#expr``, with limits. WikiExtractor passes it to Python's ``eval``.
+"""Evaluates the arithmetic of ``#expr`` with limits. WikiExtractor passes this text to Python's ``eval``.
 
-Supported are numbers, arithmetic, comparisons, ``and or not``, conditional expressions, tuples, and the names
-below. Everything else that Python would evaluate (strings, attributes, other names) is an error. Numbers of
-more than MAX_BITS bits, texts longer than MAX_TEXT, and nesting deeper than MAX_NESTING are errors too.
+Supported are numbers, arithmetic, comparisons, ``and``, ``or``, ``not``, conditional expressions, tuples, and
+the names below. Everything else that Python would evaluate (strings, attributes, other names) is an error. It
+is also an error if a number has more than MAX_BITS bits, a text is longer than MAX_TEXT, or the expression is
+nested more deeply than MAX_NESTING.
 """
 
 import ast
@@ -19,10 +20,11 @@ MAX_DIGITS = 400
 
 
 class ExpressionError(Exception):
-    """Error that a text is not an arithmetic expression, or exceeds a limit."""
+    """Error: a text is not an arithmetic expression, or exceeds a limit."""
 
 
 def _round(number: Any, digits: Any = None) -> Any:
+    """Round a number like Python's ``round``. Raises ExpressionError for too many digits."""
     if digits is not None and abs(digits) > MAX_DIGITS:
         raise ExpressionError("too many digits")
     return round(number, digits)
@@ -83,6 +85,10 @@ def evaluate(text: str) -> str:
 
 
 def _evaluate_node(node: ast.expr, nesting: int) -> Any:
+    """Return the value of a node in the syntax tree of an expression.
+
+    nesting: number of nodes around this node.
+    """
     if nesting > MAX_NESTING:
         raise ExpressionError("nested too deep")
     match node:
@@ -108,9 +114,12 @@ def _evaluate_node(node: ast.expr, nesting: int) -> Any:
 
 
 def _evaluate_chain(node: ast.expr, nesting: int) -> Any:
-    """Evaluate a sum or product of many terms from left to right, without recursion."""
-    # Python parses "1 - 2 + 3" as ((1 - 2) + 3), nested to the left. Follow the left operands down, then
-    # compute from the innermost outwards.
+    """Return the value of a sum or product of many terms.
+
+    It is computed from left to right without recursion.
+    """
+    # Python parses "1 - 2 + 3" as ((1 - 2) + 3), so the tree is nested on the left side. Go down along the
+    # left operands, and then compute from the innermost operation outwards.
     operations: list[tuple[ast.operator, ast.expr]] = []
     while isinstance(node, ast.BinOp):
         operations.append((node.op, node.right))
@@ -122,6 +131,7 @@ def _evaluate_chain(node: ast.expr, nesting: int) -> Any:
 
 
 def _apply_operator(op: ast.operator, left: Any, right: Any) -> Any:
+    """Return the value of an operation with two operands. Raises ExpressionError if it is not allowed."""
     if type(op) not in _BINARY:
         raise ExpressionError("no arithmetic")
     if isinstance(left, int) and isinstance(right, int):
@@ -132,6 +142,7 @@ def _apply_operator(op: ast.operator, left: Any, right: Any) -> Any:
 
 
 def _check_result_size(op: ast.operator, left: int, right: int) -> None:
+    """Raise ExpressionError if the result of an operation on integers might have more than MAX_BITS bits."""
     if isinstance(op, ast.Pow):
         bits = left.bit_length() * right if abs(left) > 1 else 1
     elif isinstance(op, ast.LShift):
@@ -143,7 +154,12 @@ def _check_result_size(op: ast.operator, left: int, right: int) -> None:
 
 
 def _evaluate_boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any:
-    """Evaluate ``and`` (wanted is True) or ``or`` (wanted is False). Stops at the value that decides."""
+    """Return the value of an ``and`` or an ``or``.
+
+    As in Python, values after the value that decides are not evaluated.
+
+    wanted: True for ``and``, False for ``or``.
+    """
     value: Any = wanted
     for node in values:
         value = _evaluate_node(node, nesting + 1)
@@ -153,6 +169,7 @@ def _evaluate_boolean(wanted: bool, values: list[ast.expr], nesting: int) -> Any
 
 
 def _evaluate_comparison(left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], nesting: int) -> Any:
+    """Return the value of a comparison with one or more operators, such as ``1 < 2 < 3``."""
     value = _evaluate_node(left, nesting + 1)
     result: Any = True
     for op, node in zip(ops, others, strict=True):

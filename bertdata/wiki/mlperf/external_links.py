@@ -1,4 +1,4 @@
-"""Replace external links: ``[http://example.org label]`` becomes its label."""
+"""Replaces external links: ``[http://example.org label]`` becomes its label."""
 
 import re
 
@@ -43,5 +43,8 @@ _IMAGE = re.compile(
 
 
 def replace_external_links(text: str) -> str:
-    """Replace each link in single brackets by its label. A label that is the URL of an image is removed."""
+    """Replace each link in single brackets by its label.
+
+    If the label is the URL of an image, it is removed as well.
+    """
     return _LINK.sub(lambda link: "" if _IMAGE.fullmatch(link[1]) else link[1], text)

@@ -1,14 +1,17 @@
-"""Replace internal links: ``[[title|label]]`` becomes its label."""
+"""Replaces internal links: ``[[title|label]]`` becomes its label."""
 
 import re
 
 _MARK = re.compile(r"\[\[|\]\]")
 _PREFIXES = ("w", "wiktionary", "wikt")
-"""Title prefixes whose links are kept. A link with any other prefix is removed."""
+"""Prefixes of titles whose links are replaced by their labels. Links with any other prefix are removed."""
 
 
 def replace_links(text: str) -> str:
-    """Replace each outermost link by its label. A link that is never closed stays, with all text after it."""
+    """Replace each outermost link by its label.
+
+    If a link is never closed, this link and all text after it stay unchanged.
+    """
     pieces: list[str] = []
     end = 0
     for begin, behind in _find_links(text):
@@ -18,6 +21,7 @@ def replace_links(text: str) -> str:
 
 
 def _find_links(text: str) -> list[tuple[int, int]]:
+    """Return the start and end of each outermost link in double brackets."""
     links: list[tuple[int, int]] = []
     depth = begin = 0
     for mark in _MARK.finditer(text):
@@ -33,12 +37,13 @@ def _find_links(text: str) -> list[tuple[int, int]]:
 
 
 def _choose_label(inside: str) -> str:
-    """Return the text that replaces a link: its label, or nothing if its title has a prefix like ``File:``.
+    """Return the text that replaces a link: its label, or an empty text for a prefix such as ``File:``.
 
     inside: text between the brackets of the link.
     """
-    # "Title|option|label with [[nested|link]]" -> "label with [[nested|link]]": bars before a nested link
-    # separate options. Without a nested link the label starts after the first bar.
+    # For example, "Title|option|label with [[nested|link]]" gives "label with [[nested|link]]". If there is a
+    # nested link, the bars before it separate options, and the label comes after the last of them. If there
+    # is none, the label comes after the first bar.
     bar = inside.find("|")
     if bar < 0:
         return inside if _is_label_kept(inside) else ""
@@ -47,14 +52,15 @@ def _choose_label(inside: str) -> str:
     for begin, behind in _find_links(inside):
         last = inside.rfind("|", searched, begin)
         if last >= 0:
-            bar = last  # the label is what follows the last option before a link
+            bar = last  # The label comes after the last bar before the nested link.
         searched = behind
     return inside[bar + 1 :].strip() if _is_label_kept(title) else ""
 
 
 def _is_label_kept(title: str) -> bool:
-    # "wikt:word" stays, "Category:Towns" is removed, "Berlin" stays. A colon in front, as in
-    # ":Category:Towns", is ignored: the prefix after it decides.
+    """Return True if a link with this title is replaced by its label, and False if it is removed."""
+    # "wikt:word" and "Berlin" give True, and "Category:Towns" gives False. A colon at the start, as in
+    # ":Category:Towns", is ignored, and the prefix after it decides.
     colon = title.find(":")
     if colon > 0:
         return title[:colon] in _PREFIXES

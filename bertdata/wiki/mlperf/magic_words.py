@@ -1,4 +1,4 @@
-"""Values of magic words: ``{{PAGENAME}}`` and so on give the page's title, parts of it, or the date."""
+"""Values of magic words such as ``{{PAGENAME}}``: the title of the page, parts of the title, and the date."""
 
 import datetime
 
@@ -6,8 +6,9 @@ import datetime
 def make_magic_words(title: str, namespace_keys: dict[str, str], day: datetime.date) -> dict[str, str]:
     """Return the value of each magic word on a page, by name.
 
+    title: title of the page.
     namespace_keys: number of each namespace, by name.
-    day: dates have their value at midnight of this day.
+    day: the values of dates and times are those at midnight of this day.
     """
     namespace, colon, page = title.partition(":")
     if not colon:

@@ -1,4 +1,6 @@
-"""Turn blocks of pages into articles and template definitions, as MLPerf's pinned WikiExtractor does."""
+"""Turns blocks of pages into articles and template definitions, as the WikiExtractor that MLPerf uses
+does.
+"""
 
 import datetime
 import sys
@@ -20,21 +22,25 @@ _PYTHON_FRAMES = 20_000
 """Python's recursion limit while pages are rendered. It is far more than MAX_FRAMES nested calls need."""
 
 Outcome = tuple[str, str, int, int, int]
-"""Reason (empty for an article), detail, size of the article in bytes, start and end in the block."""
+"""Result for a page, with the fields of ``PageOutcome``.
+
+These are the reason (empty for an article), details, the size of the article in bytes, and the start and end
+of the page in the block.
+"""
 
 Definition = tuple[str, bytes, bytes]
-"""Kind (always "template"), title and text in UTF-8."""
+"""A template definition: its kind (always "template"), and its title and text in UTF-8."""
 
 
 class MlperfExtractor:
-    """Readable twin of the WikiExtractor that MLPerf pins, set up for one dump.
+    """Readable version of the WikiExtractor that MLPerf uses, with the settings for a dump.
 
-    url_base: start of the articles' URLs.
+    url_base: start of the URLs of articles.
     namespaces: name and number of each namespace.
-    day: day that ``{{CURRENTDAY}}`` and similar words expand to, as YYYY-MM-DD.
-    templates: content of a template file (see ``template_file``), or None.
+    day: day that replaces ``{{CURRENTDAY}}`` and similar words, as YYYY-MM-DD.
+    templates: content of a template file (see ``template_file``), or None if templates are not expanded.
     skip_pages: ids of pages to leave out.
-    max_work: most work on a page, in bytes scanned or copied.
+    max_work: most work on a page, in bytes that are scanned or copied.
     """
 
     def __init__(
@@ -67,8 +73,11 @@ class MlperfExtractor:
     ) -> tuple[bytes, list[Outcome], str | None, tuple[str, bool, bool, str | None]]:
         """Extract the articles of a block of pages.
 
-        Returns the concatenated articles, the outcome of each page, the id of the first page that may be an
-        article, and the state to carry over to the next block.
+        data: XML of the block.
+        state: state before the block.
+
+        Returns the concatenated articles, the result for each page, the id of the first page that may be an
+        article, and the state after the block.
         """
         reader = PageReader(state)
         articles: list[bytes] = []
@@ -82,9 +91,10 @@ class MlperfExtractor:
         return b"".join(articles), outcomes, reader.first_id, reader.state
 
     def _extract_page(self, page: PageFields, data: bytes) -> tuple[str, str, bytes]:
-        """Extract a page.
+        """Extract the article of a page.
 
-        Returns the reason for skipping it (or empty), details, and the article (or empty).
+        Returns the reason why the page is skipped, details, and the article. The reason is empty if there is
+        an article, and the article is empty if the page is skipped.
         """
         reason = self._find_skip_reason(page, data)
         if reason:
@@ -104,7 +114,7 @@ class MlperfExtractor:
 
     def _find_skip_reason(self, page: PageFields, data: bytes) -> str:
         """Return the reason why a page is skipped, or an empty text if it is an article."""
-        # The order matters: the first reason that applies is reported and counted.
+        # The first reason that applies is reported and counted, so the order matters.
         if page.page_id in self._skip_pages:
             return LEFT_OUT_PAGE
         if not page.closed:
@@ -120,6 +130,7 @@ class MlperfExtractor:
         return "" if page.namespace == "0" else f"namespace {page.namespace}"
 
     def _render_page(self, page: PageFields, title: str) -> bytes:
+        """Render the article of a page, in UTF-8."""
         work = Work(self._max_work)
         expander = Expander(self._site, make_magic_words(title, self._keys, self._day), work)
         lines = render_lines("".join(page.text), expander, work)
@@ -130,15 +141,18 @@ class MlperfExtractor:
     ) -> tuple[list[Definition], int, list[str], str | None, tuple[str, bool, bool, str | None]]:
         """Collect the template definitions in a block of pages.
 
-        Returns the definitions, the number of template pages, the ids of template pages that the user left
-        out, the id of the first page that may be an article, and the state to carry over to the next block.
+        data: XML of the block.
+        state: state before the block.
+
+        Returns the definitions, the number of template pages, the ids of template pages that the user asked
+        to leave out, the id of the first page that may be an article, and the state after the block.
         """
         reader = PageReader(state)
         found: list[Definition] = []
         left_out: list[str] = []
         pages = 0
         for page in reader.read(data):
-            if not page.emitted or page.namespace not in _DEFINING:
+            if not page.is_extracted or page.namespace not in _DEFINING:
                 continue
             if page.page_id in self._skip_pages:
                 left_out.append(page.page_id)
@@ -152,6 +166,7 @@ class MlperfExtractor:
 
 
 def _is_utf8(data: bytes) -> bool:
+    """Return True if the data are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -161,7 +176,9 @@ def _is_utf8(data: bytes) -> bool:
 
 @contextmanager
 def _raise_recursion_limit() -> Iterator[None]:
-    """Raise Python's recursion limit to what MAX_FRAMES nested calls need."""
+    """While a block of code runs, raise Python's recursion limit, so that MAX_FRAMES nested calls are
+    possible.
+    """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _PYTHON_FRAMES))
     try:

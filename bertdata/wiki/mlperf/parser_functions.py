@@ -1,4 +1,4 @@
-"""Evaluate parser functions such as ``{{#if: ...}}`` and ``{{lc: ...}}``."""
+"""Evaluates parser functions, which are calls such as ``{{#if: ...}}`` and ``{{lc: ...}}``."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _ERROR = re.compile(r'<(?:strong|span|p|div)\s(?:[^>]*\s)?class="(?:[^">]*\s)?er
 
 
 class PageExpansion(Protocol):
-    """The parts of Expander that parser functions use."""
+    """Interface of the methods of ``Expander`` that parser functions use."""
 
     def expand(self, text: str) -> str: ...
 
@@ -25,17 +25,22 @@ class PageExpansion(Protocol):
 Function = Callable[[PageExpansion, str, list[str]], str]
 """Type of a parser function.
 
-Its arguments are the page, the first argument (expanded), and the other arguments (not expanded).
+Its arguments are the expander of the page, the first argument of the call (expanded), and the other arguments
+(not expanded).
 """
 
 
 def call_function(page: PageExpansion, work: Work, name: str, first: str, others: list[str]) -> str:
-    """Call a parser function and return its value.
+    """Call a parser function, and return its value.
 
+    The value is empty if the function is unknown, if the arguments are too few or bad, or if calls are nested
+    too deeply.
+
+    page: expander of the page.
+    work: counter of the work on the page.
     name: name of the function, such as ``#if``.
-    first, others: first argument, expanded, and the other arguments, not expanded.
-
-    The value is empty for an unknown function, too few arguments, bad arguments, and too deep nesting.
+    first: first argument of the call, expanded.
+    others: other arguments of the call, not expanded.
     """
     function = _FUNCTIONS.get(name)
     if function is None:
@@ -48,21 +53,23 @@ def call_function(page: PageExpansion, work: Work, name: str, first: str, others
 
 
 def _expand_argument(page: PageExpansion, arguments: list[str], number: int) -> str:
-    """Expand one of the arguments and return it. The result is empty if the call has fewer arguments.
+    """Return an argument of a call, expanded. The result is empty if the call has fewer arguments.
 
     arguments: arguments of the call except the first.
-    number: index in ``arguments``.
+    number: index of the argument in ``arguments``.
     """
     return page.expand(arguments[number].strip()) if number < len(arguments) else ""
 
 
 def _evaluate_if(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{#if: text | value if not empty | value if empty}}``."""
     if not others:
         return ""
     return _expand_argument(page, others, 0 if first else 1)
 
 
 def _evaluate_ifeq(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{#ifeq: left | right | value if equal | value if not}}``."""
     right = others[0].strip() if len(others) > 1 else ""
     if not right:
         return ""
@@ -70,17 +77,20 @@ def _evaluate_ifeq(page: PageExpansion, first: str, others: list[str]) -> str:
 
 
 def _evaluate_iferror(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{#iferror: text | value for an error | value otherwise}}``."""
     if _ERROR.match(first):
         return _expand_argument(page, others, 0)
     return _expand_argument(page, others, 1) if len(others) > 1 else first
 
 
 def _evaluate_switch(page: PageExpansion, first: str, others: list[str]) -> str:
-    """Return the value of the first matching case.
+    """Return the value of ``{{#switch: text | case = value | ...}}``: the value of the first case that equals
+    the text.
 
     Unlike in MediaWiki, a last case without ``=`` is not the default.
     """
-    # "a | b = x | c = y": a case without "=" shares the value of the next case with "=", so "a" gives x.
+    # A case without "=" has the value of the next case with "=". For example, in "a | b = x | c = y" the
+    # value of both a and b is x.
     matched = False
     default = ""
     for case in others:
@@ -98,39 +108,50 @@ def _evaluate_switch(page: PageExpansion, first: str, others: list[str]) -> str:
 
 
 def _evaluate_ifexist(page: PageExpansion, first: str, others: list[str]) -> str:
-    """Return the value of ``#ifexist`` for a missing page, because the extractor knows of no pages."""
+    """Return the value of ``#ifexist`` for a page that does not exist.
+
+    The extractor does not know which pages exist, so all pages count as missing.
+    """
     return page.expand(others[1]) if len(others) == 2 else ""
 
 
 def _evaluate_expr(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{#expr: arithmetic expression}}``."""
     return "" if others else page.compute("expr", [page.expand(first)])
 
 
 def _invoke_module(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{#invoke: module | function | ...}}``."""
     return page.invoke(first, others[0].strip(), others[1:])
 
 
 def _convert_to_lower(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{lc: text}}``."""
     return lower(first)
 
 
 def _convert_to_upper(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{uc: text}}``."""
     return upper(first)
 
 
 def _convert_first_to_lower(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{lcfirst: text}}``."""
     return lower(first[:1]) + first[1:]
 
 
 def _convert_first_to_upper(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{ucfirst: text}}``."""
     return upper(first[:1]) + first[1:]
 
 
 def _encode_url(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{urlencode: text}}``."""
     return quote(first.encode("utf-8"), safe="/~")
 
 
 def _format_integer(page: PageExpansion, first: str, others: list[str]) -> str:
+    """Return the value of ``{{int: text}}``: the integer in the text, in ASCII digits."""
     return str(parse_integer(first))
 
 

@@ -1,4 +1,4 @@
-"""Replace the apostrophes that mark bold and italic text, as WikiExtractor does."""
+"""Replaces the apostrophes that mark bold and italic text, in the same way as WikiExtractor."""
 
 import re
 
@@ -10,11 +10,12 @@ _DOUBLE_QUOTED = re.compile('""([^"]*)""')
 
 
 def replace_quotes(text: str) -> str:
-    """Remove the apostrophes of bold text, and turn those of italic text into quotation marks.
+    """Remove the apostrophes of bold text, and replace those of italic text by quotation marks.
 
-    Marks without a partner on the same line are treated in the same way.
+    A mark without a partner on the same line is treated in the same way.
     """
-    # Longest marks first: "'''''both''''' '''bold''' ''italic''" -> 'both bold "italic"'
+    # Replace the longest marks first. For example, "'''''both''''' '''bold''' ''italic''" becomes 'both bold
+    # "italic"'.
     if "''" in text:
         text = _BOTH.sub(r"\1", text)
         text = _BOLD.sub(r"\1", text)

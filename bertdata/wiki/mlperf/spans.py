@@ -1,4 +1,4 @@
-"""Find calls and parameters in balanced braces, and split them at vertical bars."""
+"""Finds calls and parameters, which are enclosed in braces, and splits them at vertical bars."""
 
 import re
 from collections.abc import Iterator
@@ -14,18 +14,20 @@ Span = tuple[int, int]
 
 
 def find_spans(text: str, braces: int) -> Iterator[Span]:
-    """Yield the outermost spans that open with at least ``braces`` braces.
+    """Yield the start and end of each outermost text that is enclosed in braces.
 
-    braces: CALL (2), PARAMETER (3), or ANY for spans that open with two or more braces or brackets.
+    braces: number of braces with which the text must open at least: CALL (2) or PARAMETER (3). ANY also finds
+    texts that open with two or more brackets.
 
-    Only runs of two or more equal characters count. If a span is never closed, neither this span nor anything
-    after it is found.
+    Only two or more equal characters in a row count. If a text is never closed, this text is not found, and
+    nothing after it is found.
     """
     if "{{" not in text and (braces or "[[" not in text):
         return
-    # The stack holds the number of characters of each open run, negative for brackets.
-    # "{{a|{{{1}}}}}": runs "{{" "{{{" "}}}}}"
-    # -> [2] -> [2, 3] -> the closing run takes 3, then 2 -> [] : one span, which ends after the run
+    # For each group of opening braces that is still open, the stack has the number of braces. For brackets,
+    # the number is negative. For example, "{{a|{{{1}}}}}" has the groups "{{", "{{{" and "}}}}}". The first
+    # two give the stack [2, 3]. The third closes three braces and then two, so the stack is empty. The whole
+    # text is a single span.
     opening: int | None = None
     stack: list[int] = []
     for run in (_BRACES if braces else _BRACES_AND_BRACKETS).finditer(text):
@@ -44,16 +46,19 @@ def find_spans(text: str, braces: int) -> Iterator[Span]:
                 yield opening, run.end() - left
                 opening = None
             elif kind == "}" and len(stack) == 1 and 0 < stack[0] < braces:
-                # In "{{{a}}", fewer open braces remain than a span of this kind needs, so continue the search
-                # after it.
+                # The braces that are still open are fewer than a span needs, as in "{{{a}}" for a parameter.
+                # Give up this span, and search on after it.
                 opening = None
 
 
 def _close_braces(stack: list[int], length: int) -> int:
-    """Match a run of closing braces with the open runs on the stack.
+    """Match a group of closing braces with the opening braces on the stack.
 
-    Returns the number of closing braces left over. Open brackets in between are dropped. As in WikiExtractor,
-    their number is added to the number of closing braces.
+    stack: open groups of braces and brackets (see ``find_spans``). Brackets inside the closed braces are
+    dropped. As in WikiExtractor, their number is then added to the number of closing braces.
+    length: number of closing braces.
+
+    Returns the number of closing braces that are left over.
     """
     while stack:
         open_braces = stack.pop()
@@ -67,9 +72,12 @@ def _close_braces(stack: list[int], length: int) -> int:
 
 
 def _close_brackets(stack: list[int], length: int) -> int:
-    """Match a run of closing brackets with the open brackets on top of the stack.
+    """Match a group of closing brackets with the opening brackets at the end of the stack.
 
-    Returns the number of closing brackets left over.
+    stack: open groups of braces and brackets (see ``find_spans``).
+    length: number of closing brackets.
+
+    Returns the number of closing brackets that are left over.
     """
     while stack and stack[-1] < 0:
         open_brackets = -stack.pop()
@@ -83,7 +91,7 @@ def _close_brackets(stack: list[int], length: int) -> int:
 
 
 def split_parts(text: str) -> list[str]:
-    """Split the text of a call at each vertical bar that is outside nested braces and brackets."""
+    """Split the text of a call at each vertical bar that is not inside nested braces or brackets."""
     parts: list[str] = []
     begin = searched = 0
     for span_begin, span_end in [*find_spans(text, ANY), (len(text), len(text))]:

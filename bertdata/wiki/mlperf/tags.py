@@ -1,10 +1,10 @@
-"""Remove comments and tags, and elements with their content."""
+"""Removes comments and tags, and some elements together with their content."""
 
 import re
 from collections.abc import Callable, Iterator
 from heapq import merge
 
-from bertdata.wiki.mlperf.brackets import Mark, Search, cut_enclosed
+from bertdata.wiki.mlperf.brackets import Mark, Search, remove_enclosed
 from bertdata.wiki.mlperf.characters import EDGE
 from bertdata.wiki.mlperf.work import Work, count_bytes
 
@@ -54,12 +54,16 @@ _IGNORED_CLOSER = re.compile(rf"</\s*(?:{'|'.join(_IGNORED)})>", re.IGNORECASE)
 
 
 def drop_tags(text: str) -> str:
-    """Remove comments, self-closing tags and formatting tags such as ``<b>``. The formatted text stays."""
+    """Remove comments, self-closing tags, and formatting tags such as ``<b>``.
+
+    The text between the tags stays.
+    """
     if "<" not in text:
         return text
     kept: list[str] = []
     end = 0
-    # Each search runs over the whole text. Where matches overlap, the match that starts first wins.
+    # Each of these functions searches the whole text. If two matches overlap, the match that starts first is
+    # used.
     tags = (
         _find_comments(text),
         _find_closing_tags(text),
@@ -74,7 +78,7 @@ def drop_tags(text: str) -> str:
 
 
 def _find_comments(text: str) -> Iterator[Mark]:
-    """Yield the position of each comment."""
+    """Yield the start and end of each comment."""
     begin = text.find("<!--")
     while begin >= 0 and (end := text.find("-->", begin + 4)) >= 0:
         yield begin, end + 3
@@ -82,10 +86,12 @@ def _find_comments(text: str) -> Iterator[Mark]:
 
 
 def _find_closing_tags(text: str) -> Iterator[Mark]:
+    """Yield the start and end of each closing tag that is removed."""
     return (tag.span() for tag in _IGNORED_CLOSER.finditer(text))
 
 
 def _find_ignored_tags(text: str) -> Iterator[Mark]:
+    """Yield the start and end of each opening tag that is removed, such as ``<b>``."""
     next_end = make_next_search(text, ">")
     for name in _IGNORED_NAME.finditer(text):
         end = next_end(name.end())
@@ -95,6 +101,7 @@ def _find_ignored_tags(text: str) -> Iterator[Mark]:
 
 
 def _find_self_closing_tags(text: str) -> Iterator[Mark]:
+    """Yield the start and end of each tag such as ``<br/>``."""
     next_end = make_next_search(text, ">")
     for name in _SELF_CLOSING_NAME.finditer(text):
         end = next_end(name.end())
@@ -105,42 +112,45 @@ def _find_self_closing_tags(text: str) -> Iterator[Mark]:
 
 
 def _ends_with_slash(text: str, begin: int, end: int) -> bool:
+    """Return True if a part of the text ends with a slash, apart from white space after it."""
     while end > begin and text[end - 1].isspace():
         end -= 1
     return end > begin and text[end - 1] == "/"
 
 
 def make_next_search(text: str, characters: str) -> Callable[[int], int]:
-    """Make a function that returns the next position of any of the characters, or -1.
+    """Make a function that returns the next position of any of several characters in the text, or -1.
 
-    The start positions of successive searches must not decrease. Results are remembered, so that all searches
-    together read the text once.
+    The index from which the function searches must not decrease from call to call. The function remembers
+    what it has found, so that all calls together read the text only once.
     """
-    # Position of the next occurrence per character: -2 not searched yet, -1 no more occurrences.
+    # For each character, its next position in the text. -2 means that it was not searched yet, and -1 that it
+    # does not occur any more.
     found = dict.fromkeys(characters, -2)
 
-    def search(begin: int) -> int:
+    def find_next(begin: int) -> int:
+        """Return the next position of any of the characters, from ``begin`` on, or -1."""
         for character, place in found.items():
             if place != -1 and place < begin:
                 found[character] = text.find(character, begin)
         return min((place for place in found.values() if place >= 0), default=-1)
 
-    return search
+    return find_next
 
 
 def drop_elements(text: str, work: Work) -> str:
-    """Remove tables, references, lists and similar elements together with their content."""
+    """Remove elements such as tables, references and lists, together with their content."""
     for tag in _DROPPED:
         if "<" not in text:
             return text
         if _is_present(text, tag):
             work.spend(count_bytes(text))
-            text = cut_enclosed(text, _make_opener_search(text, tag), _make_closer_search(text, tag))
+            text = remove_enclosed(text, _make_opener_search(text, tag), _make_closer_search(text, tag))
     return text
 
 
 def _is_present(text: str, tag: str) -> bool:
-    """Return True if the text contains an opening tag of the element and a closing tag."""
+    """Return True if the text contains both an opening and a closing tag of an element."""
     return all(re.search(rf"<\s*{slash}{tag}{EDGE}", text, re.IGNORECASE) for slash in ("", r"/\s*"))
 
 
@@ -152,7 +162,8 @@ def _make_opener_search(text: str, tag: str) -> Search:
     pattern = re.compile(rf"<\s*{tag}{EDGE}", re.IGNORECASE)
     next_end = make_next_search(text, "/>")
 
-    def search(begin: int) -> Mark | None:
+    def find_tag(begin: int) -> Mark | None:
+        """Return the position of the next opening tag from ``begin`` on, or None."""
         while (name := pattern.search(text, begin)) is not None:
             end = next_end(name.end())
             if end >= 0 and text[end] == ">":
@@ -160,31 +171,34 @@ def _make_opener_search(text: str, tag: str) -> Search:
             begin = name.end()
         return None
 
-    return search
+    return find_tag
 
 
 def _make_closer_search(text: str, tag: str) -> Search:
+    """Make a function that searches for the next closing tag of an element."""
     pattern = re.compile(rf"<\s*/\s*{tag}>", re.IGNORECASE)
 
-    def search(begin: int) -> Mark | None:
+    def find_tag(begin: int) -> Mark | None:
+        """Return the position of the next closing tag from ``begin`` on, or None."""
         found = pattern.search(text, begin)
         return None if found is None else found.span()
 
-    return search
+    return find_tag
 
 
 def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
-    """Replace the elements with this tag by ``placeholder_1``, ``placeholder_2`` and so on.
+    """Replace each element with this tag by a numbered placeholder.
 
-    Equal elements get the number of the first of them, and their other numbers are not used. With the
-    placeholder "formula", the elements A, B, A, C become formula_1, formula_2, formula_1, formula_4.
+    The placeholders are ``placeholder_1``, ``placeholder_2`` and so on. If an element is equal to an earlier
+    element, it gets the same number, and its own number is not used. For example, with the placeholder
+    "formula", the elements A, B, A and C become formula_1, formula_2, formula_1 and formula_4.
     """
     marks = _find_elements(text, tag)
     elements = [text[begin:end] for begin, end in marks]
     opening = re.compile(rf"<\s*{tag}", re.IGNORECASE)
-    # WikiExtractor replaces one element after the other in the whole text, which takes quadratic time. If no
-    # element contains another opening tag, every occurrence of an element's text is itself one of the
-    # elements, and one pass gives the same result.
+    # WikiExtractor replaces each element in the whole text before it goes on to the next element. This takes
+    # quadratic time. If no element contains the opening tag of another, the text of an element occurs only as
+    # an element, and going through the text once gives the same result.
     if not any(opening.search(element, 1) for element in elements):
         return _number_in_one_pass(text, marks, placeholder)
     for number, element in enumerate(elements, start=1):
@@ -194,9 +208,9 @@ def number_elements(text: str, tag: str, placeholder: str, work: Work) -> str:
 
 
 def _number_in_one_pass(text: str, marks: list[Mark], placeholder: str) -> str:
-    """Replace the elements by numbered placeholders in one pass. No element may contain an opening tag.
+    """Replace elements by numbered placeholders, going through the text once.
 
-    marks: positions of the elements.
+    marks: start and end of each element. No element may contain an opening tag.
     """
     first: dict[str, int] = {}
     pieces, behind = [], 0
@@ -207,6 +221,7 @@ def _number_in_one_pass(text: str, marks: list[Mark], placeholder: str) -> str:
 
 
 def _find_elements(text: str, tag: str) -> list[Mark]:
+    """Return the start and end of each element with this tag."""
     name = re.compile(rf"<\s*{tag}", re.IGNORECASE)
     closer = re.compile(rf"<\s*/\s*{tag}\s*>", re.IGNORECASE)
     next_end = make_next_search(text, ">")

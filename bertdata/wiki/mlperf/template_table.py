@@ -1,4 +1,4 @@
-"""Look up template definitions in a template file. If a title has several, the last definition counts."""
+"""Looks up template definitions in a template file. If a title has several definitions, the last is used."""
 
 import struct
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ _RECORD = struct.Struct("<5Q")
 
 
 class TemplateTable:
-    """Mapping from the titles of templates to their definitions, read from a template file in memory.
+    """Table of template definitions by title, read from the content of a template file.
 
-    Raises ValueError if the buffer is not a template file.
+    Raises ValueError if the content is not that of a template file.
     """
 
     def __init__(self, file: Any) -> None:
@@ -26,11 +26,15 @@ class TemplateTable:
         if templates + redirects > (len(self._data) - _HEAD.size) // _RECORD.size:
             raise ValueError("template file: has no room for its records")
         self._texts = self._data[_HEAD.size + (templates + redirects) * _RECORD.size :]
-        # Records of equal titles follow one another in the dump's order, so dict() keeps the last definition.
+        # Definitions with the same title follow one another in the order of the dump, so dict() keeps the
+        # last.
         self._places = dict(self._read_records(templates))
 
     def _read_records(self, number: int) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield title and text position of each template, ordered by title and then as in the dump."""
+        """Yield the title of each template, and the offset and size of its text in the file.
+
+        The templates are sorted by title. Templates with the same title are in the order of the dump.
+        """
         for record in range(number):
             title, title_bytes, text, text_bytes, _ = _RECORD.unpack_from(
                 self._data, _HEAD.size + record * _RECORD.size
@@ -40,7 +44,7 @@ class TemplateTable:
             yield _decode(self._texts[title : title + title_bytes]), (text, text + text_bytes)
 
     def get(self, title: str) -> str | None:
-        """Return the template's text, or None if it is not defined."""
+        """Return the definition of a template, or None if there is none."""
         place = self._places.get(title)
         return None if place is None else _decode(self._texts[slice(*place)])
 

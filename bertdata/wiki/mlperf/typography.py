@@ -1,4 +1,4 @@
-"""Tidy spaces, dots, angle quotes, and lines without words."""
+"""Corrects spaces, dots and angle quotes, and removes lines without words."""
 
 import re
 
@@ -10,11 +10,14 @@ _LINE_WITHOUT_WORDS = re.compile(f"\n[^{WORD}]+?\n")
 
 
 def tidy_typography(text: str) -> str:
-    """Tidy the text by WikiExtractor's rules, for example join spaces and shorten rows of dots."""
+    """Apply WikiExtractor's rules for spaces and punctuation: for example, join several spaces to one, and
+    shorten rows of dots.
+    """
     text = text.replace("<<", "«").replace(">>", "»").replace("\t", " ")
     text = _SPACES.sub(" ", text)
     text = _DOTS.sub("...", text)
-    # WikiExtractor means any of these characters, but replaces the literal strings, which hardly ever occur.
+    # WikiExtractor was meant to replace any of these characters after a space. What it replaces is this whole
+    # string of characters, which hardly ever occurs.
     text = text.replace(" ,:.)]»", ",:.)]»").replace("[(« ", "[(«")
     text = _LINE_WITHOUT_WORDS.sub("\n", text)
     return text.replace(",,", ",").replace(",.", ".")

@@ -1,4 +1,4 @@
-"""Limits of the work on one page: depth of nesting as in WikiExtractor, and the number of bytes handled."""
+"""Limits of the work on a page: how deeply calls may be nested, and how many bytes may be processed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,20 +6,27 @@ from contextlib import contextmanager
 from bertdata.wiki.mlperf.compute import compute
 
 MAX_TEXT = 256 << 20
-"""Largest text of a page in bytes of UTF-8, including outer texts around calls that are being expanded."""
+"""Largest text of a page, in bytes of UTF-8.
+
+The texts around the calls that are being expanded are included.
+"""
 
 MAX_DEPTH = 30
-"""How deep templates may call templates. A call at this depth gives an empty text."""
+"""Largest number of template calls inside each other.
+
+A template call inside that many others gives an empty text.
+"""
 
 MAX_PARAMETER_LEVEL = 10
-"""How deep parameters may be nested in each other. A parameter nested more deeply is empty."""
+"""Largest number of parameters inside each other. A parameter that is nested more deeply becomes empty."""
 
 MAX_FRAMES = 977
-"""Limit of nested frames, which reproduces Python's default recursion limit of 1000.
+"""Largest number of nested frames. It reproduces Python's default recursion limit of 1000 in WikiExtractor.
 
-A frame is entered to expand a text that contains ``{{``, to evaluate a call, to transform a text, to fill in
-parameters, and to evaluate the arguments of a template. A parser function enters two. So 488 calls can be
-nested in names in an article, or 244 branches of ``#if``.
+A frame is counted for each of these steps while it runs: expanding a text that contains ``{{``, evaluating a
+call, transforming a text, filling in parameters, and evaluating the arguments of a template. A parser
+function counts as two. In an article, 488 calls can therefore be nested in names of calls, or 244 calls in
+branches of ``#if``.
 """
 
 FUNCTION_FRAMES = 2
@@ -29,31 +36,36 @@ STEP_WORK = 64
 TOO_DEEP_WORK = 4096
 PYTHON_WORK = 1 << 14
 PYTHON_BYTE_WORK = 128
-"""Work charged in addition to the bytes handled.
+"""Work that is counted in addition to the bytes that are processed.
 
-CALL_WORK: per call.
-STEP_WORK: per expansion or substitution.
-TOO_DEEP_WORK: per nesting that is too deep.
-PYTHON_WORK: per argument of a function that both engines leave to Python.
-PYTHON_BYTE_WORK: per byte of such an argument.
+CALL_WORK: for each call.
+STEP_WORK: for each text that is expanded, or in which parameters are replaced.
+TOO_DEEP_WORK: each time that calls are nested too deeply.
+PYTHON_WORK: for each argument of a function that the C++ kernel too calls in Python.
+PYTHON_BYTE_WORK: for each byte of such an argument.
 """
 
 
 class LimitError(Exception):
-    """Raised if the work on a page exceeds its limit. The message completes the sentence "page X: ..."."""
+    """Error: the work on a page exceeds its limit.
+
+    The message completes a sentence that begins "page X: ".
+    """
 
 
 class TooDeepError(Exception):
-    """Raised if calls are nested more deeply than MAX_FRAMES.
+    """Error: calls are nested more deeply than MAX_FRAMES.
 
-    A parser function around the calls catches it and becomes empty. Otherwise the page fails.
+    If the calls are inside a parser function, it catches the error, and its value is empty. Otherwise the
+    page fails.
     """
 
 
 class Work:
-    """Counter of the work on one page: bytes handled, and depth of nesting.
+    """Counter of the work on a page: how many bytes were processed, and how deeply calls are nested.
 
-    The C++ kernel and the Python code count the same work for a page, even where they take shortcuts.
+    The C++ kernel and the Python code count the same work for a page, even if one of them computes a result
+    in a faster way.
     """
 
     def __init__(self, max_work: int) -> None:
@@ -63,16 +75,21 @@ class Work:
         self._waiting = 0
 
     def spend(self, amount: int) -> None:
-        """Subtract the number of bytes that are about to be handled from the work that is left for the page.
+        """Count bytes that are about to be processed.
 
-        Raises LimitError if too little is left.
+        amount: number of bytes.
+
+        Raises LimitError if the total exceeds the limit for the page.
         """
         self._left -= amount
         if self._left < 0:
             raise LimitError(f"took more than {self._max_work} bytes of work")
 
     def compute(self, function: str, arguments: list[str]) -> str:
-        """Count the work for an arithmetic or regular expression, and evaluate it by ``compute.compute``."""
+        """Count the work for an arithmetic or regular expression, and return its value.
+
+        function, arguments: as for the function ``compute`` of the module ``compute``.
+        """
         for argument in arguments:
             self.spend(PYTHON_WORK + PYTHON_BYTE_WORK * count_bytes(argument))
         value = compute(function, arguments)
@@ -81,14 +98,14 @@ class Work:
 
     @contextmanager
     def enter_frames(self, number: int = 1, waiting: int = 0) -> Iterator[None]:
-        """Context manager that counts ``number`` more levels of nesting while it is active.
+        """While a block of code runs, count ``number`` more frames (levels of nesting).
 
-        waiting: bytes of the outer text that stays in memory meanwhile.
+        waiting: number of bytes of the text around the call, which stays in memory meanwhile.
 
-        Raises TooDeepError beyond MAX_FRAMES.
+        Raises TooDeepError if there are more than MAX_FRAMES frames.
         """
-        # WikiExtractor recurses in Python and fails at the interpreter's limit. Counting frames here gives
-        # the same limit in the C++ kernel and in Python, without depending on the stack of the process.
+        # WikiExtractor is recursive, and fails at Python's recursion limit. Because frames are counted here,
+        # the C++ kernel and the Python code fail at the same depth, whatever the stack of the process is.
         if self._frames + number > MAX_FRAMES:
             self.spend(TOO_DEEP_WORK)
             raise TooDeepError("calls are nested too deep")
@@ -103,7 +120,7 @@ class Work:
 
 
 def count_bytes(text: str) -> int:
-    """Return the size of the text in bytes of UTF-8. A lone surrogate counts three bytes."""
+    """Return the size of a text in bytes of UTF-8. Half a surrogate pair counts as three bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 

@@ -1,1 +1,3 @@
-"""Extract a dump on several machines: workers read different byte ranges, and the results are joined."""
+"""Extracts a dump on several machines: workers read different byte ranges of it, and the results are
+joined.
+"""

@@ -1,4 +1,6 @@
-"""Read a byte range of a dump in blocks of pages, and collect the facts that are needed to join ranges."""
+"""Reads a byte range of a dump in blocks of pages, and collects the facts that are needed to join the
+ranges.
+"""
 
 import zlib
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from bertdata.wiki.extractor import (
     BlockState,
     ExtractorSettings,
     find_state_after,
-    has_usual_begin,
+    states_namespace,
 )
 from bertdata.wiki.ranges.links import RangeLink
 from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
@@ -21,40 +23,42 @@ from bertdata.wiki.ranges.ranges import DumpRanges, RangeReader
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeFacts:
-    """Small summary of a range, which is needed to check and join the ranges of a dump.
+    """Small summary of a range. With the summaries of all ranges, their results can be checked and joined.
 
     number: number of the range, from 0.
-    link: where the range's bzip2 blocks start and end, to check that no block is missed between ranges.
+    link: where the bzip2 blocks of the range start and end, to check that no block between two ranges is
+    missed.
     digest: CRC-32 of the text that belongs to the range.
     blocks: number of blocks of pages.
-    usual_begin: whether the first page states its namespace, as pages written by MediaWiki do.
+    states_namespace: whether the first page states its namespace, as in all dumps that MediaWiki writes.
     first_id: id of the first page that may be an article, or None.
-    exit: state to carry over to the next range (see ``BlockState``).
+    exit: state after the range (see ``BlockState``).
     """
 
     number: int
     link: RangeLink
     digest: int
     blocks: int
-    usual_begin: bool
+    states_namespace: bool
     first_id: str | None
     exit: BlockState
 
     def are_valid_after(self, state: BlockState) -> bool:
-        """Return True if the range's results are right, although it was read as if the dump started there.
+        """Return True if the results for the range are right, although it was read as if the dump started
+        there.
 
-        state: true state at the range's start, which is the state after the preceding range.
+        state: true state before the range.
         """
-        # ``extractor.is_result_valid`` makes the same test for a block. Here only the facts about the range
-        # are known, not its data.
+        # This is the same test that ``extractor.is_result_valid`` makes for a block. Here only the summary of
+        # the range is known, and not its text.
         if self.blocks == 0:
             return True
         if state.last_id is not None and state.last_id == self.first_id:
             return False
-        return state[:3] == START[:3] or (not state.inside_text and self.usual_begin)
+        return state[:3] == START[:3] or (not state.inside_text and self.states_namespace)
 
     def find_state_after(self, state: BlockState) -> BlockState:
-        """Return the state to carry over to the next range.
+        """Return the state after the range.
 
         state: state before the range. ``are_valid_after`` must have returned True for this state.
         """
@@ -65,11 +69,11 @@ class RangeFacts:
 
 
 class RangeBlocks:
-    """Reader of a range's pages.
+    """Reads the pages of a range.
 
-    Iterate ``read_blocks()`` once, call ``take`` after each block, then use ``facts``.
+    Iterate ``read_blocks()`` once, and call ``add_block`` after each block. Then use ``facts``.
 
-    state: state to start with (see ``BlockState``).
+    state: state before the range (see ``BlockState``).
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class RangeBlocks:
         self._number = number
         self._settings = settings
         self._digest = self._blocks = 0
-        self._usual_begin = False
+        self._states_namespace = False
         self._first_id: str | None = None
         self._state = state
         self._link = RangeLink()
@@ -108,17 +112,18 @@ class RangeBlocks:
         self._link = reader.link
 
     def _update_digest(self, texts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+        """Yield the texts unchanged, and include them in the CRC-32 of the range."""
         for text, position in texts:
             self._digest = zlib.crc32(text, self._digest)
             yield text, position
 
-    def take(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
-        """Record a block that was read, for the facts about the range.
+    def add_block(self, block: PageBlock, found: BlockArticles | BlockDefinitions | None = None) -> None:
+        """Include a block that was read in the facts about the range.
 
-        found: the extractor's result for the block, or None if no extractor was used.
+        found: result of the extractor for the block, or None if no extractor was used.
         """
         if not self._blocks:
-            self._usual_begin = has_usual_begin(block.data)
+            self._states_namespace = states_namespace(block.data)
         self._blocks += 1
         if found is not None:
             self._first_id = found.first_id if self._first_id is None else self._first_id
@@ -126,13 +131,13 @@ class RangeBlocks:
 
     @property
     def facts(self) -> RangeFacts:
-        """Summary of the range. It is complete when the last block has been taken."""
+        """Facts about the range. They are complete when ``add_block`` was called for the last block."""
         return RangeFacts(
             number=self._number,
             link=self._link,
             digest=self._digest,
             blocks=self._blocks,
-            usual_begin=self._usual_begin,
+            states_namespace=self._states_namespace,
             first_id=self._first_id,
             exit=self._state,
         )

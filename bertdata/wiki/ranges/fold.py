@@ -1,11 +1,14 @@
-"""Join the results of a dump's ranges: check that they fit, add up reports, distribute the articles."""
+"""Joins the results for the ranges of a dump.
+
+It checks that the ranges fit together, adds up their reports, and distributes their articles over files.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from bertdata.errors import InputError
-from bertdata.wiki.articles.files import cut_files
+from bertdata.wiki.articles.files import count_articles_per_file
 from bertdata.wiki.articles.report import MAX_FAULTS, ExtractReport
 from bertdata.wiki.extractor import START, BlockState
 from bertdata.wiki.ranges.facts import RangeFacts
@@ -14,10 +17,11 @@ from bertdata.wiki.ranges.work import RangeArticles
 
 
 class RangeResult(Protocol):
-    """Result of a range, which contains the facts about the range."""
+    """Interface of the result for a range, which contains the facts about the range."""
 
     @property
-    def facts(self) -> RangeFacts: ...
+    def facts(self) -> RangeFacts:
+        """Facts about the range."""
 
 
 Result = TypeVar("Result", bound=RangeResult)
@@ -26,18 +30,23 @@ Result = TypeVar("Result", bound=RangeResult)
 def check_sequence(
     dump: str, results: Iterable[Result], again: Callable[[int, BlockState], Result]
 ) -> Iterator[Result]:
-    """Sort the results of all ranges, check that they join without a gap, and yield them in order.
+    """Sort the results for all ranges, check that no part of the dump was missed or read twice, and yield
+    them in order.
 
-    again: function that extracts a range once more. It gets the number of the range and the true state at its
-    start, and is called if it was wrong to extract the range as if the dump started there.
+    dump: path of the dump, for error messages.
+    results: the results in any order.
+    again: function that extracts a range once more, and returns the new result. Its arguments are the number
+    of the range and the true state before it. It is called for a range whose result is wrong because it was
+    extracted as if the dump started there.
 
-    Raises InputError if a part of the dump was read twice or not at all.
+    Raises InputError if a part of the dump was missed or read twice.
     """
     ordered = sorted(results, key=lambda result: result.facts.number)
     assert [result.facts.number for result in ordered] == list(range(len(ordered)))
     check_links(dump, [result.facts.link for result in ordered])
-    # Every range was extracted as if the dump started there. Go through the ranges in order, which gives the
-    # true state at the start of each. Repeat a range whose result is wrong for its true state.
+    # Every range was extracted as if the dump started there. Go through the ranges in order, so that the true
+    # state before each range is known. If this state makes the result of a range wrong, extract the range
+    # again.
     state = START
     for result in ordered:
         if not result.facts.are_valid_after(state):
@@ -47,9 +56,10 @@ def check_sequence(
 
 
 def check_digests(dump: str, first: Sequence[int], second: Sequence[int]) -> None:
-    """Raise InputError if a range's text changed between the first and the second pass over the dump.
+    """Raise InputError if the text of a range changed between the two passes over the dump.
 
-    first, second: CRC-32 of each range's text in the two passes.
+    first: CRC-32 of the text of each range in the first pass.
+    second: CRC-32 of the text of each range in the second pass.
     """
     if list(first) != list(second):
         raise make_changed_error(dump)
@@ -62,24 +72,33 @@ def make_changed_error(dump: str) -> InputError:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArticlePiece:
-    """Consecutive articles in the file that a range wrote: ``bytes`` bytes from byte ``start`` on."""
+    """Consecutive articles in the file that the worker of a range has written.
+
+    path: path of that file.
+    start: byte of that file at which the articles start.
+    bytes: number of bytes of the articles.
+    """
 
     path: str
     start: int
     bytes: int
 
 
-def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
-    """Distribute the articles of all ranges over output files, and yield the pieces of each file."""
-    # Output files are cut by the sizes of the articles, not at the ends of ranges. Two generators run over
-    # the same articles: ``cut_files`` reads the sizes to decide how many articles the next file gets, and
-    # ``waiting`` then yields these articles. Adjacent articles of one range are merged into a piece. For
-    # example, range 0 has articles of [600 kB, 600 kB] and range 1 of [100 kB]. The first file then gets 600
-    # kB from range 0, and the second file 600 kB from range 0 and 100 kB from range 1.
+def distribute_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticlePiece]]:
+    """Distribute the articles of all ranges over output files.
+
+    Yields for each output file the pieces it consists of.
+    """
+    # Where an output file ends depends only on the sizes of the articles, not on the ranges. Two generators
+    # go through the same articles. ``count_articles_per_file`` reads the sizes, and decides how many articles
+    # the next file gets. ``waiting`` then yields these articles. Consecutive articles of the same range are
+    # merged into a single piece.
+    # For example, range 0 has two articles of 600 kB each, and range 1 has an article of 100 kB. The first
+    # file then gets 600 kB from range 0. The second file gets 600 kB from range 0 and 100 kB from range 1.
     sizes = (size for found in ranges for size in found.sizes)
     waiting = ((found.path, size) for found in ranges for size in found.sizes)
     starts: dict[str, int] = {}
-    for articles in cut_files(sizes):
+    for articles in count_articles_per_file(sizes):
         pieces: list[ArticlePiece] = []
         for _ in range(articles):
             path, size = next(waiting)
@@ -93,7 +112,7 @@ def deal_out_articles(ranges: Sequence[RangeArticles]) -> Iterator[list[ArticleP
 
 
 def join_reports(reports: Iterable[ExtractReport]) -> ExtractReport:
-    """Add up the reports of all ranges."""
+    """Add up the reports on all ranges."""
     whole = ExtractReport()
     for report in reports:
         whole.pages += report.pages

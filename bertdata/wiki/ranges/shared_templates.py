@@ -1,4 +1,4 @@
-"""Join the ranges' template definitions into one file, and make it available on every machine."""
+"""Joins the template definitions of all ranges to a file, and makes this file available on every machine."""
 
 import tempfile
 import threading
@@ -19,7 +19,7 @@ _fetching = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedTemplates:
-    """Reference to the template file that all workers read: its path or URL, and its md5."""
+    """Where the template file is that all workers read: its path or URL, and its md5."""
 
     path: str
     md5: str
@@ -28,14 +28,16 @@ class SharedTemplates:
 def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> SharedTemplates:
     """Join the template files of the ranges, in order, and write the result.
 
-    make_path: function that returns the path of the output for an md5. Every worker keeps the file mapped
-    into memory until the worker ends, so different contents need different names.
+    paths: path of the template file of each range.
+    make_path: function that returns the path of the result for its md5. A worker keeps the file mapped into
+    memory as long as it runs, so files with different contents need different names.
     """
     with TemplateFileWriter() as templates:
         for path in paths:
             for definition in read_definitions(memoryview(storage.read_bytes(path))):
                 templates.add(*definition)
-        # The name depends on the content, so the file is written twice: first only to compute its md5.
+        # The name of the file contains the md5 of its content. Write the file twice, the first time only to
+        # compute its md5.
         digest = HashingSink(_discard)
         templates.write(cast(BinaryIO, digest))
         shared = SharedTemplates(path=make_path(digest.md5), md5=digest.md5)
@@ -45,13 +47,16 @@ def write_templates(paths: Iterable[str], make_path: Callable[[str], str]) -> Sh
 
 
 def _discard(data: object) -> None:
+    """Do nothing with the data. They are only hashed."""
     pass
 
 
 def fetch_templates(shared: SharedTemplates) -> str:
     """Make the template file available on this machine, and return its local path.
 
-    A remote file is copied once per process. Raises InputError if the file has another md5 than expected.
+    A remote file is copied once in each process.
+
+    Raises InputError if the md5 of the file is not the expected md5.
     """
     with _fetching:
         return _fetch_file(shared).path
@@ -59,11 +64,15 @@ def fetch_templates(shared: SharedTemplates) -> str:
 
 @lru_cache(maxsize=1)
 def _fetch_file(shared: SharedTemplates) -> "_LocalFile":
+    """Return the local template file, which is cached in the process."""
     return _LocalFile(shared)
 
 
 class _LocalFile:
-    """Template file on this machine. The copy of a remote file is deleted when the process ends."""
+    """Template file on this machine.
+
+    If it is the copy of a remote file, it is deleted when the process ends.
+    """
 
     def __init__(self, shared: SharedTemplates) -> None:
         self.path = shared.path

@@ -1,7 +1,9 @@
-"""Collect template definitions or extract articles from a range of a dump. Each worker does this for a range.
+"""Collects template definitions from a range of a dump, or extracts its articles.
 
-Definitions and articles go to a file. A small summary is returned. A range is processed as if it were at the
-start of the dump. When the state after the preceding range is known, the summary shows whether the result is
+This is the work of a worker.
+
+The definitions or articles are written to a file, and a small summary is returned. A range is processed as if
+the dump started there. When the true state before the range is known, the summary shows whether the result is
 right.
 """
 
@@ -28,11 +30,11 @@ from bertdata.wiki.worker_pool import WorkerPool, open_pools
 class RangeDefinitions:
     """Summary of the template definitions in a range.
 
-    facts: facts about the range, needed to join the ranges.
-    path: template file with the definitions, or None if none were wanted.
+    facts: facts about the range, which are needed to join the ranges.
+    path: path of the template file with the definitions, or None if definitions were not collected.
     pages: number of template pages.
-    left_out: ids of template pages that the user left out.
-    newest: day of the newest revision as YYYY-MM-DD, empty if it was not looked for.
+    left_out: ids of template pages that the user asked to leave out.
+    newest: day of the newest revision as YYYY-MM-DD, or empty if it was not searched for.
     """
 
     facts: RangeFacts
@@ -46,11 +48,11 @@ class RangeDefinitions:
 class RangeArticles:
     """Summary of the articles in a range.
 
-    facts: facts about the range, needed to join the ranges.
-    path: file that contains the articles, concatenated.
-    sizes: bytes of each article.
-    report: report on the range's pages. Its counts of files and bytes are 0.
-    left_out: ids of pages that the user left out.
+    facts: facts about the range, which are needed to join the ranges.
+    path: path of the file with the articles, which are concatenated.
+    sizes: size of each article in bytes.
+    report: report on the pages of the range. It does not count the output files and their bytes.
+    left_out: ids of pages that the user asked to leave out.
     """
 
     facts: RangeFacts
@@ -71,21 +73,23 @@ def collect_definitions(
 ) -> RangeDefinitions:
     """Collect the template definitions in a range of a dump, and write them to a template file.
 
-    path: path of the output, or None if no definitions are wanted.
-    days: whether to look for the newest revision.
-    state: state to start with (see ``BlockState``).
+    ranges: division of the dump into ranges.
+    number: number of the range.
+    path: path of the template file, or None if definitions are not needed.
+    days: whether to search for the newest revision.
+    state: state before the range (see ``BlockState``).
     """
     reading = RangeBlocks(ranges, number, settings, state)
     newest, pages, left_out = "", 0, list[str]()
     with TemplateFileWriter() as templates:
         if path is None:
             for block in reading.read_blocks():
-                reading.take(block)
+                reading.add_block(block)
                 newest = max(newest, find_newest_day(block.data))
         else:
             with _open_pool(settings) as pool:
                 for block, found in find_definitions(reading.read_blocks(), settings, pool, state):
-                    reading.take(block, found)
+                    reading.add_block(block, found)
                     for definition in found.definitions:
                         templates.add(*definition)
                     pages += found.pages
@@ -103,8 +107,10 @@ def extract_range(
 ) -> RangeArticles:
     """Extract the articles in a range of a dump, and write them to a file.
 
-    path: path of the output.
-    state: state to start with (see ``BlockState``).
+    ranges: division of the dump into ranges.
+    number: number of the range.
+    path: path of the file.
+    state: state before the range (see ``BlockState``).
     """
     reading = RangeBlocks(ranges, number, settings, state)
     sizes = array("Q")
@@ -114,10 +120,11 @@ def extract_range(
         _open_pool(settings) as pool,
         PackagePages(settings) as package,
     ):
-        # The articles of all files are concatenated here. Where the output files start is only known when the
-        # sizes of all articles of all ranges are known (``fold.deal_out_articles``).
+        # All articles of the range are written to the same file. They are distributed over the output files
+        # later (``fold.distribute_articles``), because this depends on the sizes of the articles of all
+        # ranges.
         for block, found, _ in extract_blocks(reading.read_blocks(), settings, pool, state):
-            reading.take(block, found)
+            reading.add_block(block, found)
             if block.skipped is not None:
                 report.skip(*block.skipped)
                 continue
@@ -132,9 +139,9 @@ def extract_range(
 
 @contextmanager
 def _open_pool(settings: ExtractorSettings) -> Iterator[WorkerPool]:
-    """Open a pool of one worker: this process for a kernel, a separate process for a Python engine.
+    """Open a pool of a single worker. For a kernel, this process is the worker.
 
-    The separate process is limited in time and memory.
+    For a Python engine, the worker is a separate process with limits on its time and memory.
     """
     try:
         with open_pools(settings.engine, 1, settings.rules.limits.memory_bytes) as pools:
@@ -150,7 +157,11 @@ def _count_pages(
     block: PageBlock,
     found: BlockArticles,
 ) -> Iterator[int]:
-    """Count the block's pages in the report, and yield the sizes of its articles."""
+    """Count the pages of a block in the report, and yield the sizes of its articles.
+
+    left_out: set of page ids. The ids of pages that the user asked to leave out are added.
+    found: result of the extractor for the block.
+    """
     at, repeats = 0, found.revisions > len(found.outcomes)
     for outcome in found.outcomes:
         begin, at = at, at + outcome.size

@@ -1,1 +1,1 @@
-"""wikiextractor 3.1.0, called as a package. This is the Python engine of the extractor "3.1.0"."""
+"""Calls the package wikiextractor 3.1.0. This is the Python engine of the extractor "3.1.0"."""

@@ -1,8 +1,8 @@
-"""Extractor that calls the package wikiextractor 3.1.0: the engine written in Python.
+"""Extractor that calls the package wikiextractor 3.1.0. It is the Python engine of the extractor "3.1.0".
 
-The package may take hours or all memory for some small pages. Pages are therefore processed with limits in a
-separate process (``page_rules``). The templates are stored in the package's compact format, in three files
-next to the template file, which all workers map into memory.
+For some small pages, the package may take hours or all memory. Pages are therefore processed in a separate
+process with limits (see ``page_rules``). The templates are stored in a compact format of the package, in
+three files next to the template file. All workers map these files into memory.
 """
 
 import datetime
@@ -24,12 +24,12 @@ from bertdata.wiki.extractor import (
 )
 from bertdata.wiki.pages import DUPLICATE, FAILED, LEFT_OUT_PAGE, TOO_LARGE, Skipped, read_page_id
 from bertdata.wiki.template_file import REDIRECT, TEMPLATE, map_file, read_definitions
-from bertdata.wiki.wikiextractor.arithmetic import take_refusal
+from bertdata.wiki.wikiextractor.arithmetic import pop_refusal
 from bertdata.wiki.wikiextractor.pages import PAGE_TAG, Page, RawPage, read_page, read_page_text, split_pages
 from bertdata.wiki.wikiextractor.renderer import Renderer, forget_parsed_templates, load_wikiextractor
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""Lone surrogates, which a character reference can produce."""
+"""Halves of surrogate pairs, which a character reference can produce."""
 
 _BLOBS = ("records", "titles", "contents")
 
@@ -37,16 +37,17 @@ Result = TypeVar("Result")
 
 
 class PackageExtractor:
-    """Extractor that renders pages with the package, in a new thread for each block.
+    """Extractor that calls the package in a new thread for each block.
 
-    Python's recursion limit counts from the thread's empty stack, so a new thread gives every block the same
-    depth. The package also caches parsed templates, and a cached template needs less depth. The cache is
-    therefore emptied for each block. Whether a deeply nested page fails then depends on its block alone. The
-    kernel passes single pages as blocks of one page.
+    Whether a deeply nested page fails must depend only on its block. Python's recursion limit is counted from
+    the start of the thread, so a new thread gives every block the same depth. The package also caches parsed
+    templates, and rendering needs less depth for a template in the cache. The cache is therefore emptied
+    before each block. The C++ kernel passes the pages that it cannot handle as blocks of a single page.
     """
 
     def __init__(self, settings: ExtractorSettings) -> None:
-        load_wikiextractor()  # imported here so that its time does not count for the first page
+        # Import the package here, so that the time for it is not counted for the first page.
+        load_wikiextractor()
         self._settings = settings
         self._namespace = settings.site.template_namespace
         self._renderer = Renderer(site=settings.site, day=settings.day or datetime.date(1, 1, 1))
@@ -56,10 +57,12 @@ class PackageExtractor:
             self._renderer.redirects = _map_templates(settings.templates, REDIRECT)
 
     def extract(self, data: bytes, state: BlockState, /) -> BlockArticles:
+        """Extract the articles of a block of pages, in a new thread."""
         forget_parsed_templates()
         return _run_in_new_thread(lambda: self._extract_block(data, state))
 
     def _extract_block(self, data: bytes, state: BlockState) -> BlockArticles:
+        """Extract the articles of a block of pages."""
         articles: list[bytes] = []
         outcomes = []
         first_id, last_id = None, state.last_id
@@ -77,6 +80,7 @@ class PackageExtractor:
         return BlockArticles(b"".join(articles), outcomes, first_id, state._replace(last_id=last_id))
 
     def _read_page(self, raw: RawPage) -> Page | Skipped:
+        """Return the fields of a page, or the reason why it is skipped."""
         skip_pages = self._settings.rules.skip_pages
         if skip_pages and (number := read_page_id(raw.data)) in skip_pages:
             return Skipped(reason=LEFT_OUT_PAGE, name=number)
@@ -85,9 +89,12 @@ class PackageExtractor:
         return read_page(raw, self._namespace)
 
     def _render_page(self, page: Page, last_id: str | None) -> tuple[str, str, bytes]:
-        """Render a page.
+        """Render the article of a page.
 
-        Returns the reason for skipping it (or empty), details, and the article (or empty).
+        last_id: page id of the article before, or None.
+
+        Returns the reason why the page is skipped, details, and the article. The reason is empty if there is
+        an article, and the article is empty if the page is skipped.
         """
         if page.page_id == last_id:
             return DUPLICATE, "", b""
@@ -95,18 +102,20 @@ class PackageExtractor:
         try:
             with rules.limit_page(page.page_id, page.title):
                 result = "", page.page_id, self._renderer.render(page)
-        except InputError:  # the page exceeds a limit, which ends the run
+        except InputError:  # The page exceeds a limit. This ends the run.
             raise
-        except Exception as error:  # after any failure inside wikiextractor, only this page is skipped
+        except Exception as error:  # The package failed on this page. Only this page is skipped.
             result = FAILED, f"{type(error).__name__}: {error}", b""
-        if refused := take_refusal():
+        if refused := pop_refusal():
             raise rules.make_limit_error(page.page_id, page.title, refused)
         return result
 
     def definitions(self, data: bytes, state: BlockState, /) -> BlockDefinitions:
+        """Collect the template definitions in a block of pages, in a new thread."""
         return _run_in_new_thread(lambda: self._find_definitions(data, state))
 
     def _find_definitions(self, data: bytes, state: BlockState) -> BlockDefinitions:
+        """Collect the template definitions in a block of pages."""
         rules = self._settings.rules
         found, left_out, pages = [], [], 0
         for page in find_pages(data, f"<title>{self._namespace}:".encode()):
@@ -121,6 +130,7 @@ class PackageExtractor:
 
 
 def _run_in_new_thread(function: Callable[[], Result]) -> Result:
+    """Call a function in a new thread, and return its result or raise its error."""
     results: list[Result] = []
     failure: list[BaseException] = []
 
@@ -139,12 +149,14 @@ def _run_in_new_thread(function: Callable[[], Result]) -> Result:
 
 
 def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
-    """Yield each whole page that contains the bytes ``mark``.
+    """Yield each whole page that contains certain bytes.
 
-    Takes linear time even if there are many marks.
+    data: XML of a block of pages.
+    mark: the bytes to search for. The search takes linear time even if they occur very often.
     """
-    # Search for the mark first and then for the page around it, because few pages are templates. ``behind``
-    # is the end of the text already searched: looking back beyond it again would take quadratic time.
+    # Few pages are templates. It is therefore faster to search for the mark first, and then for the page
+    # around it. ``behind`` is the end of the text that has been searched. Going back beyond it again and
+    # again would take quadratic time.
     behind = 0
     at = data.find(mark)
     while at >= 0:
@@ -159,9 +171,9 @@ def find_pages(data: bytes, mark: bytes) -> Iterator[bytes]:
 
 
 def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
-    """Return title and text of a page. Returns None if the page is unreadable.
+    """Return the title and the text of a page.
 
-    The second pass reports an unreadable page.
+    Returns None if the page is unreadable. The second pass reports such a page.
     """
     try:
         content = page.decode()
@@ -173,19 +185,26 @@ def _read_title_and_text(page: bytes) -> tuple[str, str] | None:
 
 
 def _resolve_template(title: str, text: str) -> list[tuple[str, bytes, bytes]]:
-    # wikiextractor takes a list of lines, and looks for a redirect only in the first.
+    """Return the definition on a template's page as a list of a single item: its kind, title and text.
+
+    The list is empty if the page defines nothing.
+    """
+    # wikiextractor expects a list of lines, and searches only the first line for a redirect.
     first, newline, rest = text.partition("\n")
     resolved = load_wikiextractor().resolve_template_page(title, [first + newline, rest])
     if resolved is None:
         return []
     kind, value = resolved
-    # UTF-8 cannot encode surrogates. The kernel replaces them in the same way
+    # Half a surrogate pair cannot be encoded in UTF-8. The C++ kernel replaces it in the same way.
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     return [(REDIRECT if kind == "redirect" else TEMPLATE, title.encode(), text.encode())]
 
 
 def write_package_files(template_file: str) -> None:
-    """Write the template file in the package's format next to it, unless this was done already."""
+    """Write the templates in the package's format, into files next to the template file, unless they exist.
+
+    template_file: path of the template file.
+    """
     if all(_make_blob_path(template_file, REDIRECT, name).exists() for name in _BLOBS):
         return
     builders = {kind: load_wikiextractor().StreamingTemplateBlobBuilder() for kind in (TEMPLATE, REDIRECT)}
@@ -198,13 +217,14 @@ def write_package_files(template_file: str) -> None:
 
 
 def _map_templates(template_file: str, kind: str) -> Any:
-    """Open a read-only mapping from title to template or redirect, in files mapped into memory.
+    """Return a read-only mapping from the title of a template to its text. The texts are mapped into memory.
 
-    kind: TEMPLATE or REDIRECT.
+    kind: TEMPLATE for the texts of templates, or REDIRECT for the targets of redirects.
     """
     blobs = [map_file(str(_make_blob_path(template_file, kind, name))) for name in _BLOBS]
     return load_wikiextractor().CompactedTemplates(*blobs, records_len=len(blobs[0]))
 
 
 def _make_blob_path(template_file: str, kind: str, name: str) -> Path:
+    """Return the path of a file with templates in the package's format."""
     return Path(f"{template_file.removesuffix(ONE_RUN_ENDING)}-{kind}-{name}{ONE_RUN_ENDING}")

@@ -1,7 +1,8 @@
-"""Read pages from a piece of a dump as the package wikiextractor does.
+"""Reads pages from a piece of a dump, in the same way as the package wikiextractor.
 
-Fields are cut out as they are, with entities. wikiextractor's rendering later resolves the few entities that
-MediaWiki writes. No XML parser sees a page, so an entity declared in a dump is never expanded.
+The fields of a page are cut out without replacing XML entities. When the page is rendered, wikiextractor
+replaces the few entities that MediaWiki writes. A page is never passed to an XML parser, so an entity that a
+dump declares is never expanded.
 """
 
 import re
@@ -28,7 +29,9 @@ _TEXT = re.compile(r"<text\b[^>]*>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPage:
-    """XML of a page, from ``<page>`` to ``</page>``, or a part of it if one of the tags is missing.
+    """XML of a page, from ``<page>`` to ``</page>``.
+
+    If one of the two tags is missing, it is a part of a page.
 
     whole: whether both tags are there.
     begin: position of the page in its block.
@@ -41,7 +44,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Page of the dump that is an article. Its fields are escaped as in the dump."""
+    """A page of the dump that is an article. Its fields are escaped as in the dump."""
 
     page_id: str
     title: str
@@ -49,9 +52,10 @@ class Page:
 
 
 def split_pages(data: bytes) -> Iterator[RawPage]:
-    """Split a block into its pages. A page with a missing tag is marked as not whole."""
-    # start: position of the current page, or None outside of a page. behind: end of the last tag. A closing
-    # tag without an opening tag, and an opening tag inside a page, both give an incomplete page.
+    """Split a block into its pages, and yield them. A page with a missing tag is marked as not whole."""
+    # start: position of the current page, or None outside of a page.
+    # behind: end of the last tag.
+    # A closing tag outside of a page ends a page that is not whole. An opening tag inside a page does so too.
     start: int | None = None
     behind = 0
     for tag in PAGE_TAG.finditer(data):
@@ -69,10 +73,11 @@ def split_pages(data: bytes) -> Iterator[RawPage]:
 
 
 def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
-    """Read the fields of a page. Returns the reason to skip it if it is not an article.
+    """Read the fields of a page. If the page is not an article, return the reason why it is skipped.
 
-    Articles are pages of namespace 0 that are not redirects and whose title does not start with the name of
-    the template namespace. As in wikiextractor, "Template engine" is therefore not an article.
+    An article is a page in namespace 0 that is not a redirect, and whose title does not start with the name
+    of the namespace of templates. As in wikiextractor, a page such as "Template engine" is therefore not an
+    article.
     """
     if not page.whole:
         return Skipped(reason=CUT_OFF, name=describe_page(page.data))
@@ -98,13 +103,13 @@ def read_page(page: RawPage, template_namespace: str) -> Page | Skipped:
 
 
 def _cut_head(content: str) -> str:
-    """Return the part of a page before its text."""
+    """Return the part of a page's XML that is before the text of the page."""
     text = _TEXT.search(content)
     return content if text is None else content[: text.start()]
 
 
 def read_page_text(content: str) -> str | None:
-    """Return the text of a page, joined if it has several revisions.
+    """Return the text of a page. If the page has several revisions, their texts are joined.
 
     Returns None if ``</text>`` is missing.
     """

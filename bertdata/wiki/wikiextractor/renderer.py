@@ -1,7 +1,7 @@
-"""Call the optional package wikiextractor in process, with a frozen clock.
+"""Calls the optional package wikiextractor in this process, with a fixed date instead of the current date.
 
-The package is licensed under the AGPL and is the optional extra ``wiki``. It is used through its interface,
-as its own command does, and unchanged except for limits on its arithmetic.
+The package has the licence AGPL, and belongs to the optional extra ``wiki``. It is used through its interface
+like its own command uses it. The only change is that its arithmetic has limits.
 """
 
 import io
@@ -14,18 +14,18 @@ from typing import Any
 
 from bertdata.errors import MissingExtraError, install_extra
 from bertdata.wiki.dump.site import SiteInfo
-from bertdata.wiki.wikiextractor.arithmetic import bound_arithmetic
+from bertdata.wiki.wikiextractor.arithmetic import limit_arithmetic
 from bertdata.wiki.wikiextractor.pages import Page
 
 VERSION = "3.1.0"
-"""Version whose output is reproduced. Other versions may render differently."""
+"""Version of the package whose output is reproduced. Other versions may give different articles."""
 
 
 @lru_cache(maxsize=1)
 def load_wikiextractor() -> SimpleNamespace:
-    """Import the package wikiextractor, and return the classes and functions that are used.
+    """Import the package wikiextractor, and return its classes and functions that are used here.
 
-    Raises MissingExtraError if the package is missing or has another version.
+    Raises MissingExtraError if the package is not installed, or if another version is installed.
     """
     remedy = f"install wikiextractor {VERSION}: {install_extra('wiki')}"
     try:
@@ -34,9 +34,10 @@ def load_wikiextractor() -> SimpleNamespace:
         raise MissingExtraError(f"extraction needs the package wikiextractor ({error}); {remedy}") from None
     if WikiExtractor.__version__ != VERSION:
         raise MissingExtraError(f"wikiextractor {WikiExtractor.__version__} is installed; {remedy}")
-    # The package's command installs a log handler. Without any handler, Python would print its warnings.
+    # The command of the package adds a handler for its log. If there were no handler at all, Python would
+    # print warnings of the package.
     logging.getLogger("wikiextractor").addHandler(logging.NullHandler())
-    bound_arithmetic(extract)
+    limit_arithmetic(extract)
     return SimpleNamespace(
         Extractor=extract.Extractor,
         ignored_tags=[extract.ignoreTag(tag) for tag in (*extract.ignoredTags, "a")],
@@ -48,16 +49,21 @@ def load_wikiextractor() -> SimpleNamespace:
 
 
 def forget_parsed_templates() -> None:
-    """Empty the package's caches of parsed templates, which change how deep a page may be nested."""
+    """Empty the package's caches of parsed templates.
+
+    Their content influences how deeply a page may be nested.
+    """
     for parse in load_wikiextractor().parsed_templates:
         parse.cache_clear()
 
 
 class FrozenClock:
-    """Replacement of the package's magic words in which the date is fixed: midnight of the day.
+    """Replaces the package's table of magic words.
 
-    An extractor sets ``{{CURRENTDAY}}`` and similar words from the machine's clock at the start of each
-    article. This class ignores these assignments and passes all others on.
+    In this table, the date is always midnight of the same day.
+
+    For each article, the package first sets ``{{CURRENTDAY}}`` and similar words to the current date. This
+    class ignores these assignments, and passes all others on.
     """
 
     def __init__(self, magic_words: Any, day: date) -> None:
@@ -73,7 +79,7 @@ class FrozenClock:
 
     @property
     def values(self) -> dict[str, str]:
-        """All words and their values. wikiextractor uses it to look up which words exist."""
+        """Value of each magic word. wikiextractor uses it to find out which words exist."""
         values: dict[str, str] = self._words.values
         return values
 
@@ -88,10 +94,12 @@ class FrozenClock:
 
 @dataclass(kw_only=True)
 class Renderer:
-    """Renderer of articles that gives the same output as wikiextractor's command with default options.
+    """Renders articles in the same way as wikiextractor's command with its default options.
 
-    day: day that ``{{CURRENTDAY}}`` and similar words expand to.
-    templates, redirects: mappings by title in the package's format, or None to expand no templates.
+    day: day that replaces ``{{CURRENTDAY}}`` and similar words.
+    templates: text of each template by title, in the package's format, or None if templates are not expanded.
+    redirects: target of each redirect by title, in the package's format, or None if templates are not
+    expanded.
     """
 
     site: SiteInfo
@@ -100,14 +108,14 @@ class Renderer:
     redirects: Any = None
 
     def render(self, page: Page) -> bytes:
-        """Render a page into an article, from ``<doc ...>`` to ``</doc>``, in UTF-8.
+        """Render the article of a page, from ``<doc ...>`` to ``</doc>``, in UTF-8.
 
-        Exceptions raised by wikiextractor are not caught.
+        Exceptions that wikiextractor raises are not caught.
         """
         module = load_wikiextractor()
         extractor = module.Extractor(
             page.page_id,
-            "",  # revision id, used only in JSON output
+            "",  # the id of the revision, which is used only in JSON output
             self.site.url_base,
             page.title,
             [page.text],
@@ -117,7 +125,7 @@ class Renderer:
             knownNamespaces=frozenset(name for name, _ in self.site.namespaces),
             ignored_tag_patterns=module.ignored_tags,
         )
-        # extract() sets the magic words from the clock, so they must be frozen before.
+        # extract() sets the date from the current time, so replace the magic words before.
         extractor.magicWords = FrozenClock(extractor.magicWords, self.day)
         article = io.StringIO()
         extractor.extract(article, html_safe=True)

@@ -28,23 +28,23 @@ def words() -> ChineseWords:
 )
 def test_an_ideograph_continues_the_word_of_the_one_before_it(words: ChineseWords, marked: str) -> None:
     expected = b"".join(b"\1" + bytes(len(word) - 1) for word in marked.split("|") if word)
-    assert words.word_starts(marked.replace("|", "")) == expected
+    assert words.find_word_starts(marked.replace("|", "")) == expected
 
 
 def test_other_characters_are_left_to_the_tokeniser(words: ChineseWords) -> None:
     for text in ("abc 3.14 e-mail", "T恤", "日本の人", " \n\t", ""):
-        kept = words.word_starts(text)
+        kept = words.find_word_starts(text)
         assert len(kept) == len(text)
         assert all(
             start or (is_ideograph(char) and i)
             for i, (char, start) in enumerate(zip(text, kept, strict=True))
         )
-    assert words.word_starts("T恤") == b"\1\1"  # a word with a Latin letter counts as its characters
+    assert words.find_word_starts("T恤") == b"\1\1"  # a word with a Latin letter counts as its characters
 
 
 @given(st.text(st.sampled_from("我们在北京大学习上海天气很好，。aB1 𠮷\n")))
 def test_no_word_goes_on_over_anything_but_ideographs(words: ChineseWords, text: str) -> None:
-    starts = words.word_starts(text)
+    starts = words.find_word_starts(text)
     assert len(starts) == len(text)
     for i, start in enumerate(starts):
         assert start or (i and is_ideograph(text[i]) and is_ideograph(text[i - 1]))
@@ -55,7 +55,7 @@ def test_the_words_are_those_of_jieba_itself(words: ChineseWords) -> None:
     jieba = pytest.importorskip("jieba")
     for text in ("小明硕士毕业于中国科学院计算所，后在日本京都大学深造。", "这个门把手坏了，把手拿开。"):
         cut = list(jieba.cut(text))
-        assert words.word_starts(text) == b"".join(b"\1" + bytes(len(word) - 1) for word in cut)
+        assert words.find_word_starts(text) == b"".join(b"\1" + bytes(len(word) - 1) for word in cut)
 
 
 def test_a_missing_or_another_jieba_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from bertdata.dataset.discover import find_datasets
 from bertdata.dataset.vocabulary import load_dataset_tokenizer
 from bertdata.errors import SettingsError
 from bertdata.tokens.files import VocabularyFile
-from bertdata.tokens.kept_files import keep_files, make_tokenizer_files
+from bertdata.tokens.kept_files import make_tokenizer_files, write_tokenizer_files
 from bertdata.tokens.load import tokenizer_of, vocabulary_of
 from bertdata.tokens.tokenizer_json import find_tokenizer_json
 from bertdata.tokens.vocabulary import parse_vocabulary
@@ -79,7 +79,7 @@ def test_a_run_keeps_a_tokenizer_json_that_says_it(tmp_path: Path) -> None:
     file = VocabularyFile(path=path, dialect="google", lower_case=True, keep_accents=True)
     assert set(make_tokenizer_files(file)) == {"tokenizer.json", "tokenizer_config.json"}
     (tmp_path / "run").mkdir()
-    keep_files(file, str(tmp_path / "run"))
+    write_tokenizer_files(file, str(tmp_path / "run"))
     kept = find_tokenizer_json(str(tmp_path / "run"), {})
     assert vocabulary_of(kept).words == vocabulary_of(file).words
     assert list(tokenizer_of(kept).encode_each([TEXT]).ids) == list(

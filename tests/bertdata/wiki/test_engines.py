@@ -9,7 +9,7 @@ import pytest
 
 from bertdata import _native
 from bertdata.errors import InputError, UsageError
-from bertdata.wiki.articles.files import cut_files, make_file_name
+from bertdata.wiki.articles.files import count_articles_per_file, make_file_name
 from bertdata.wiki.dump import dump as dump_module
 from bertdata.wiki.dump import passes as dump_passes
 from bertdata.wiki.dump.kept_blocks import KeptBlocks
@@ -74,7 +74,9 @@ def test_the_step_writes_the_pinned_programs_files(
     found = files(tmp_path / "out")
     assert b"".join(found[file] for file in sorted(found)) == expected
     articles = re.findall(rb"<doc .*?\n</doc>\n", expected, re.DOTALL)
-    assert sorted(found) == [make_file_name(n) for n, _ in enumerate(cut_files(map(len, articles)))]
+    assert sorted(found) == [
+        make_file_name(n) for n, _ in enumerate(count_articles_per_file(map(len, articles)))
+    ]
 
 
 @pytest.mark.parametrize("extractor", BOTH)

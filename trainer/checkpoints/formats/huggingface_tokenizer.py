@@ -12,7 +12,7 @@ from bertdata.tokens.json_document import parse_tokenizer_json
 from bertdata.tokens.kept_files import CONFIGURATION_NAME, format_vocabulary, name_role_tokens
 from bertdata.tokens.load import vocabulary_of
 from bertdata.tokens.model_directory.files import ModelFiles
-from bertdata.tokens.model_directory.reader import is_of_class
+from bertdata.tokens.model_directory.reader import matches_class
 from bertdata.tokens.templates import make_post_processor, make_template, read_template
 from bertdata.tokens.tokenizer_json import read_tokenizer_bytes
 from bertdata.tokens.vocabulary_json import convert_wordpiece
@@ -130,7 +130,7 @@ def make_tokenizer_json(file: TokenizerJson, *, has_segments: bool = True) -> by
         own = whole.get("post_processor")
         wanted = make_template(vocabulary.cls, vocabulary.sep, vocabulary.pair_separators)
         found = read_template(own)
-        if found is None or not found.makes(wanted, has_segments):
+        if found is None or not found.gives_same_ids(wanted, has_segments):
             changed["post_processor"] = make_post_processor(wanted, vocabulary, own)
     if not changed:
         return data
@@ -154,7 +154,7 @@ def _is_roberta_tokenizer(directory: str, config: dict[str, Any]) -> bool:
     if files.config.get("model_type") != "roberta" or model.get("type") != "BPE":
         return False
     try:
-        return is_of_class(files, _ROBERTAS, config)
+        return matches_class(files, _ROBERTAS, config)
     except VocabularyError:
         return False
 

@@ -73,7 +73,7 @@ class Trio:
             encoding = self.library.encode(document.text, add_special_tokens=False)
             starts = [start for start, _ in encoding.offsets]
             found.add(document, encoding.ids, starts, compute_word_starts(encoding.word_ids))
-        return plain(found.documents())
+        return plain(found.build())
 
 
 ASSIGNED = (0, 1, 2, 3, 14)

@@ -16,7 +16,7 @@ WORDS = ("it's", "I'll", "東京", "naïve", "42nd", "...", "'tis", "e\u0301", "
 
 
 def slices_of(path: Path) -> list[str]:
-    return list(TextFiles([str(path)]).slices())
+    return list(TextFiles([str(path)]).read_slices())
 
 
 def test_documents_are_sentences_with_blanks_between(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_memory_does_not_grow_with_a_document(between: str, tmp_path: Path) -> N
     path.write_text(f"understanding{between}" * (1 << 19), encoding="utf-8")
 
     def read() -> None:
-        for _ in TextFiles([str(path)]).slices():
+        for _ in TextFiles([str(path)]).read_slices():
             pass
 
     assert path.stat().st_size > 6 << 20

@@ -15,7 +15,7 @@ from bertdata.errors import InputError
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
 from bertdata.wiki.articles.directory import ArticlesDirectory
-from bertdata.wiki.articles.files import cut_files
+from bertdata.wiki.articles.files import count_articles_per_file
 from bertdata.wiki.articles.report import ExtractReport
 from bertdata.wiki.dump.revisions import choose_frozen_day
 from bertdata.wiki.dump.site import parse_head
@@ -24,7 +24,7 @@ from bertdata.wiki.extractor import ExtractorSettings
 from bertdata.wiki.open_extractor import check_engine, forget_extractors
 from bertdata.wiki.page_rules import PageRules
 from bertdata.wiki.ranges import work as range_work
-from bertdata.wiki.ranges.fold import check_digests, check_sequence, deal_out_articles, join_reports
+from bertdata.wiki.ranges.fold import check_digests, check_sequence, distribute_articles, join_reports
 from bertdata.wiki.ranges.ranges import DumpRanges, recognise_dump
 from bertdata.wiki.ranges.shared_templates import SharedTemplates, fetch_templates, write_templates
 from bertdata.wiki.settings import EXTRACTORS, ExtractorName, ExtractSettings
@@ -93,7 +93,7 @@ def extract_by_ranges(
     )
     files = [
         b"".join(Path(piece.path).read_bytes()[piece.start :][: piece.bytes] for piece in pieces)
-        for pieces in deal_out_articles(second)
+        for pieces in distribute_articles(second)
     ]
     report = join_reports(found.report for found in second)
     report.template_pages = sum(found.pages for found in first)
@@ -243,9 +243,9 @@ def test_faults_and_dates_are_those_of_the_step(tmp_path: Path) -> None:
 
 def test_a_large_article_leaves_an_empty_file_before_it() -> None:
     mebibyte = 1 << 20
-    assert list(cut_files([])) == [0]
-    assert list(cut_files([mebibyte + 1, 5])) == [0, 1, 1]
-    assert list(cut_files([mebibyte - 5, 5, 1])) == [2, 1]
+    assert list(count_articles_per_file([])) == [0]
+    assert list(count_articles_per_file([mebibyte + 1, 5])) == [0, 1, 1]
+    assert list(count_articles_per_file([mebibyte - 5, 5, 1])) == [2, 1]
 
 
 @pytest.mark.parametrize(

@@ -184,15 +184,15 @@ def test_a_stream_s_checksum_is_composed_of_its_pieces_whatever_the_cuts(
 ) -> None:
     whole = BlockChecksums()
     for checksum in checksums:
-        whole = whole.with_block(checksum)
+        whole = whole.add_block(checksum)
     total = 0
     cuts = sorted(data.draw(st.lists(st.integers(0, len(checksums)), max_size=4)))
     for start, stop in zip([0, *cuts], [*cuts, len(checksums)], strict=True):
         piece = BlockChecksums()
         for checksum in checksums[start:stop]:
-            piece = piece.with_block(checksum)
-        total = piece.update(total)
-    assert total == whole.update(0)
+            piece = piece.add_block(checksum)
+        total = piece.compute_after(total)
+    assert total == whole.compute_after(0)
 
 
 def test_a_wrong_checksum_of_a_stream_over_several_ranges_is_found(one_stream: tuple[bytes, bytes]) -> None:

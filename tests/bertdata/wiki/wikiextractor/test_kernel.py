@@ -108,7 +108,7 @@ def extraction(dump: bytes, **settings: Any) -> Extraction:
     return Extraction(kernels.Wikiextractor, dump, templates=True, extractor="3.1.0", **settings)
 
 
-def cut_files(found: Extraction) -> list[bytes]:
+def count_articles_per_file(found: Extraction) -> list[bytes]:
     """The articles in files as the package cuts them."""
     files, behind = [b""], 0
     for _, _, size, _, _ in found.outcomes:
@@ -129,7 +129,7 @@ def test_articles_of_the_kits_dumps_are_the_packages_and_no_page_goes_to_it(kit:
     sums = (kit / "wiki" / "MD5SUMS.wikiextractor-3.1.0").read_text().splitlines()
     expected = [line.split()[0] for line in sums if f" {name}/" in line]
     found = extraction(read_dump(kit, name))
-    assert [hashlib.md5(file).hexdigest() for file in cut_files(found)] == expected
+    assert [hashlib.md5(file).hexdigest() for file in count_articles_per_file(found)] == expected
     assert not {"unknown", "limit"} & {reason for reason, *_ in found.outcomes}
 
 
