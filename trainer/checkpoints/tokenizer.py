@@ -36,13 +36,16 @@ def find_tokenizer(
 ) -> TokenizerFile | None:
     """Return the checkpoint's tokeniser, or None if it cannot be found.
 
-    The first available of these is used:
-    1. ``vocabulary`` (a name or path, see ``find_named_tokenizer``)
-    2. the tokeniser of ``train_data``
-    3. the copy in the run, or next to another program's weights
-    4. the tokeniser of the run's training data, for runs of earlier versions
-    DataError if the vocabulary's size is not the model's. UsageError if it is not the run's vocabulary, and
-    for a casing with a tokenizer.json.
+    These places are searched in order, and the first tokeniser is returned:
+    1. ``vocabulary``, which is a name or a path (see ``find_named_tokenizer``)
+    2. the dataset at ``train_data``
+    3. the run's copy, or the directory of another program's weights
+    4. the run's training data, for runs of earlier versions, which kept no copy
+
+    shape: the model. DataError if the vocabulary has another size than the model expects.
+    lower_case: whether a vocabulary's tokeniser lower-cases text. None: the files say so. UsageError for a
+    value if the tokeniser is a tokenizer.json, which determines the casing itself.
+    UsageError if the vocabulary differs from the run's.
     """
     file = _find_in_files(checkpoint, vocabulary) if train_data is None else None
     casing: bool | None = None
@@ -68,9 +71,10 @@ def find_tokenizer(
 
 
 def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
-    """Return the requested tokeniser, else the one in the run or next to the weights, if any.
+    """Return the tokeniser that the user names, or without a name the copy in the run or next to the weights.
 
-    UsageError if both exist and differ.
+    None if there is neither. UsageError if both exist and differ.
+    given: the user's name or path, or None.
     """
     if given is not None and checkpoint.kind != OURS:
         return find_named_tokenizer(given)
@@ -124,9 +128,10 @@ def _name_tokenizer(file: TokenizerFile) -> str:
 def _find_in_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """Return the tokeniser and the casing of the training data.
+    """Return the training data's tokeniser and its casing, each None if unknown.
 
-    The data may be in ``train_data``, where they were during training, or where they were moved to.
+    given: the vocabulary that the user names, or None.
+    train_data: where the training data are now. None: where they were during training.
     """
     recorded = _read_settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
@@ -161,9 +166,9 @@ def _read_settings(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def find_beside(checkpoint: Checkpoint, name: str) -> str | None:
-    """Return the path of a file in the run, or next to another program's weights.
+    """Return the path of a file in the checkpoint's run, or next to another program's weights.
 
-    None if it does not exist.
+    Return None if there is no such file.
     """
     path = storage.join(_find_folder(checkpoint), name)
     return path if storage.exists(path) else None

@@ -1,5 +1,5 @@
-"""Comparing the vocabulary of a checkpoint with the data's. Both must give the same ids to tokens, but the
-data's may have more tokens.
+"""Comparing a checkpoint's vocabulary with the data's vocabulary. Each token must have the same id in both.
+The data's vocabulary may have additional tokens.
 """
 
 import re
@@ -26,10 +26,10 @@ _REMEDY = "make the data with the model's own tokeniser (bertdata create --token
 def fit_vocabulary(
     checkpoint: Checkpoint, shape: ModelConfig, config: Config, log: Callable[[str], None]
 ) -> Checkpoint:
-    """Return the checkpoint with a row for each token of the configured data.
+    """Return the checkpoint with an embedding for each token of the configured data's vocabulary.
 
-    DataError if an id is another token in the data than in the checkpoint, or a special token has another
-    role.
+    DataError if an id means different tokens in the two vocabularies, or if they have different tokens for a
+    role such as the mask.
     """
     own, data = find_tokenizer_beside(checkpoint), find_data_tokenizer(config)
     if data is None:
@@ -62,11 +62,14 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""Text for messages that describes a tokeniser, by (whether it lower-cases, whether it strips accents)."""
+"""What messages call a tokeniser. The keys are (whether it lower-cases text, whether it strips accents)."""
 
 
 def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
-    """Return (lower-cases, strips accents), or None for a tokeniser whose normaliser differs from BERT's."""
+    """Return whether a tokeniser lower-cases text, and whether it strips accents.
+
+    Return None for a tokenizer.json whose normaliser is not BERT's.
+    """
     if isinstance(file, VocabularyFile):
         return file.lower_case, file.lower_case and not file.keep_accents
     normalizer = read_tokenizer_json(file)[0]["normalizer"]
@@ -77,9 +80,12 @@ def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
 
 
 def check_words(own: Vocabulary, data: Vocabulary) -> None:
-    """Raise DataError for the first id that is another token, or for a special token with another role.
+    """Raise DataError if an id means different tokens in the two vocabularies, or if they have different
+    tokens for a role such as the mask.
 
-    The data's vocabulary may have more tokens, and may use the ids of ``[unused0]``, ``[unused1]`` and so on.
+    own: the model's vocabulary.
+    data: the data's vocabulary. It may have additional tokens, also with the ids of ``[unused0]``,
+    ``[unused1]`` and so on.
     """
     if own.md5 != data.md5:
         pairs = zip_longest(own.words, data.words)

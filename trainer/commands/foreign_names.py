@@ -1,5 +1,5 @@
-"""Hints for a flag or key that this trainer lacks: this trainer's name for the same setting, and other
-programs that have a flag of that name.
+"""Hints for the error about an unknown flag or key. A hint is this trainer's name for the same setting, or
+names other programs that have such a flag.
 """
 
 from bertdata.errors import SettingsError
@@ -58,13 +58,15 @@ _FOREIGN = {
 
 _OURS = {name: key for key, names in _FOREIGN.items() for name in names.split()}
 _PRECISION = ("fp16", "bf16", "fp32")
-"""Switches of other programs that are values of ``--precision`` here."""
+"""Switches of other programs (``--fp16``) that are values of a flag of this trainer (``--precision fp16``).
+"""
 
 
 def add_name_hints(error: UnknownKeyError) -> SettingsError:
-    """Return the error with hints: this trainer's key for the unknown name, then programs that have the name.
+    """Return the error with hints in its message, or unchanged if there are no hints for the unknown name.
 
-    The error is returned unchanged if there is neither.
+    The hints are this trainer's key for the same setting, and the programs that have a flag of the unknown
+    name.
     """
     ours, programs = _find_our_name(error.name), find_programs_with(error.name)
     unknown = f"{error.where}{error.name} is not a key of this trainer"

@@ -11,7 +11,8 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 
 _KINDS = ("full_attention", "sliding_attention")
-"""transformers' names for global and local layers."""
+"""transformers' names for two types of layers: global layers see the whole sequence, local layers a window.
+"""
 
 _NAMES = {
     "hidden_activation": "hidden_act",
@@ -33,10 +34,11 @@ _FIXED = {
     "use_attention_projection_bias": False,
     "use_cls_layer": True,
 }
-"""Values of ModelConfig's keys that every ModernBERT has."""
+"""Fields of ModelConfig that have the same value in every ModernBERT."""
 
 _CONSTANT = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False)
-"""Keys of transformers with the value that every published ModernBERT has. Other values are not supported."""
+"""Keys of transformers that have the same value in every published ModernBERT. No other value is supported.
+"""
 
 _LAYERS = {
     "layer_types": {"type": ["array", "null"], "items": {"type": "string"}},
@@ -65,7 +67,7 @@ class ModernBertConfig(ModelConfig):
     """The shape of a ModernBERT, by default of the base model.
 
     hidden_dropout_prob is the dropout after the attention's output projection, 0.1 in the original program.
-    transformers has a single value for this dropout and the dropout of attention weights.
+    transformers uses a single value for this dropout and for the dropout of attention weights.
     """
 
     has_biases: ClassVar[bool] = False
@@ -119,11 +121,11 @@ class ModernBertConfig(ModelConfig):
 
     @property
     def reach(self) -> int:
-        """Number of tokens that a token of a local layer sees on each side."""
+        """Number of neighbouring tokens on each side that a token sees in a local layer."""
         return self.local_attention // 2
 
     def is_global(self, layer: int) -> bool:
-        """Return whether a layer, counted from 0, attends to whole sequences."""
+        """Return whether a token sees its whole sequence in this layer. Layers are counted from 0."""
         return layer % self.global_attn_every_n_layers == 0
 
     @classmethod

@@ -46,7 +46,7 @@ _INNER = ("model", "state_dict", "model_state_dict", "module")
 """Keys under which training programs nest the weights in a file that also contains an optimiser's state."""
 
 _OTHER_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
-"""Suffixes of transformers' classes whose classifier does not classify sequences."""
+"""Ends of the names of transformers' classes whose classifier does not classify whole sequences."""
 
 _OTHER_FILES = {
     "tf_model.h5": "weights of TensorFlow",
@@ -66,14 +66,17 @@ _ARCHITECTURES = {
     "cls.": "BertForMaskedLM",
     "": "BertModel",
 }
-"""transformers' model class by the prefix of the head's tensors. The first prefix that occurs decides."""
+"""For each prefix of tensor names, transformers' class for a model with such tensors. The first prefix with
+which a tensor's name begins decides.
+"""
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
-    """Read the checkpoint in a directory or a file of weights.
+    """Read a checkpoint in Hugging Face's format.
 
-    model_config: model file in place of the config.json next to the weights.
-    kind: "huggingface" or "graphcore".
+    path: its directory, or its file of weights.
+    model_config: model file to read instead of the config.json next to the weights.
+    kind: the program that wrote it, "huggingface" or "graphcore".
     """
     directory, file = storage.get_parent(path), path
     if storage.is_directory(path):
@@ -137,10 +140,11 @@ def _refuse_other_files(directory: str, file: str) -> None:
 def _drop_other_heads(
     weights: dict[str, StoredTensor], classes: Sequence[str], path: str
 ) -> tuple[dict[str, StoredTensor], list[str]]:
-    """Remove a classifier of tokens or of multiple choices from the weights.
+    """Remove the head from the weights if it classifies tokens or multiple choices instead of sequences.
 
-    Its tensors have the same names as those of a classifier of sequences, but another meaning. Return the
-    remaining weights, and a warning if a classifier was removed.
+    Its tensors have the same names as the head that classifies sequences, but another meaning. Return the
+    remaining weights, and a list with a warning if a head was removed.
+    classes: names of the transformers classes in config.json.
     """
     other = next((name for name in classes if name.endswith(_OTHER_CLASSIFIERS)), None)
     kept = {name: tensor for name, tensor in weights.items() if not name.startswith("classifier.")}

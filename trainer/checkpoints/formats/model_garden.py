@@ -1,7 +1,8 @@
-"""Finds the variables of TensorFlow's model garden BERT by walking a checkpoint's graph of Python objects.
+"""Finding the variables of a BERT of TensorFlow's model garden in a checkpoint's graph of Python objects.
 
-The names of objects and variables differ between versions of the model garden. But in all of them the
-encoder's children ``layer_with_weights-0``, ``-1`` and so on come in the same order: embeddings of words,
+In the graph, each object has named children. A name that leads from an object to a child is called a local
+name. The names differ between versions of the model garden. But in all versions the encoder's children
+``layer_with_weights-0``, ``layer_with_weights-1`` and so on have the same order: the embeddings of words,
 positions and segments, a norm, the layers, the pooler. So each child is recognised by its place and content.
 """
 
@@ -11,7 +12,7 @@ from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GraphNode, find_holders, follow_names
 
 _ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
-"""For weight and bias, the names that TensorFlow's layers give to the variable."""
+"""For weight and bias, the names that TensorFlow's layers may give to this variable."""
 
 _NUMBERED = "layer_with_weights-"
 _FIRST = {
@@ -20,7 +21,9 @@ _FIRST = {
     "bert.embeddings.token_type_embeddings": "_type_embedding_layer",
     "bert.embeddings.LayerNorm": "_embedding_norm_layer",
 }
-"""The encoder's objects before its layers, in order, with their local names in versions that name them."""
+"""The parts of the encoder before its layers, in order. In versions whose encoder names its children, the
+value is the child's name.
+"""
 
 _POOLER, _POOLERS_NAME = "bert.pooler.dense", "_pooler_layer"
 _LAYERS = "bert.encoder.layer."
@@ -34,7 +37,7 @@ _LAYER = {
     "output.dense": ("_output_dense",),
     "output.LayerNorm": ("_output_layer_norm",),
 }
-"""For each part of a layer, the local names that lead to it from the layer's object."""
+"""For each part of a layer, the path of child names that leads to it from the layer's object."""
 
 _PROJECTION, _PROJECTION_OF_2_3 = "attention.output.dense", "_attention_output_dense"
 _MASKED = "masked_lm"
@@ -44,18 +47,19 @@ _HEADS = {
     "cls.predictions.transform.LayerNorm": (_MASKED, "layer_norm"),
     "cls.seq_relationship": ("model", "classification_heads", "0", "out_proj"),
 }
-"""For each part of the heads, the local names that lead to it from the root."""
+"""For each part of the heads, the path of child names that leads to it from the graph's root."""
 
 _BIAS = "output_bias/bias"
 _PAIRS = {
     "predictions/transform/logits/kernel": "cls.seq_relationship.weight",
     "predictions/transform/logits/bias": "cls.seq_relationship.bias",
 }
-"""Full names of the next-sentence head's variables, in versions that convert it."""
+"""Full names of the next-sentence head's variables in converted checkpoints, and this trainer's names."""
 
 
 def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
-    """Return the number of each variable's node, by this trainer's name for the tensor.
+    """Find the variables in a graph. Return their node numbers by the names that this trainer gives to the
+    tensors.
 
     The result is empty if the graph has no encoder.
     """
@@ -87,9 +91,10 @@ def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
 
 
 def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str, int]:
-    """Return the node of each part of a head that can be reached from its object.
+    """Return the node number of each part of a head that can be reached from the head's object.
 
-    owner: node of the head's object. name: name of this object among the root's children.
+    owner: node number of the head's object.
+    name: the first name of the part's path in ``_HEADS``, which leads from the root to this object.
     """
     ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
     found = {part: follow_names(nodes, owner, *way) for part, way in ways.items()}
@@ -97,9 +102,10 @@ def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str,
 
 
 def _find_numbered_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield (our name, node) for each part of an encoder whose child objects are numbered.
+    """Yield (this trainer's name, node number) for each part of an encoder with numbered child objects.
 
-    Yield nothing for any other object.
+    The children are called ``layer_with_weights-0`` and so on. Yield nothing for an object without such
+    children.
     """
     children = nodes[encoder].children
     numbered = [
@@ -123,7 +129,10 @@ def _find_numbered_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple
 
 
 def _find_named_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield (our name, node) for each part of an encoder whose child objects have names."""
+    """Yield (this trainer's name, node number) for each part of an encoder that names its child objects.
+
+    Yield nothing for an object that is not such an encoder.
+    """
     children = nodes[encoder].children
     layers = follow_names(nodes, encoder, "_transformer_layers")
     first = None if layers is None else nodes[layers].children.get("0")
@@ -142,7 +151,10 @@ def _is_number(text: str) -> bool:
 
 
 def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterator[tuple[str, int]]:
-    """Yield (our name, node) for each part of a layer, such as the query's dense layer."""
+    """Yield (this trainer's name, node number) for each part of a layer, such as the query's dense layer.
+
+    layer: node number of the layer. place: the layer's number in the encoder.
+    """
     for name, way in _LAYER.items():
         number = follow_names(nodes, layer, *way)
         if number is None and name == _PROJECTION:
@@ -152,8 +164,10 @@ def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterato
 
 
 def _find_part_variables(nodes: list[GraphNode], parts: dict[str, int]) -> dict[str, int]:
-    """Return the nodes of the parts' variables, by this trainer's names. Variables without a stored value are
-    left out.
+    """Return the node numbers of the parts' weights and biases, by this trainer's names for the tensors.
+
+    A variable without a stored value is left out.
+    parts: for each part of the model, the number of its node.
     """
     found = {}
     for part, number in parts.items():
@@ -172,7 +186,9 @@ class GraphBuilder:
         self.nodes = [GraphNode()]
 
     def child(self, parent: int, *names: str) -> int:
-        """Return the node at the end of a path of local names, and create missing nodes."""
+        """Follow a path of child names from a node, and create missing nodes. Return the number of the last
+        node.
+        """
         for name in names:
             children = self.nodes[parent].children
             if name not in children:
@@ -186,12 +202,12 @@ class GraphBuilder:
         return len(self.nodes) - 1
 
     def link(self, parent: int, name: str, node: int) -> None:
-        """Make a node the child of another parent too."""
+        """Make an existing node the child of a further parent."""
         self.nodes[parent].children[name] = node
 
 
 def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dict[str, int]:
-    """Add a node for each tensor's variable, in objects structured as in versions 2.3 to 2.5.
+    """Build the graph of objects as in versions 2.3 to 2.5 of the model garden, with a node for each tensor.
 
     Return the number of each variable's node by the tensor's name.
 
@@ -220,7 +236,7 @@ def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dic
 
 
 def _find_part_path(part: str, layers: int) -> tuple[str, ...]:
-    """Return the local names that lead from the root to a part of the model."""
+    """Return the path of child names that leads from the root to a part of the model."""
     if part in _HEADS:
         return _HEADS[part]
     first = list(_FIRST)
@@ -233,7 +249,7 @@ def _find_part_path(part: str, layers: int) -> tuple[str, ...]:
 
 
 def _find_local_name(part: str, end: str) -> str:
-    """Return the local name of a variable in its object."""
+    """Return the name of a variable among the children of its object."""
     if part == "cls.predictions":
         return _BIAS
     kernel, gamma, table = _ENDS["weight"]

@@ -16,7 +16,7 @@ from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.errors import CheckpointError
 
 _ACCUMULATOR = "/GradientAccumulator"
-"""Suffix of the variables that MLPerf's program needs next to each variable, to sum up gradients."""
+"""Suffix of the names of additional variables in which MLPerf's program sums up gradients."""
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
@@ -69,11 +69,13 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield (this trainer's name, tensor) for each part of a variable.
+    """Yield (this trainer's name, tensor) for a variable of the bundle.
 
-    A variable of Graphcore's may have three parts. Yield nothing for variables that are not BERT's.
+    A variable with query, key and value together, as in Graphcore's programs, gives three tensors. A variable
+    that does not belong to a BERT gives none.
 
-    name: name of the entry, which may be a slot. variable: name of its variable.
+    name: name in the bundle. It is the variable's name, or the name of its moment, such as .../kernel/adam_m.
+    variable: the variable's name.
     """
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
     names = find_google_names(variable)
@@ -84,7 +86,10 @@ def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[s
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
-    """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
+    """Write model.ckpt-N, the file ``checkpoint`` that names it, and bert_config.json.
+
+    N is the number of updates. Return the path of model.ckpt-N without the endings of its files.
+    """
     checkpoint = add_missing_biases(checkpoint, "TensorFlow's BERT", says_shape=True)
     config = checkpoint.expect_config()
     steps = (checkpoint.updates or 0) * checkpoint.steps_of_update
@@ -118,11 +123,12 @@ def write_state_file(directory: str, name: str) -> None:
 
 
 def add_accumulators(source: str, target: str) -> str:
-    """Copy a checkpoint and add a zero NAME/GradientAccumulator for every variable. Return a message.
+    """Copy a checkpoint, and add a variable of zeros NAME/GradientAccumulator for every variable NAME.
 
-    Every variable includes the optimiser's moments, powers of beta and counters, as in MLPerf's program
-    checkpoint_add_gradacc.py.
-    source: prefix of a TensorFlow 1 checkpoint, or its directory. target: prefix to write.
+    Return a message. As in MLPerf's program checkpoint_add_gradacc.py, variables of the optimiser (moments,
+    powers of beta and counters) get an accumulator too.
+    source: path of a TensorFlow 1 checkpoint without the endings of its files, or its directory.
+    target: path to write, without the endings of the files.
     """
     prefix = find_prefix(source)
     if prefix is None:

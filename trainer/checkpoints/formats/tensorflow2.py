@@ -65,17 +65,17 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _read_variable(bundle: Bundle, node: GraphNode, name: str) -> StoredTensor:
-    """Return a variable's value as a tensor in this trainer's shape.
+    """Return a variable's value as a tensor with the shape that this trainer uses.
 
-    Axes of attention heads are joined, and kernels are transposed.
+    Axes of attention heads are joined with the next axis, and kernels (weight matrices) are transposed.
     """
     if node.key not in bundle.entries:
         raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
     key = node.key
     flat = shape = bundle.entries[key].shape
-    # A query kernel is (hidden, heads, head size) and becomes (hidden, heads x head size). The output
-    # projection's kernel is (heads, head size, hidden) and becomes (heads x head size, hidden). Older
-    # versions store them joined already.
+    # The kernel of the query has the shape (hidden, heads, head size), and is reshaped to (hidden, heads x
+    # head size). The kernel of the output projection has the shape (heads, head size, hidden), and is
+    # reshaped to (heads x head size, hidden). Older versions store kernels that need no reshaping.
     axis = _find_heads_axis(name)
     if axis is not None and len(shape) == 2 + _is_kernel(name):
         flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
@@ -106,7 +106,10 @@ def _read_iterations(bundle: Bundle, nodes: list[GraphNode]) -> int | None:
 
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
-    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
+    """Write bert_model.ckpt-N, the file ``checkpoint`` that names it, and bert_config.json.
+
+    N is the number of updates. Return the path of bert_model.ckpt-N without the endings of its files.
+    """
     prefix = storage.join(directory, f"bert_model.ckpt-{checkpoint.updates or 0}")
     write_objects(checkpoint, prefix)
     write_bert_config(checkpoint.expect_config(), directory)
@@ -115,7 +118,7 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
 
 
 def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
-    """Write only PREFIX.index and PREFIX.data-00000-of-00001."""
+    """Write the checkpoint's tensors and graph of objects as PREFIX.index and PREFIX.data-00000-of-00001."""
     checkpoint = add_missing_biases(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
     weights = {
@@ -164,7 +167,10 @@ def _reshape_for_tensorflow(tensor: StoredTensor, name: str, config: ModelConfig
 
 
 def _find_paths(nodes: list[GraphNode]) -> dict[int, str]:
-    """Return the shortest path of local names from the root to each node. Among equals the first wins."""
+    """Return for each node the shortest path of child names from the root, joined by slashes.
+
+    If several paths are equally short, the first is taken.
+    """
     paths = {0: ""}
     for number in (queue := [0]):
         for name, child in nodes[number].children.items():

@@ -11,13 +11,18 @@ _WRAPPERS = {
     "_fsdp_wrapped_module": "FullyShardedDataParallel",
     "_checkpoint_wrapped_module": "checkpoint_wrapper",
 }
-"""Parts that wrappers add to a name. They may be anywhere in it, since any module may be wrapped."""
+"""Parts that PyTorch's wrappers add to the names of tensors, and the wrapper that adds each.
+
+A part may be anywhere in a name, because any module of a model can be wrapped.
+"""
 
 _WHOLE = "module"
-"""First part of names that DataParallel, DistributedDataParallel and DeepSpeed add."""
+"""The part that DataParallel, DistributedDataParallel and DeepSpeed put at the beginning of each name."""
 
 _MODELS = ("bert", "roberta", "model", "auto_model")
-"""First part of the encoder's tensor names in BERT, RoBERTa, ModernBERT and sentence-transformers."""
+"""The part with which the names of the encoder's tensors begin: in BERT, in RoBERTa, in ModernBERT and in
+models of sentence-transformers.
+"""
 
 _WORDS = re.compile(r"(.*\.)?embeddings\.(word_embeddings|tok_embeddings)\.weight")
 
@@ -31,13 +36,14 @@ _OTHERS = {
     "longformer.": "a Longformer",
     "transformer.": "a transformer with names of its own",
 }
-"""For each prefix of tensor names, text that says what a file with such names contains."""
+"""Prefixes of tensor names that this trainer cannot read, and what a file with such names contains."""
 
 
 def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
     """Return the tensors under the model's own names, in the same order.
 
-    DataError if two tensors get the same name, and for tensors of another architecture.
+    DataError if two tensors get the same name, or if the names are those of another architecture. For
+    example, the names of a model compiled by torch.compile inside DataParallel lose two parts:
 
         module._orig_mod.bert.pooler.dense.bias -> bert.pooler.dense.bias
     """
@@ -62,9 +68,10 @@ def _remove_wrappers(name: str) -> str:
 
 
 def _find_outer_prefix(names: Iterable[str]) -> str:
-    """Return the prefix that all names share because the model is part of another object, else "".
+    """Return the prefix that all names have because the model is an attribute of another object, or "".
 
-    model.bert.embeddings.word_embeddings.weight (a Lightning module) -> "model."
+    For example, if a Lightning module has the model as its attribute ``model``, the name
+    model.bert.embeddings.word_embeddings.weight gives the prefix "model.".
     """
     names = list(names)
     # Find the word embeddings. What precedes `bert.embeddings...` in their name is the outer part, if all

@@ -23,23 +23,24 @@ _PLAIN, _SNAPPY = 0, 1
 _BLOCK_BYTES = 1 << 18
 _ENTRIES_A_RESTART = 16
 _SNAPPY_RATIO = 22
-"""Most bytes that Snappy can decompress from a compressed byte. Its copies give at most 64 bytes for 3. A
-block that claims to be larger is damaged.
+"""Largest ratio of decompressed to compressed bytes in Snappy's format, where 3 bytes give at most 64. A
+block that claims a larger ratio is damaged.
 """
 
 _KEY_RATIO = 64
-"""Most bytes of all keys together, per byte of the file. In real files an entry has at least 15 bytes besides
-its key, so that keys cannot exceed this.
+"""Largest ratio of the bytes of all keys to the bytes of the file. Keys are stored compressed. In real files,
+each entry has at least 15 more bytes, so this ratio is not reached.
 """
 
 
 @dataclass(slots=True)
 class _KeyLimits:
-    """Limits for the keys that are read next: their total size in bytes, and the last key, which they must
-    exceed.
+    """Limits for the keys that are still to be read.
 
-    Keys must ascend over the whole table. A key is stored as its difference from the previous key, so that a
-    small damaged file could claim terabytes of keys.
+    Keys must be in ascending order over the whole table. A key is stored as its difference from the previous
+    key. Without a limit, a small damaged file could claim terabytes of keys.
+    left: number of bytes that the remaining keys may have together.
+    last: the key that was read last, or None. The next key must be greater.
     """
 
     left: int
@@ -131,7 +132,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     offset = 0
 
     def write(block: _BlockBuilder) -> bytes:
-        """Write a block. Return its offset and size in the encoding of index and footer."""
+        """Write a block. Return its offset and size, encoded as in the index block and the footer."""
         nonlocal offset
         body = block.finish()
         place = encode_varint(offset) + encode_varint(len(body))
