@@ -23,7 +23,7 @@ All flags of pretrain are accepted: --help-all."""
 
 
 def run(arguments: list[str]) -> None:
-    """Evaluate a checkpoint, or with ``--poll`` wait for new checkpoints of a run and evaluate each of them.
+    """Evaluate a checkpoint, or with ``--poll`` each checkpoint that a run writes while this command waits.
     """
     parser = _make_parser()
     if not {"-h", "--help"}.isdisjoint(arguments):

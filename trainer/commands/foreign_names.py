@@ -58,8 +58,7 @@ _FOREIGN = {
 
 _OURS = {name: key for key, names in _FOREIGN.items() for name in names.split()}
 _PRECISION = ("fp16", "bf16", "fp32")
-"""Switches of other programs (``--fp16``) that are values of a flag of this trainer (``--precision fp16``).
-"""
+"""Switches of other programs (``--fp16``) that are values of a flag of this trainer (--precision fp16)."""
 
 
 def add_name_hints(error: UnknownKeyError) -> SettingsError:

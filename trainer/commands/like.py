@@ -53,8 +53,7 @@ _OF_EVALUATION = (
     "max_seq_length",
     "max_predictions_per_seq",
 )
-"""Keys of this trainer's configuration that an evaluation uses. --print-config shows them for an evaluation.
-"""
+"""Keys of the configuration that an evaluation uses, and that --print-config shows for an evaluation."""
 
 
 def _list_odd_numbers(given: Given) -> str:

@@ -14,8 +14,7 @@ _WANDB_MODES = {"run": ONLINE, "dryrun": OFFLINE, "shared": ONLINE}
 
 
 def forces_weight_sync() -> bool:
-    """Return whether an environment variable asks to average the weights of all workers before each update.
-    """
+    """Return whether an environment variable asks to average the workers' weights before each update."""
     return os.environ.get(WEIGHT_SYNC, "").lower() in ("1", "true")
 
 

@@ -1,11 +1,10 @@
-"""Keys of bert_config.json and config.json that are not fields of ModelConfig, and what is done with each
-key.
+"""Keys of bert_config.json and config.json that are not fields of ModelConfig, and what is done with them.
 
 REFUSED lists keys with values that mean an unsupported model, which are an error. WARNED lists keys that give
 a warning. LABEL_KEYS are about labels, and are read elsewhere. HARMLESS lists keys that are ignored. A key in
-none of these lists gives a warning too. The lists contain the keys that Google's, NVIDIA's and Habana's programs write, keys of
-published models, and the attributes of all configurations in transformers, from pytorch-transformers 1.0 to
-transformers 5.
+none of these lists gives a warning too. The lists contain the keys that Google's, NVIDIA's and Habana's
+programs write, keys of published models, and the attributes of all configurations in transformers, from
+pytorch-transformers 1.0 to transformers 5.
 """
 
 from collections.abc import Mapping

@@ -72,8 +72,7 @@ _TEXTS = {
     "rows": "use padded rows, one example per row, instead of flat batches",
     "compile": "compile the model if the device supports it (default: no)",
 }
-"""Help texts of some keys for the command finetune. The usual texts of these keys are about pre-training too.
-"""
+"""Help texts of some keys for the command finetune. The usual texts are about pre-training too."""
 
 _EXAMPLES = {
     _FINETUNE: """\

@@ -11,7 +11,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 
 _KINDS = ("full_attention", "sliding_attention")
-"""transformers' names for two types of layers: global layers see the whole sequence, local layers a window.
+"""transformers' names for global layers, which see the whole sequence, and local layers, which see a window.
 """
 
 _NAMES = {
@@ -37,8 +37,7 @@ _FIXED = {
 """Fields of ModelConfig that have the same value in every ModernBERT."""
 
 _CONSTANT = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False)
-"""Keys of transformers that have the same value in every published ModernBERT. No other value is supported.
-"""
+"""Keys of transformers with the same value in every published ModernBERT. No other value is supported."""
 
 _LAYERS = {
     "layer_types": {"type": ["array", "null"], "items": {"type": "string"}},

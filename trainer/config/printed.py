@@ -55,8 +55,7 @@ def resolve_keys(config: Config) -> dict[str, Any]:
 
 
 def resolve_constants(config: Config) -> dict[str, Any]:
-    """Return the constants of the optimiser and the schedule. A constant that is not set has its usual value.
-    """
+    """Return the constants of optimiser and schedule. A constant that is not set has its usual value."""
     keys = config.values()
     preset = find("optimiser", config.update.optimiser)
     beta1, beta2 = preset.betas
