@@ -11,8 +11,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 
 _KINDS = ("full_attention", "sliding_attention")
-"""transformers' names for global layers, which see the whole sequence, and local layers, which see a window.
-"""
+"""transformers' names for global layers, which see whole sequences, and local layers, which see a window."""
 
 _NAMES = {
     "hidden_activation": "hidden_act",

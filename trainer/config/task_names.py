@@ -27,6 +27,5 @@ def expand_task_flags(arguments: Sequence[str]) -> list[str]:
 
 
 def find_name_in_command(key: str, command: str) -> str:
-    """Return the name of a key in the help of a command. It may be a shorter name for finetune and evaluate.
-    """
+    """Return the name of a key in the help of a command. It may be shorter for finetune and evaluate."""
     return _NAME_OF.get(key, key) if command in ("finetune", "evaluate") else key
