@@ -43,8 +43,7 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 
 def _list_parts(names: Iterable[str]) -> str:
-    """Return a text for the log: the parts of the model, such as its pooler, to which these tensors belong.
-    """
+    """Return a text for the log: the parts of the model, such as its pooler, to which these tensors belong."""
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 

@@ -147,7 +147,7 @@ class BinnedOrder(Order):
         return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that is ``examples`` examples after this position."""
+        """Return the position that lies ``examples`` examples behind another position."""
         rest = position.rows + examples
         start = Position(position.epoch, position.examples)
         while rest >= (size := self.size(start.examples)):
@@ -156,7 +156,11 @@ class BinnedOrder(Order):
         return start._replace(rows=rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at the offsets from the position, window by window and file by file."""
+        """Yield the examples at some distances behind a position, window by window and file by file.
+
+        position: position in the data.
+        offsets: distances of the examples from the position, in examples.
+        """
         wanted, before, last = position.rows + offsets, 0, position.rows + int(offsets.max())
         start = Position(position.epoch, position.examples)
         while before <= last:
@@ -169,7 +173,7 @@ class BinnedOrder(Order):
             start = self._order.advance(start, size)
 
     def _sort(self, epoch: int, start: int) -> Window:
-        """Return the window that begins at example ``start`` of an epoch."""
+        """Sort the window that begins at example ``start`` of an epoch into length bins."""
         size = self.size(start)
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:

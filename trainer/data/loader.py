@@ -33,8 +33,7 @@ Item = TypeVar("Item")
 
 
 class Update(NamedTuple):
-    """The micro-batches that a worker computes in an update, and the position in the data after the update.
-    """
+    """The micro-batches that a worker computes in an update, and the data position after the update."""
 
     batches: Sequence[Batch]
     position: Position
@@ -137,7 +136,7 @@ class Loader(Prefetcher[Update]):
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,
-            workers=workers,
+            world_size=workers,
             rank=rank,
             micro_batches=workers * accumulation,
             batch_size=batch_size,

@@ -155,8 +155,7 @@ def _find_available_tokenizer(
 
 
 def _describe_as_bert(shape: ModelConfig, to: str) -> str:
-    """Return the end of a message: a warning if the target's program will read a RoBERTa as a BERT, else "".
-    """
+    """Return the end of a message: a warning if the target's program will read a RoBERTa as a BERT, else ""."""
     if to == "huggingface" or not isinstance(shape, RobertaConfig):
         return ""
     epsilon = ""
@@ -166,8 +165,7 @@ def _describe_as_bert(shape: ModelConfig, to: str) -> str:
 
 
 def _describe_unused_ids(shape: ModelConfig, file: TokenizerFile | None) -> str:
-    """Return the end of a message: how many rows of the word embeddings belong to no token, or "" if none do.
-    """
+    """Return the end of a message: how many rows of the word embeddings belong to no token, or "" if none do."""
     rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
     return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
 
