@@ -69,7 +69,7 @@ class StoredTensor:
         where: file and name of the tensor, for the error.
         """
 
-        def load() -> Tensor:
+        def load_checked() -> Tensor:
             values = self.load()
             if not values.is_floating_point():
                 kind = str(values.dtype).removeprefix("torch.")
@@ -81,7 +81,7 @@ class StoredTensor:
                 raise DataError(f"{where} holds values that are no finite numbers (NaN or infinity)")
             return values
 
-        return StoredTensor(self.shape, load)
+        return StoredTensor(self.shape, load_checked)
 
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
         """Return a StoredTensor that applies ``change`` to the tensor when it is read.

@@ -52,7 +52,7 @@ def add_new_tokens(
         log(f"{len(pieces)} new tokens, {first!r} to {last!r}: {rule}")
     rows = config.vocab_size
 
-    def grow(key: str, tensor: StoredTensor) -> StoredTensor:
+    def add_rows(key: str, tensor: StoredTensor) -> StoredTensor:
         is_moment, name = "/" in key, key.rpartition("/")[2]
         if name not in VOCABULARY:
             return tensor
@@ -62,10 +62,10 @@ def add_new_tokens(
             lambda table: grow_table(table[:rows], made, known.size, shape.vocab_size),
         )
 
-    def all_grown(tensors: Stored) -> dict[str, StoredTensor]:
-        return {key: grow(key, tensor) for key, tensor in tensors.items()}
+    def add_rows_to_all(tensors: Stored) -> dict[str, StoredTensor]:
+        return {key: add_rows(key, tensor) for key, tensor in tensors.items()}
 
-    weights, moments = all_grown(checkpoint.weights), all_grown(checkpoint.moments)
+    weights, moments = add_rows_to_all(checkpoint.weights), add_rows_to_all(checkpoint.moments)
     return replace(checkpoint, weights=weights, moments=moments)
 
 

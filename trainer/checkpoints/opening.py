@@ -43,7 +43,10 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 
 def _list_parts(names: Iterable[str]) -> str:
-    """Return a text for the log: the parts of the model, such as its pooler, to which these tensors belong."""
+    """Return the names of the model's parts to which these tensors belong, as text for the log.
+
+    For example, one of these parts is ``bert.pooler``.
+    """
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 

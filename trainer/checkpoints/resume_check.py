@@ -42,15 +42,15 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
     names: fields of the state that must be equal, in addition to the model.
     """
 
-    def identity(state: State) -> dict[str, Any]:
+    def list_compared_values(state: State) -> dict[str, Any]:
         # A state from an earlier version lacks newer keys. Reading it as a model configuration adds their
         # defaults, with which it was trained.
         whole = read_model_config(state.model).as_json()
         model = {f"model's {name}": value for name, value in whole.items() if name not in CHANGEABLE}
         return model | {name: getattr(state, name) for name in names}
 
-    found = identity(state)
-    for name, wanted in identity(fresh).items():
+    found = list_compared_values(state)
+    for name, wanted in list_compared_values(fresh).items():
         if found.get(name) != wanted:
             difference = f"its {name} is {found.get(name)}, this one's {wanted}"
             if name == "data":

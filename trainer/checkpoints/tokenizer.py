@@ -78,7 +78,7 @@ def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile |
     """
     if given is not None and checkpoint.kind != OURS:
         return find_named_tokenizer(given)
-    own = find_tokenizer_beside(checkpoint)
+    own = find_stored_tokenizer(checkpoint)
     if own is None or given is None:
         return own
     file = find_named_tokenizer(given)
@@ -89,13 +89,13 @@ def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile |
     return file
 
 
-def find_tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
+def find_stored_tokenizer(checkpoint: Checkpoint) -> TokenizerFile | None:
     """Return the tokeniser in the run, or next to another program's weights. None if there is none.
 
     Another program's directory is read as transformers' AutoTokenizer reads it.
     """
     if checkpoint.kind == OURS:
-        path = find_beside(checkpoint, VOCABULARY_NAME) or find_beside(checkpoint, TOKENIZER_NAME)
+        path = find_stored_file(checkpoint, VOCABULARY_NAME) or find_stored_file(checkpoint, TOKENIZER_NAME)
         return None if path is None else find_named_tokenizer(path)
     folder = _find_folder(checkpoint)
     return find_named_tokenizer(folder) if holds_tokenizer(folder) else None
@@ -153,7 +153,7 @@ def find_casing(checkpoint: Checkpoint) -> bool | None:
     """
     if checkpoint.kind != OURS:
         return read_model_casing(_find_folder(checkpoint))
-    config = find_beside(checkpoint, CONFIGURATION_NAME)
+    config = find_stored_file(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _read_settings(checkpoint).get("lower_case")
     # a missing key means True, as in transformers
@@ -165,7 +165,7 @@ def _read_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
 
 
-def find_beside(checkpoint: Checkpoint, name: str) -> str | None:
+def find_stored_file(checkpoint: Checkpoint, name: str) -> str | None:
     """Return the path of a file in the checkpoint's run, or next to another program's weights.
 
     Return None if there is no such file.

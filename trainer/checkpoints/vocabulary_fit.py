@@ -15,7 +15,7 @@ from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_data_tokenizer
 from trainer.checkpoints.new_tokens import add_new_tokens
-from trainer.checkpoints.tokenizer import find_casing, find_tokenizer_beside
+from trainer.checkpoints.tokenizer import find_casing, find_stored_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 
@@ -31,7 +31,7 @@ def fit_vocabulary(
     DataError if an id means different tokens in the two vocabularies, or if they have different tokens for a
     role such as the mask.
     """
-    own, data = find_tokenizer_beside(checkpoint), find_data_tokenizer(config)
+    own, data = find_stored_tokenizer(checkpoint), find_data_tokenizer(config)
     if data is None:
         return checkpoint
     if own is None:
@@ -39,7 +39,7 @@ def fit_vocabulary(
             f"warning: {checkpoint.path}: no tokeniser beside it; whether its ids are the data's is not known"
         )
         return checkpoint
-    check_words(vocabulary_of(own), vocabulary_of(data))
+    check_same_tokens(vocabulary_of(own), vocabulary_of(data))
     if isinstance(own, VocabularyFile):
         casing = find_casing(checkpoint)
         ours = None if casing is None else (casing, casing)
@@ -79,7 +79,7 @@ def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
     return lower_case, lower_case if strips is None else bool(strips)
 
 
-def check_words(own: Vocabulary, data: Vocabulary) -> None:
+def check_same_tokens(own: Vocabulary, data: Vocabulary) -> None:
     """Raise DataError if an id means different tokens in the two vocabularies, or if they have different
     tokens for a role such as the mask.
 

@@ -7,7 +7,7 @@ from trainer.config.flags import UnknownKeyError
 from trainer.config.settings import format_flag
 from trainer.programs.choice import find_programs_with
 
-_FOREIGN = {
+_FOREIGN_NAMES = {
     "base_learning_rate": "learning_rate lr peak_lr max_lr init_lr",
     "steps": """
         max_steps num_train_steps num_steps max_iters total_steps training_steps train_iters max_updates
@@ -56,7 +56,7 @@ _FOREIGN = {
 }
 """For each key of this trainer, the names that other programs have for it."""
 
-_OURS = {name: key for key, names in _FOREIGN.items() for name in names.split()}
+_OUR_KEYS = {name: key for key, names in _FOREIGN_NAMES.items() for name in names.split()}
 _PRECISION = ("fp16", "bf16", "fp32")
 """Switches of other programs (``--fp16``) that are values of a flag of this trainer (--precision fp16)."""
 
@@ -67,7 +67,7 @@ def add_name_hints(error: UnknownKeyError) -> SettingsError:
     The hints are this trainer's key for the same setting, and the programs that have a flag of the unknown
     name.
     """
-    ours, programs = _find_our_name(error.name), find_programs_with(error.name)
+    ours, programs = _translate_name(error.name), find_programs_with(error.name)
     unknown = f"{error.where}{error.name} is not a key of this trainer"
     if ours and not programs:
         return SettingsError(f"{unknown}; use {ours}")
@@ -80,7 +80,7 @@ def add_name_hints(error: UnknownKeyError) -> SettingsError:
     return SettingsError(f"{unknown}; {listed} {verb} it: {like} runs such a command line")
 
 
-def _find_our_name(name: str) -> str:
+def _translate_name(name: str) -> str:
     """Return this trainer's flag or key for another program's name, or "" if none is obvious.
 
     ``--learning-rate`` gives ``--base-learning-rate``, and ``learning_rate`` gives ``base_learning_rate``.
@@ -89,5 +89,5 @@ def _find_our_name(name: str) -> str:
     plain = name.removeprefix("--").replace("-", "_")
     if plain in _PRECISION:
         return f"--precision {plain}" if is_flag else f'"precision": "{plain}"'
-    key = _OURS.get(plain, "")
+    key = _OUR_KEYS.get(plain, "")
     return format_flag(key) if key and is_flag else key

@@ -13,7 +13,7 @@ from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
-from trainer.config.phases import choose_steps_or_epochs, select_phase_values
+from trainer.config.phases import merge_length_keys, select_phase_values
 from trainer.config.printed import print_config
 from trainer.config.settings import Config, format_flag, get_other_names
 from trainer.config.task_names import expand_task_flags
@@ -40,12 +40,12 @@ usage: {DOOR.command} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR.command} PROGRA
 
 """
 
-_LARGE = 1e15
+_LARGEST_NUMBER = 1e15
 """Larger numbers in another program's command line may be mistakes. No setting needs them, not even a number
 of seconds or bytes.
 """
 
-_OF_EVALUATION = (
+_EVALUATION_KEYS = (
     "device",
     "eval_data",
     "output_dir",
@@ -56,7 +56,7 @@ _OF_EVALUATION = (
 """Keys of the configuration that an evaluation uses, and that --print-config shows for an evaluation."""
 
 
-def _list_odd_numbers(given: Given) -> str:
+def _list_suspicious_numbers(given: Given) -> str:
     """Return the flags with numbers that may have caused an arithmetic error: 0 and very large numbers.
 
     The result is text for the error message.
@@ -64,17 +64,17 @@ def _list_odd_numbers(given: Given) -> str:
     odd = []
     for name in sorted(given.explicit):
         values = given[name] if isinstance(given[name], list) else [given[name]]
-        odd += [f"--{name} {one}" for one in values if _is_odd_number(str(one))]
+        odd += [f"--{name} {one}" for one in values if _is_suspicious_number(str(one))]
     return ", ".join(odd) or "the numbers of this command line"
 
 
-def _is_odd_number(text: str) -> bool:
+def _is_suspicious_number(text: str) -> bool:
     """Return whether a flag's value, as text, is 0 or a very large number. Any other text gives False."""
     try:
         found = abs(float(text))
     except ValueError:
         return False
-    return found == 0 or found > _LARGE
+    return found == 0 or found > _LARGEST_NUMBER
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -89,7 +89,9 @@ def run(arguments: Sequence[str]) -> None:
     try:
         meaning = find_meaning(program, given)
     except ArithmeticError:  # a division by 0, or an overflow
-        raise UsageError(f"{program.name}: nothing can be computed with {_list_odd_numbers(given)}") from None
+        raise UsageError(
+            f"{program.name}: nothing can be computed with {_list_suspicious_numbers(given)}"
+        ) from None
     tuned = any(keys.get("task") for keys in meaning.phases)
     changed_keys, contradictions = _override_keys(
         meaning.phases, expand_task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
@@ -141,7 +143,7 @@ def _override_keys(
     for number, keys in zip(numbers, phases, strict=True):
         upper = read_keys(select_phase_values(flags, number, number))
         lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
-        changed.append(choose_steps_or_epochs({"unverified": True, **lower}, upper))
+        changed.append(merge_length_keys({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 
@@ -181,7 +183,7 @@ def _print_meaning(
         print_config(program, [], convert=meaning.convert)
     elif meaning.evaluate is not None:
         keys = phases[0].as_json()
-        changed = {name: keys[name] for name in _OF_EVALUATION}
+        changed = {name: keys[name] for name in _EVALUATION_KEYS}
         print_config(program, [], world_size=keys["world_size"], evaluate=meaning.evaluate | changed)
     else:
         print_config(program, phases, sources)

@@ -97,9 +97,9 @@ def make_layered(
         lower, contradictions = drop_keys_of_model_file(lower, upper, str(path))
         keys = lower | upper
         if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
-            from trainer.config.phases import choose_steps_or_epochs
+            from trainer.config.phases import merge_length_keys
 
-            keys = choose_steps_or_epochs(lower, upper)
+            keys = merge_length_keys(lower, upper)
         # The command's defaults depend on which keys are set. For example, finetune sets AdamW's learning
         # rate schedule only if no optimiser is set.
         usual = defaults(keys)

@@ -23,7 +23,7 @@ _READ_ELSEWHERE = """
 the value is taken from the tokeniser instead.
 """
 
-_OF_OTHER_PARTS = """
+_RUNTIME_KEYS = """
     directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head
     pooler_type output_all_encoded_layers
     output_attentions output_hidden_states output_past output_scores return_dict return_dict_in_generate
@@ -35,7 +35,7 @@ _OF_OTHER_PARTS = """
 computes.
 """
 
-_OF_GENERATION = """
+_GENERATION_KEYS = """
     bad_words_ids begin_suppress_tokens cross_attention_hidden_size decoder_start_token_id diversity_penalty
     do_sample early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty
     forced_bos_token_id forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size
@@ -43,7 +43,7 @@ _OF_GENERATION = """
     temperature top_k top_p typical_p"""
 """Keys about text generation, which transformers 4 writes into every config.json."""
 
-HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split())
+HARMLESS = tuple(f"{_READ_ELSEWHERE} {_RUNTIME_KEYS} {_GENERATION_KEYS}".split())
 """Keys that have no effect on the models of this trainer, so that they are ignored without a warning."""
 
 

@@ -50,7 +50,7 @@ TITLES = {
 """Heading of each section in the help and in docs/configuration.md."""
 
 _FINETUNE = "finetune"
-_OF_ONE_PHASE = (_FINETUNE, "evaluate", "split")
+_SINGLE_PHASE_COMMANDS = (_FINETUNE, "evaluate", "split")
 """Commands that train a single phase. Their help shows one value, N, where the help of other commands shows N
 [N].
 """
@@ -60,7 +60,7 @@ _HEADINGS = {"loading": "padded rows", "masking": "vocabulary"}
 key of each section, so the usual heading would be too general.
 """
 
-_TEXTS = {
+_FINETUNE_TEXTS = {
     "task": f"task to fine-tune: {', '.join(FINE_TUNED)} (your own table)",
     "task_dir": "directory with the task's files under their usual names",
     "task_train_file": "file to fine-tune on (default: found in --data-dir)",
@@ -108,6 +108,7 @@ class _KeysParser(Parser):
             add_flag(self, name)
 
     def format_help(self) -> str:
+        """Return the command's short help."""
         return make_help(self.prog, usual=self._usual).format_help()
 
     def print_help_all(self) -> None:
@@ -221,7 +222,7 @@ def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mappin
     """Add the help of a flag: its spelling in this command, the word for its value, and its text."""
     item = get_known_names()[name]
     spelled = format_flag(find_name_in_command(name, command))
-    text = _TEXTS.get(name, "") if command == _FINETUNE else ""
+    text = _FINETUNE_TEXTS.get(name, "") if command == _FINETUNE else ""
     text = (text or describe_key(name, usual)).replace("%", "%%")
     if "boolean" in list_types(item):
         # The help shows --rows for a switch that is off by default or belongs to a device. For other switches
@@ -231,7 +232,7 @@ def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mappin
         group.add_argument(*names, action="store_true", help=text)
         return
     value = find_value_name(name)
-    if "by_phase" in item and command not in _OF_ONE_PHASE:
+    if "by_phase" in item and command not in _SINGLE_PHASE_COMMANDS:
         value = f"{value} [{value}]"
     group.add_argument(spelled, metavar=value, help=text)
 

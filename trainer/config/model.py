@@ -113,4 +113,5 @@ class ModelConfig:
         return dict(values)
 
     def as_json(self) -> dict[str, Any]:
+        """Return the fields by name, for a model file or a checkpoint."""
         return asdict(self)

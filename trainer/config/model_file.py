@@ -26,10 +26,10 @@ TRAINED_KIND = "trained_model_type"
 not a BERT.
 """
 
-_SAME_MODELS = {"xlm-roberta": "roberta", "camembert": "roberta"}
+_EQUIVALENT_TYPES = {"xlm-roberta": "roberta", "camembert": "roberta"}
 """Types of models in transformers that are the same as another type, except for their tokeniser."""
 
-_OF_CLASSES = {
+_TYPES_OF_CLASSES = {
     "Roberta": "roberta",
     "XLMRoberta": "roberta",
     "Camembert": "roberta",
@@ -124,7 +124,8 @@ def _find_model_type(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any
     """Return the file's model_type. If the file has none, it follows from the class names, or is "bert"."""
     name = values.get("model_type")
     if name is not None:
-        return _SAME_MODELS.get(name, name) if isinstance(name, str) else name
+        return _EQUIVALENT_TYPES.get(name, name) if isinstance(name, str) else name
     return next(
-        (kind for start, kind in _OF_CLASSES.items() if classes and classes[0].startswith(start)), "bert"
+        (kind for start, kind in _TYPES_OF_CLASSES.items() if classes and classes[0].startswith(start)),
+        "bert",
     )

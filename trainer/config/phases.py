@@ -10,7 +10,12 @@ from trainer.config.settings import get_known_names, get_phase_names
 
 Given = Mapping[str, Any]
 
-_CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
+_PHASE2_AFTER_PHASE1 = {
+    "phase2": True,
+    "phase1_end_step": None,
+    "start_from_ckpt": None,
+    "start_moments": False,
+}
 """Configuration keys of phase 2 if phase 1 runs before it in the same command."""
 
 
@@ -28,7 +33,7 @@ def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[
     count = max(_count_phases(in_file, where), _count_phases(flags))
     only_second = bool(flags.get("phase2", in_file.get("phase2")))
     numbers = [1] * count if only_second else list(range(count))
-    continued = [{}, {} if only_second else _CONTINUED]
+    continued = [{}, {} if only_second else _PHASE2_AFTER_PHASE1]
     return [
         (
             select_phase_values(in_file, phase, named),
@@ -57,7 +62,7 @@ def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
     return layer
 
 
-def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge_length_keys(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Merge the keys of a file and the flags. Of steps, epochs and tokens, which all set the length of
     training, keep a single one.
 

@@ -158,6 +158,7 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
+        """Whether the run fine-tunes a task instead of pre-training."""
         return self.finetuning.is_finetuning
 
     @property

@@ -14,7 +14,7 @@ from trainer.plugins import FINE_TUNED
 FINETUNE = "python -m trainer finetune"
 
 
-_ASKED_FOR = (
+_ACTION_KEYS = (
     *("task_train_file", "task_predict_file", "do_eval", "do_predict"),
     *("new_head", "ignore_mismatched_sizes"),
 )
@@ -23,7 +23,7 @@ take them from it.
 """
 
 
-_OPTIMISER = {
+_DEFAULT_OPTIMISER = {
     "optimiser": "adamw-bert",
     "weight_decay": 0.01,
     "clipping": "per_update",
@@ -63,7 +63,7 @@ def choose_task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"base_learning_rate": 5e-5}
     if "optimiser" not in given:
-        found |= _OPTIMISER
+        found |= _DEFAULT_OPTIMISER
     if "steps" not in given:
         found["num_train_epochs"] = 3.0
     return found
@@ -81,7 +81,7 @@ def select_fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str,
     """
     if found.get("task") not in FINE_TUNED:
         return {}
-    left_out = set(_ASKED_FOR)
+    left_out = set(_ACTION_KEYS)
     if given.finetuning.task_dir is not None:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):

@@ -175,21 +175,27 @@ class FlatBatch(Batch):
     targets: Targets = field(default_factory=dict)
 
     def positions(self) -> Tensor:
+        """Return each token's position in its sequence, shape (T,)."""
         return self.position_ids
 
     def starts(self) -> Tensor:
+        """Return the row of the first token of each sequence, shape (B,)."""
         return self.first_rows
 
     def masked(self) -> Tensor:
+        """Return the row of each slot for a masked word, used or not."""
         return self.masked_lm_rows
 
     def sequences(self, attention: FlatAttention) -> Sequences:
+        """Return the object that computes attention with the device's function."""
         return Sequences(self.ends, self.longest, attention)
 
     def most_tokens(self) -> int:
+        """Return the largest number of tokens that a sequence may have."""
         return self.longest
 
     def lengths(self) -> Array:
+        """Return the number of tokens of each sequence, without sequences of padding."""
         ends = self.ends.numpy().astype(np.int64)
         # all later ends belong to sequences of padding
         return np.diff(ends[: ends.searchsorted(self.tokens, "right")])
@@ -220,9 +226,9 @@ class Form:
         """
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
-            yield prepare(make_flat_batch(gathered.cut(start, start + size), self.budgets))
+            yield prepare(make_flat_batch(gathered.slice_rows(start, start + size), self.budgets))
 
-    def blanks(self) -> Iterator[Batch]:
+    def make_blank_batches(self) -> Iterator[Batch]:
         """Yield a batch of missing examples for each usual shape of batches, so that the model can be
         compiled for it.
 

@@ -29,7 +29,7 @@ import numpy as np
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from trainer.data.examples import Rows
-from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, draw_numbers
+from trainer.data.order import Dealer, FileRows, Order, Position, WorkerRows, draw_numbers
 from trainer.data.padded_rows import WIDTH_STEP
 from trainer.data.windows import Window, find_lengths
 
@@ -112,7 +112,7 @@ def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array,
     return padded, starts
 
 
-def find_unit_places(index: Array, dealer: Dealer) -> Array:
+def convert_to_unit_places(index: Array, dealer: Dealer) -> Array:
     """Convert places among the examples of updates to places in an order where the examples of each unit are
     adjacent.
 
@@ -168,7 +168,9 @@ class BinnedOrder(Order):
             targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
             if len(targets):
                 window = self._window(start.epoch, start.examples)
-                yield from window.find(find_unit_places(wanted[targets] - before, self._dealer), targets)
+                yield from window.find(
+                    convert_to_unit_places(wanted[targets] - before, self._dealer), targets
+                )
             before += size
             start = self._order.advance(start, size)
 
@@ -201,9 +203,11 @@ class RowsFromBins(Rows):
             raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
 
     def describe(self, update: str) -> str:
+        """Return a text that describes the order of the rows, for checkpoints."""
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
+        """Yield the rows of a worker in the order of length bins."""
         order = BinnedOrder(dealer, self.bins)
         if start.rows % dealer.update_rows or start.rows >= order.size(start.examples):
             raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")

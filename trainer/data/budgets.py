@@ -187,7 +187,9 @@ def find_budgets(
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
     # Simulate many micro-batches, then choose sizes that fit their numbers of tokens.
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
-    totals = np.concatenate([_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins])
+    totals = np.concatenate(
+        [_simulate_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins]
+    )
     least = int(totals.min())
     if token_budget is not None:
         sizes, least = [*range(token_budget, batch_size * layout.max_seq_length, token_budget)], 0
@@ -199,7 +201,7 @@ def find_budgets(
     return Budgets(sizes, examples, layout, batch_size, least=least, most=int(totals.max()))
 
 
-def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
+def _simulate_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
     """Simulate many micro-batches, and return the number of tokens of each.
 
     Their examples are drawn with replacement.
@@ -230,7 +232,7 @@ def _choose_sizes(totals: Array) -> list[int]:
     # This is dynamic programming. Each round allows one more size. least[j] is the least padding of all
     # totals up to the candidate j with ``count`` sizes, of which j is the largest. chosen[:, j] are these
     # sizes.
-    sizes, padding = _padding_between(totals)
+    sizes, padding = _measure_padding(totals)
     least, chosen = padding[0], sizes[np.newaxis]
     for count in range(1, 16):
         if least[-1] <= (0.05 if count >= 4 else 0.01) * totals.sum():
@@ -241,7 +243,7 @@ def _choose_sizes(totals: Array) -> list[int]:
     return chosen_sizes
 
 
-def _padding_between(totals: Array) -> tuple[Array, Array]:
+def _measure_padding(totals: Array) -> tuple[Array, Array]:
     """Return up to 256 candidates for sizes, beginning with 0, and how much padding each pair of them causes.
 
     padding[i, j]: padding of all totals between candidates i and j if they are padded to candidate j.
@@ -259,5 +261,5 @@ def _padding_between(totals: Array) -> tuple[Array, Array]:
 
 
 def _round_up(number: int, step: int) -> int:
-    """Return the next multiple of ``step``."""
+    """Return the smallest multiple of ``step`` that is not less than the number."""
     return -(-number // step) * step

@@ -23,7 +23,7 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.config.sections.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.examples import GatheredExamples, Piece, Rows
-from trainer.data.order import OwnRows
+from trainer.data.order import WorkerRows
 
 # Number of decimals to which a rate that changes is rounded, because machines may differ in the cosine's last
 # digits.
@@ -42,6 +42,7 @@ class MaskRate(NamedTuple):
 
     @property
     def largest(self) -> float:
+        """The largest masking rate of all updates."""
         return max(self.keys.masked_lm_prob, self.keys.masked_lm_prob_end or 0)
 
     def at(self, update: int) -> float:
@@ -94,10 +95,11 @@ class UnmaskedData(OpenedDataset):
 
     @property
     def counts_vary(self) -> bool:
+        """True if examples of equal length may have different numbers of masked words."""
         return self.masked.masker.counts_vary
 
     def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
+        self, gathered: GatheredExamples, own: WorkerRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
         """Draw masks for gathered examples. Return the examples with masks. Their ids are changed in place.
 

@@ -16,7 +16,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, ColumnGroup, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
-from trainer.data.order import Dealer, OwnRows, Position
+from trainer.data.order import Dealer, Position, WorkerRows
 
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
@@ -36,7 +36,7 @@ class MaskDrawing(Protocol):
     def counts_vary(self) -> bool: ...
 
     def draw(
-        self, gathered: "GatheredExamples", own: OwnRows, pieces: "list[Piece]", update: int
+        self, gathered: "GatheredExamples", own: WorkerRows, pieces: "list[Piece]", update: int
     ) -> "GatheredExamples":
         """Draw masks for gathered examples. Return the examples with masks.
 
@@ -136,9 +136,10 @@ class GatheredExamples:
 
     @property
     def rows(self) -> int:
+        """The number of rows to which the examples belong."""
         return len(self.row_ends)
 
-    def cut(self, start: int, stop: int) -> "GatheredExamples":
+    def slice_rows(self, start: int, stop: int) -> "GatheredExamples":
         """Return the examples of rows ``start`` to ``stop``, without ``stop``, as views of the arrays."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))
         own: dict[str, Any] = {name: getattr(self, name)[first:last] for name in _COLUMNS}
@@ -167,7 +168,7 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
         if item.ends not in (None, IDS_ENDS):
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 
-    def column_of(group: ColumnGroup, without: Array) -> Array:
+    def get_column(group: ColumnGroup, without: Array) -> Array:
         return made[groups.find_column(kind, group).name] if groups.has_group(kind, group) else without
 
     lengths, none = made[IDS_ENDS], np.zeros(count, np.int32)
@@ -181,9 +182,9 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
         positions=masks.places,
         labels=masks.originals,
         lengths=lengths,
-        segment_lengths=column_of(groups.SEGMENT, lengths),
+        segment_lengths=get_column(groups.SEGMENT, lengths),
         masks=masks.ends,
-        pair_labels=column_of(groups.PAIR_LABEL, none),
+        pair_labels=get_column(groups.PAIR_LABEL, none),
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},
@@ -209,6 +210,7 @@ class Rows:
 
     @property
     def layout(self) -> ShardLayout:
+        """Sizes of the rows, such as the largest numbers of ids and of masked words."""
         return self.data.layout
 
     @property
@@ -246,9 +248,10 @@ class Rows:
         return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
     def decode(self, shard: Shard) -> CompactExamples:
+        """Return the decoded examples of a shard."""
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
         """Yield the rows of a worker, a few updates at a time, without end.
 
         dealer: divides the rows among the workers.
@@ -256,9 +259,9 @@ class Rows:
         """
         return dealer.find(start)
 
-    def find_sized(
+    def find_for_sizes(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
-    ) -> Iterator[OwnRows] | None:
+    ) -> Iterator[WorkerRows] | None:
         """Yield the rows of a worker if updates differ in their number of micro-batches.
 
         Return None if the rows of an update do not depend on the sizes of earlier updates. Then ``find`` can
@@ -268,7 +271,7 @@ class Rows:
         """
         return None
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """Return the examples in a worker's rows, file by file, and for each row the index of the example
         after its last.
 

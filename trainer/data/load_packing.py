@@ -23,7 +23,7 @@ from trainer.config.sections.data import LoadingSection
 from trainer.data.bins import RowsFromBins
 from trainer.data.budgets import ExampleSizes, sample_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import Dealer, FileRows, OwnRows, Position, draw_numbers
+from trainer.data.order import Dealer, FileRows, Position, WorkerRows, draw_numbers
 from trainer.data.packs import FullRows, find_row_examples
 from trainer.data.windows import Window, find_lengths
 
@@ -73,9 +73,11 @@ class RowsPackedAtLoad(FullRows):
         return len(rows) / int(rows.max() + 1)
 
     def describe(self, update: str) -> str:
+        """Return a text that describes how rows are packed, for checkpoints."""
         return f"packed at load, {self.window} examples together, at most {self.sequences_per_row} a row"
 
     def sizes(self) -> ExampleSizes:
+        """Return the sizes of rows that are packed from a sample of examples."""
         found = super().sizes()
         rows = self.rows_of(found.lengths)
         each = len(rows) / (rows.max() + 1)
@@ -114,10 +116,12 @@ class RowsPackedAtLoad(FullRows):
                 raise ShardError(f"{shard.path}: record {first}: {tokens}")
         return held
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
+        """Yield the packed rows of a worker from a position on."""
         return PackedOrder(self, dealer).find(start)
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """Return the pieces and row ends unchanged, because the order has already found the rows' examples."""
         assert own.row_ends is not None
         return pieces, own.row_ends
 
@@ -194,7 +198,7 @@ class PackedWindow(Window):
         return [part for part in self.find(*find_row_examples(self.bounds, rows, ends)) if len(part.rows)]
 
 
-Stretch = tuple[PackedWindow, Array, Array]
+WindowRows = tuple[PackedWindow, Array, Array]
 """Some rows of a window: the window, the numbers of the rows in it, and the place of each among this worker's
 rows.
 """
@@ -211,7 +215,7 @@ class PackedOrder:
         self._offsets = dealer.offsets.ravel()
         self._window = lru_cache(maxsize=2)(self._pack)
 
-    def find(self, position: Position) -> Iterator[OwnRows]:
+    def find(self, position: Position) -> Iterator[WorkerRows]:
         """Yield the rows of this worker, a few updates at a time, without end.
 
         position: position in the data at which to begin. DatasetError if its window has fewer rows than it
@@ -234,7 +238,7 @@ class PackedOrder:
             for window, rows, places in stretches:
                 sizes[places] = window.bounds[rows + 1] - window.bounds[rows]
             row_ends = np.cumsum(sizes)
-            yield OwnRows(
+            yield WorkerRows(
                 parts=[
                     part
                     for window, rows, places in stretches
@@ -247,14 +251,16 @@ class PackedOrder:
             )
             position = positions[-1]
 
-    def _find(self, position: Position, offsets: Array, ends: Array) -> tuple[list[Stretch], list[Position]]:
+    def _find(
+        self, position: Position, offsets: Array, ends: Array
+    ) -> tuple[list[WindowRows], list[Position]]:
         """Find rows and positions that lie behind a position.
 
         Return the rows, window by window, and the positions.
         offsets: distances of the rows from the position, in rows.
         ends: distances of the positions from the position, in rows.
         """
-        stretches, positions, before = list[Stretch](), list[Position](), 0
+        stretches, positions, before = list[WindowRows](), list[Position](), 0
         offsets, ends = position.rows + offsets, position.rows + ends
         start = position._replace(rows=0)
         # Go through the windows until the last row is found. ``before`` is the number of rows before the

@@ -21,7 +21,7 @@ from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, Form, Prepare
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
-from trainer.data.order import Dealer, Order, OwnRows, Position
+from trainer.data.order import Dealer, Order, Position, WorkerRows
 
 # The rows of several small updates are gathered together, up to this number, because each NumPy call costs
 # about a microsecond.
@@ -147,7 +147,7 @@ class Loader(Prefetcher[Update]):
         found = self.find_rows(dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
-    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
         """Yield the rows of this worker, a few updates at a time, without end.
 
         dealer: divides the rows among the workers.
@@ -161,7 +161,7 @@ class Loader(Prefetcher[Update]):
         super().close()
         self._decoder.close()
 
-    def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
+    def _updates(self, found: Iterator[WorkerRows], update: int) -> Iterator[Update]:
         """Decode the rows of one or several updates, gather them and make batches. Yield the updates one by
         one.
 
@@ -180,13 +180,13 @@ class Loader(Prefetcher[Update]):
                 yield Update(list(islice(batches, gathered.rows // size // len(own.positions))), position)
             update += len(own.positions)
 
-    def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
+    def _gather(self, own: WorkerRows, update: int) -> GatheredExamples:
         """Copy the examples of this worker's rows into arrays, and draw masks if this is configured.
 
         update: number of the first update to which the rows belong.
         """
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
-        pieces, ends = self._rows.expand(own, pieces)
+        pieces, ends = self._rows.list_examples(own, pieces)
         gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
         return gathered if masks is None else masks.draw(gathered, own, pieces, update)
 

@@ -28,7 +28,7 @@ from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, remove_drawn_masks
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece, make_empty_columns
-from trainer.data.order import Dealer, OwnRows, Position
+from trainer.data.order import Dealer, Position, WorkerRows
 from trainer.data.packs import FullRows
 
 ROW_LAYOUT = "modernbert"
@@ -40,7 +40,7 @@ _DEVIATIONS = 8 / 3
 _SAMPLE = 64
 
 
-class TakenExamples(CompactExamples):
+class SequenceExamples(CompactExamples):
     """Stored sequences with the interface of a file of decoded examples. All columns except the ids are
     zeros.
     """
@@ -49,6 +49,7 @@ class TakenExamples(CompactExamples):
         self._sequences, self._layout = sequences, layout
 
     def take(self, numbers: Array) -> dict[str, Array]:
+        """Return the ids of some sequences, and zeros in all other columns."""
         longest, found = self._layout.max_seq_length, make_empty_columns(self._layout, len(numbers))
         found[IDS_ENDS] = lengths = np.minimum(self._sequences.lengths[numbers], longest)
         used = np.arange(longest) < lengths[:, np.newaxis]
@@ -80,7 +81,7 @@ class CountingEpoch(ModernBertEpoch):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ModernBertBatch(OwnRows):
+class ModernBertBatch(WorkerRows):
     """A worker's rows of one update.
 
     packed: how the examples are packed into rows.
@@ -99,7 +100,7 @@ class ModernBertMasks:
     counts_vary = True
 
     def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
+        self, gathered: GatheredExamples, own: WorkerRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
         """Draw masks for gathered examples. Return the examples with masks.
 
@@ -141,7 +142,7 @@ class ModernBertRows(FullRows):
 
     @property
     def layout(self) -> ShardLayout:
-        """Numbers about the rows, such as max_seq_length.
+        """Sizes of the rows, such as max_seq_length and the largest number of examples in a row.
 
         Any token may be masked. The largest number of examples in a row is reached if all are as short as the
         shortest example.
@@ -161,6 +162,7 @@ class ModernBertRows(FullRows):
         return self.sequences
 
     def describe(self, update: str) -> str:
+        """Return a text that describes the rows, for checkpoints."""
         return f"ModernBERT's, {update} of full length"
 
     def sizes(self) -> ExampleSizes:
@@ -169,13 +171,14 @@ class ModernBertRows(FullRows):
         deviation = _DEVIATIONS * float(np.sqrt(rate * (1 - rate) * longest))
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
+        """Yield the rows of a worker for updates with equally many micro-batches."""
         size = dealer.micro_batches // dealer.world_size
-        return self.find_sized(dealer, start, start.rows, lambda update: size)
+        return self.find_for_sizes(dealer, start, start.rows, lambda update: size)
 
-    def find_sized(
+    def find_for_sizes(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
-    ) -> Iterator[OwnRows]:
+    ) -> Iterator[WorkerRows]:
         """Yield the rows of a worker for updates that may differ in their number of micro-batches.
 
         dealer: has the numbers of workers and rows.
@@ -240,10 +243,10 @@ class ModernBertRows(FullRows):
             epoch.redrawn = redrawn
         return epoch
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
-        examples, numbers = TakenExamples(self.sequences, self.layout), own.packed.numbers
+        examples, numbers = SequenceExamples(self.sequences, self.layout), own.packed.numbers
         return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
 
 

@@ -86,7 +86,7 @@ class Order:
         self._seed = seed
         self._queues = min(open_files, sum(examples > 0 for _, examples in files))
         self.examples = sum(examples for _, examples in files)
-        self._epoch = lru_cache(maxsize=2)(self._deal)
+        self._epoch = lru_cache(maxsize=2)(self._divide_files)
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
 
     def advance(self, position: Position, examples: int) -> Position:
@@ -111,11 +111,11 @@ class Order:
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
     def _permute(self, epoch: int, file: int) -> Array:
-        """Return the random order of a file's examples in an epoch."""
+        """Return the indices of a file's examples in their random order for an epoch."""
         name, examples = self._files[file]
         return np.argsort(draw_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
-    def _deal(self, epoch: int) -> "_Epoch":
+    def _divide_files(self, epoch: int) -> "_EpochIndex":
         """Divide the files among the queues for an epoch."""
         queues: list[list[int]] = [[] for _ in range(self._queues)]
         totals = [0] * self._queues
@@ -125,10 +125,10 @@ class Order:
             queues[queue].append(file)
             totals[queue] += self._files[file][1]
         files = [file for queue in queues for file in queue]
-        return _Epoch(files, [self._files[file][1] for file in files], np.array(totals))
+        return _EpochIndex(files, [self._files[file][1] for file in files], np.array(totals))
 
 
-class _Epoch:
+class _EpochIndex:
     """Finds the file of an example and its index in this file, by the example's place in an epoch.
 
     files: numbers of the files of all queues, one queue after the other.
@@ -186,7 +186,7 @@ def choose_group_size(micro_batches: int, batch_size: int) -> int:
     return next(size for size in range(least, micro_batches + 1) if micro_batches % size == 0)
 
 
-def deal_evenly(lengths: Array, parts: int) -> Array:
+def balance_tokens(lengths: Array, parts: int) -> Array:
     """Divide the examples of each group among its micro-batches, so that all have nearly equally many tokens.
 
     Return the indices of the examples of each micro-batch in ascending order, shape (groups, parts, n /
@@ -219,7 +219,7 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class OwnRows:
+class WorkerRows:
     """The rows of a worker's micro-batches in one or several updates, update by update.
 
     parts: for each file, the rows in it and their places among the worker's rows. If row_ends is set, the
@@ -296,7 +296,7 @@ class Dealer:
         members: Array = groups * self.group + np.arange(self.group) + turns
         return members.reshape(len(groups), -1)
 
-    def find(self, position: Position) -> Iterator[OwnRows]:
+    def find(self, position: Position) -> Iterator[WorkerRows]:
         """Yield this worker's rows from a position on, one or several updates at a time, without end."""
         order, update_rows = self.order, self.update_rows
         # The rows of several updates are found together. ``offsets`` has the shape (updates, groups, rows of
@@ -308,7 +308,7 @@ class Dealer:
             coming = order.find(position, offsets.ravel() + ahead)
             positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
             position = positions[-1]
-            yield OwnRows(
+            yield WorkerRows(
                 parts=self._find_own(found, offsets.shape),
                 now=[part.file for part in found],
                 coming=[part.file for part in coming],
@@ -323,13 +323,15 @@ class Dealer:
         shape: (updates, groups, rows of a group).
         """
         lengths, (updates, groups, count) = np.zeros(shape, np.int64), shape
-        # If lengths are not known, all stay 0. Then deal_evenly gives rows to the micro-batches in turn.
+        # If lengths are not known, all stay 0. Then balance_tokens gives rows to the micro-batches in turn.
         if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
         # ``dealt`` has the rows of each micro-batch, as indices in its group. Its first axes are the update,
         # the group and the micro-batch. Adding ``starts`` gives indices in the flat array of all rows.
-        dealt = deal_evenly(lengths.reshape(-1, count), self.group).reshape(updates, groups, self.group, -1)
+        dealt = balance_tokens(lengths.reshape(-1, count), self.group).reshape(
+            updates, groups, self.group, -1
+        )
         starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
         # The first rows of a group belong to its micro-batches in turn, so a row's number is that of the
         # micro-batch. ``is_own`` says which micro-batches of each group this worker computes.

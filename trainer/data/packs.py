@@ -15,7 +15,7 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, decode_first_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import OwnRows
+from trainer.data.order import WorkerRows
 
 # If dividing the rows leaves a last micro-batch with less than this fraction of the rows of the others, its
 # rows are given to the others.
@@ -67,17 +67,20 @@ class PackRows(FullRows):
 
     @property
     def examples_per_row(self) -> float:
+        """The average number of examples in a row of the dataset."""
         return self.data.examples / sum(shard.rows or 0 for shard in self.data.shards)
 
     def sizes(self) -> ExampleSizes:
+        """Return the sizes of the first rows of the dataset."""
         tokens, masks = decode_first_sizes(self.masks.masked if self.masks else self.data)
         rows = _find_first_rows(self.data, len(tokens))
         return ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
 
     def decode(self, shard: Shard) -> CompactExamples:
+        """Return the decoded examples of a shard, and the bounds of its rows."""
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
         """Return the examples in a worker's rows, file by file, and for each row the index of the example
         after its last.
 

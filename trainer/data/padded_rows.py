@@ -36,16 +36,17 @@ class RowForm(Form):
         """
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
-                own = gathered.cut(start, start + size)
+                own = gathered.slice_rows(start, start + size)
                 yield prepare(pad_rows(_narrow_windows(own, self.width_step), size))
             return
         count = max(-(-gathered.rows // size), 1) * size
         whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
         batch = prepare(whole)
         for start in range(0, count, size):
-            yield batch.cut(start, min(start + size, count))
+            yield batch.slice_rows(start, min(start + size, count))
 
-    def blanks(self) -> Iterator[RowBatch]:
+    def make_blank_batches(self) -> Iterator[RowBatch]:
+        """Yield nothing, because padded rows are not compiled in advance."""
         return iter(())
 
     @property
@@ -53,6 +54,7 @@ class RowForm(Form):
         return self.width_step is not None
 
     def describe(self) -> str:
+        """Return a text for the log about the width of the rows."""
         if self.width_step is not None:
             return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
         return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"

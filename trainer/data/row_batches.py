@@ -48,7 +48,7 @@ class RowBatch(Batch):
         tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in columns.items()}
         return cls(**tensors, targets={name: torch.from_numpy(array) for name, array in targets.items()})
 
-    def cut(self, start: int, stop: int) -> "RowBatch":
+    def slice_rows(self, start: int, stop: int) -> "RowBatch":
         """Return a batch with rows ``start`` to ``stop``, without ``stop``, as views. Position ids that all
         rows have in common stay whole.
         """
@@ -57,26 +57,32 @@ class RowBatch(Batch):
         return replace(cut, position_ids=shared) if shared is not None and shared.dim() == 1 else cut
 
     def positions(self) -> Tensor:
+        """Return the position of each token in its sequence, row after row."""
         positions = self.position_ids
         if positions is None:
             positions = torch.arange(self.input_ids.shape[1], device=self.input_ids.device)
         return positions.expand(self.input_ids.shape).reshape(-1)
 
     def starts(self) -> Tensor:
+        """Return the number of each sequence's [CLS] among the tokens of all rows."""
         if self.next_sentence_positions is None:
             return self._row_starts()
         return (self.next_sentence_positions + self._row_starts()[:, None]).reshape(-1)
 
     def masked(self) -> Tensor:
+        """Return the number of each masked slot's token among the tokens of all rows."""
         return (self.masked_lm_positions + self._row_starts()[:, None]).reshape(-1)
 
     def sequences(self, attention: FlatAttention) -> "PaddedSequences":
+        """Return the object that computes attention within the rows."""
         return PaddedSequences(self.attention_mask, packed=self.next_sentence_positions is not None)
 
     def most_tokens(self) -> int:
+        """Return the number of positions in a row."""
         return self.input_ids.shape[1]
 
     def lengths(self) -> Array:
+        """Return the number of tokens of each sequence, without padding."""
         numbers = self.attention_mask.numpy()  # numbers of the sequences in each row, counted from 1
         each = [np.count_nonzero(numbers == number, axis=1) for number in range(1, int(numbers.max()) + 1)]
         return np.concatenate(each).astype(np.int64) if each else np.zeros(0, np.int64)
@@ -124,6 +130,7 @@ class PaddedSequences(Sequences):
         scale: float | None = None,
         reach: int | None = None,
     ) -> Tensor:
+        """Return the attention of each token to its sequence, computed by PyTorch's function."""
         if reach is not None:
             # Number the sequences of all rows. The padding of a row counts as a sequence.
             firsts = torch.arange(len(self.real), device=self.real.device)[:, None] * (self.length + 1)

@@ -1,4 +1,4 @@
-"""Choosing how the rows that a training reads are made."""
+"""Choosing the class of rows for a training. A row is an example, or several that are packed together."""
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config

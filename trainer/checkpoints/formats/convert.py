@@ -22,9 +22,9 @@ from trainer.checkpoints.checkpoint import STATE, make_initial_state, write_chec
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
-from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
+from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, set_special_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
-from trainer.checkpoints.formats.tensorflow2 import write_objects
+from trainer.checkpoints.formats.tensorflow2 import write_tensors_and_graph
 from trainer.checkpoints.learned_task import make_learned_task_config, read_run_labels
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
@@ -95,7 +95,7 @@ def convert(
     # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
-        return _write_own(checkpoint, shape, target, found)
+        return _write_trainer_checkpoint(checkpoint, shape, target, found)
     # 4. For other formats, keep only tensors that belong to the model, let the task rename its head, and
     # write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
@@ -104,7 +104,7 @@ def convert(
         weights = learned.exported(checkpoint.weights, to)
         checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
     if found is not None and to == "huggingface":
-        checkpoint = with_token_ids(checkpoint, found)
+        checkpoint = set_special_token_ids(checkpoint, found)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
@@ -122,11 +122,13 @@ def convert(
                     has_segments=shape.type_vocab_size > 1,
                 )
             else:
-                _keep_tokenizer(found, directory)
+                _write_tokenizer_files(found, directory)
             lacks = ""
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
     unnamed = _describe_unused_ids(shape, found)
-    return f"{target}: {form}{describe_changes(checkpoint, to)}{_describe_as_bert(shape, to)}{unnamed}{lacks}"
+    return (
+        f"{target}: {form}{describe_changes(checkpoint, to)}{_warn_of_bert_form(shape, to)}{unnamed}{lacks}"
+    )
 
 
 def _find_available_tokenizer(
@@ -154,8 +156,11 @@ def _find_available_tokenizer(
     return found
 
 
-def _describe_as_bert(shape: ModelConfig, to: str) -> str:
-    """Return the end of a message: a warning if the target's program will read a RoBERTa as a BERT, else ""."""
+def _warn_of_bert_form(shape: ModelConfig, to: str) -> str:
+    """Return the end of a message, which warns if the target's program will read a RoBERTa as a BERT.
+
+    Return "" if it will not.
+    """
     if to == "huggingface" or not isinstance(shape, RobertaConfig):
         return ""
     epsilon = ""
@@ -165,7 +170,10 @@ def _describe_as_bert(shape: ModelConfig, to: str) -> str:
 
 
 def _describe_unused_ids(shape: ModelConfig, file: TokenizerFile | None) -> str:
-    """Return the end of a message: how many rows of the word embeddings belong to no token, or "" if none do."""
+    """Return the end of a message, which says how many rows of the word embeddings belong to no token.
+
+    Return "" if there are no such rows.
+    """
     rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
     return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
 
@@ -179,11 +187,11 @@ def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str
         raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
     refuse_input_as_output(prefix, [source, model_config])
     checkpoint = replace(open_checkpoint(source, None, model_config, with_moments=False), moments={})
-    write_objects(_keep_model_tensors(checkpoint, checkpoint.expect_config()), prefix)
+    write_tensors_and_graph(_keep_model_tensors(checkpoint, checkpoint.expect_config()), prefix)
     return f"{prefix}: weights in TensorFlow 2's form; it is read with --model-config"
 
 
-def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
+def _write_tokenizer_files(file: TokenizerFile, directory: str) -> None:
     """Write the tokeniser next to converted weights: a vocabulary, or a tokenizer.json with its special
     tokens.
 
@@ -244,8 +252,9 @@ def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
 
 
 def _make_expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
-    """Return the tensors, by name, that a checkpoint with these heads should have. They have shapes but no
-    values.
+    """Return the tensors that a model of this shape with the checkpoint's heads has, by name.
+
+    The tensors have shapes but no values. They are compared with the checkpoint's tensors.
     """
     # The number of rows of a head. That of a classification head, one per label, is added from the
     # checkpoint.
@@ -282,7 +291,7 @@ def _keep_model_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoin
     )
 
 
-def _write_own(
+def _write_trainer_checkpoint(
     checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
 ) -> str:
     """Write the checkpoint in this trainer's format. Return a message that says what was written.

@@ -59,7 +59,7 @@ def find_google_names(variable: str) -> list[str]:
     return [f"bert/{variable}" if variable.startswith("pooler/") else variable]
 
 
-def take_third(tensor: StoredTensor, number: int) -> StoredTensor:
+def take_query_key_or_value(tensor: StoredTensor, number: int) -> StoredTensor:
     """Return the columns of query (0), key (1) or value (2) from a variable that has all three."""
     width = tensor.shape[-1] // len(_THIRDS)
     first = number * width

@@ -20,10 +20,10 @@ from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
-_AS_IT_IS, _ROBERTAS = "PreTrainedTokenizerFast", "RobertaTokenizer"
+_GENERIC_CLASS, _ROBERTA_CLASS = "PreTrainedTokenizerFast", "RobertaTokenizer"
 """Two tokeniser classes of transformers: the class that uses any tokenizer.json, and RoBERTa's class."""
 
-_BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
+_BERT_TOKENS = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
 """The text of each special token in a BERT vocabulary, by its role: cls is [CLS]."""
 
 
@@ -34,7 +34,7 @@ the same keys.
 """
 
 
-def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
+def set_special_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
     """Take the ids of special tokens for config.json from the tokeniser. Return the changed checkpoint.
 
     A BERT's config.json has only the padding id. For a vocab.txt it keeps its default, 0. A RoBERTa must have
@@ -72,14 +72,14 @@ def export_tokenizer(
         special = name_role_tokens(file.roles)
         text = make_tokenizer_json(file, has_segments=has_segments)
         files = {TOKENIZER_NAME: text}
-        config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
+        config = {"tokenizer_class": _GENERIC_CLASS, "model_max_length": longest}
         config["model_input_names"] = list_input_names(has_segments)
         if _adds_prefix_space(text, file.path):
             # transformers 4 reads this value from tokenizer_config.json and ignores the value in
             # tokenizer.json.
             config["add_prefix_space"] = True
     else:
-        special = name_role_tokens(tuple(_BERT.items()))
+        special = name_role_tokens(tuple(_BERT_TOKENS.items()))
         config = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": file.lower_case,  # also strips accents, unless strip_accents is False
@@ -89,7 +89,7 @@ def export_tokenizer(
         }
         files = {VOCABULARY_NAME: format_vocabulary(vocabulary_of(file))}
         if needs_json:
-            config["tokenizer_class"] = _AS_IT_IS
+            config["tokenizer_class"] = _GENERIC_CLASS
             files[TOKENIZER_NAME] = convert_wordpiece(file)
         if not has_segments:
             config["model_input_names"] = list_input_names(has_segments)
@@ -104,7 +104,9 @@ def export_tokenizer(
         and _is_roberta_tokenizer(directory, config | special)
     ):
         _write_file(
-            directory, CONFIGURATION_NAME, _format_json({**config, "tokenizer_class": _ROBERTAS} | special)
+            directory,
+            CONFIGURATION_NAME,
+            _format_json({**config, "tokenizer_class": _ROBERTA_CLASS} | special),
         )
 
 
@@ -158,7 +160,7 @@ def _is_roberta_tokenizer(directory: str, config: dict[str, Any]) -> bool:
     if files.config.get("model_type") != "roberta" or model.get("type") != "BPE":
         return False
     try:
-        return is_of_class(files, _ROBERTAS, config)
+        return is_of_class(files, _ROBERTA_CLASS, config)
     except VocabularyError:
         return False
 

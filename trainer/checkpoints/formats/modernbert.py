@@ -18,7 +18,7 @@ _NAMES = {
 }
 """For each tensor outside the layers, this trainer's name and transformers' name."""
 
-_OF_LAYERS = {
+_LAYER_NAMES = {
     "attention.self.Wqkv.weight": "attn.Wqkv.weight",
     "attention.output.dense.weight": "attn.Wo.weight",
     "attention.output.LayerNorm.weight": "mlp_norm.weight",
@@ -27,7 +27,7 @@ _OF_LAYERS = {
 }
 """For each tensor of a layer, this trainer's name and transformers' name.
 
-The output norm is missing here, because transformers counts it to the next layer (see ``map_names``).
+The output norm is missing here, because transformers counts it to the next layer (see ``make_name_table``).
 """
 
 
@@ -37,7 +37,7 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
     answers: True if ``classifier`` is the head that finds an answer's start and end. False if it is the head
     that classifies sequences.
     """
-    table = {theirs: ours for ours, theirs in map_names(config).items()}
+    table = {theirs: ours for ours, theirs in make_name_table(config).items()}
     if not answers:
         table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
@@ -51,16 +51,16 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
 
 def to_modernbert(weights: Stored, config: ModernBertConfig) -> dict[str, StoredTensor]:
     """Return the tensors under transformers' names."""
-    table = map_names(config)
+    table = make_name_table(config)
     return {table.get(name, name): tensor for name, tensor in weights.items()}
 
 
-def map_names(config: ModernBertConfig) -> dict[str, str]:
+def make_name_table(config: ModernBertConfig) -> dict[str, str]:
     """Return a table from this trainer's names of all weights to transformers' names."""
     found = dict(_NAMES)
     for number in range(config.num_hidden_layers):
         ours, theirs = f"bert.encoder.layer.{number}", f"model.layers.{number}"
-        found |= {f"{ours}.{name}": f"{theirs}.{other}" for name, other in _OF_LAYERS.items()}
+        found |= {f"{ours}.{name}": f"{theirs}.{other}" for name, other in _LAYER_NAMES.items()}
         # In transformers a layer's output norm is called the first norm of the next layer. Behind the last
         # layer it is called the final norm.
         is_last = number == config.num_hidden_layers - 1

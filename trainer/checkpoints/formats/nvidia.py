@@ -25,7 +25,7 @@ from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.graphcore import join_embeddings
 from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
-from trainer.checkpoints.formats.output_layer import settle_output_layer
+from trainer.checkpoints.formats.output_layer import resolve_output_layer
 from trainer.checkpoints.formats.pytorch_file import check_plain, collect_tensors, read_torch
 from trainer.checkpoints.formats.wrapped_names import unwrap_names
 from trainer.config.model import ModelConfig
@@ -46,7 +46,7 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
     weights = from_pytorch_names(collect_tensors(values["model"] if is_whole else values, path), path)
     found = read_description(storage.get_parent(path), model_config, tanh=kind == "nvidia")
-    checkpoint = settle_output_layer(
+    checkpoint = resolve_output_layer(
         Checkpoint(
             kind=kind,
             path=path,

@@ -25,7 +25,7 @@ from trainer.checkpoints.any_checkpoint import (
 _TRANSFORM = "cls.predictions.transform."
 
 
-def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
+def resolve_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
     """Find out whether the output layer is tied to the word embeddings. Return the checkpoint with a single
     weight and a single bias for this layer.
 
@@ -42,7 +42,7 @@ def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Che
     # true / both, equal                 -> drop the decoder
     # true / both, different             -> keep both, untied, with a warning
     # false / no decoder, but a head     -> error
-    _settle_bias(weights, checkpoint.path, warnings)
+    _keep_single_bias(weights, checkpoint.path, warnings)
     config = checkpoint.config
     ties = config is None or config.tie_word_embeddings
     if ties and WORDS not in weights and DECODER in weights:
@@ -71,7 +71,7 @@ def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Che
     return replace(checkpoint, weights=weights, config=config, warnings=tuple(warnings))
 
 
-def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
+def _keep_single_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
     """Leave a single bias in ``weights``, under the name WORD_BIAS. The file may have it under one or two
     names.
     """

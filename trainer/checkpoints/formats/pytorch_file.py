@@ -98,7 +98,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
     A damaged or hostile file can describe a tensor that reads the same bytes repeatedly. A copy of such a
     tensor could need any amount of memory.
     """
-    found = _find_oddity(tensor)
+    found = _find_unusual_property(tensor)
     if found is None:
         wanted, there = tensor.numel() * tensor.element_size(), storage.read_size(path)
         found = f"of {wanted} bytes, more than the file's {there}" if wanted > there else None
@@ -106,7 +106,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
         raise DataError(f"{path}: {name} is {found}, expected a dense tensor of numbers")
 
 
-def _find_oddity(tensor: Tensor) -> str | None:
+def _find_unusual_property(tensor: Tensor) -> str | None:
     """Return text about what makes a tensor unusual, such as sparse, or None for a plain array of numbers."""
     kinds = {
         "nested": tensor.is_nested,

@@ -9,7 +9,7 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.graphcore import find_google_names, take_third
+from trainer.checkpoints.formats.graphcore import find_google_names, take_query_key_or_value
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
@@ -81,7 +81,7 @@ def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[s
     names = find_google_names(variable)
     for number, googles in enumerate(names):
         if found := from_tensorflow(googles):
-            stored = take_third(whole, number) if len(names) > 1 else whole
+            stored = take_query_key_or_value(whole, number) if len(names) > 1 else whole
             yield found[0], stored.transpose() if found[1] else stored
 
 

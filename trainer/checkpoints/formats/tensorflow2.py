@@ -7,7 +7,7 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.model_garden import GraphBuilder, find_variables, place_variables
+from trainer.checkpoints.formats.model_garden import GraphBuilder, build_object_graph, find_variables
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
@@ -111,13 +111,13 @@ def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
     N is the number of updates. Return the path of bert_model.ckpt-N without the endings of its files.
     """
     prefix = storage.join(directory, f"bert_model.ckpt-{checkpoint.updates or 0}")
-    write_objects(checkpoint, prefix)
+    write_tensors_and_graph(checkpoint, prefix)
     write_bert_config(checkpoint.expect_config(), directory)
     write_state_file(directory, storage.get_base_name(prefix))
     return prefix
 
 
-def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
+def write_tensors_and_graph(checkpoint: Checkpoint, prefix: str) -> None:
     """Write the checkpoint's tensors and graph of objects as PREFIX.index and PREFIX.data-00000-of-00001."""
     checkpoint = add_missing_biases(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
@@ -127,22 +127,24 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
         if not name.startswith(HEADS) or name.startswith(_HEADS_THERE)
     }
     objects = GraphBuilder()
-    variables = place_variables(objects, list(weights), config.num_hidden_layers)
+    variables = build_object_graph(objects, list(weights), config.num_hidden_layers)
     paths = _find_paths(objects.nodes)
     storage.make_directory(storage.get_parent(prefix))
     with write_bundle(prefix) as bundle:
 
-        def write(number: int, key: str, tensor: Tensor) -> None:
+        def write_variable(number: int, key: str, tensor: Tensor) -> None:
             node = objects.nodes[number]
             node.key = node.full_name = key
             bundle.add(key, tensor)
 
         for name, number in variables.items():
-            write(number, make_value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config))
+            write_variable(
+                number, make_value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config)
+            )
         if checkpoint.moments:  # moments are slots, which belong to an optimiser object
-            optimiser = objects.child(0, _OPTIMISER)
-            iterations = objects.child(optimiser, _ITERATIONS)
-            write(
+            optimiser = objects.get_or_add_child(0, _OPTIMISER)
+            iterations = objects.get_or_add_child(optimiser, _ITERATIONS)
+            write_variable(
                 iterations,
                 make_value_key(f"{_OPTIMISER}/{_ITERATIONS}"),
                 torch.tensor(checkpoint.updates or 0),
@@ -153,8 +155,8 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
                 slot = OptimiserSlot(variables[name], _SLOT_NAMES[kind], objects.add())
                 objects.nodes[optimiser].slots.append(slot)
                 place = make_slot_key(paths[slot.weight], _OPTIMISER, slot.name)
-                write(slot.node, place, _reshape_for_tensorflow(moment, name, config))
-        write(objects.child(0, _COUNTER), make_value_key(_COUNTER), torch.tensor(1))
+                write_variable(slot.node, place, _reshape_for_tensorflow(moment, name, config))
+        write_variable(objects.get_or_add_child(0, _COUNTER), make_value_key(_COUNTER), torch.tensor(1))
         bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
 
 

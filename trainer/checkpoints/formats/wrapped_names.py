@@ -16,17 +16,17 @@ _WRAPPERS = {
 A part may be anywhere in a name, because any module of a model can be wrapped.
 """
 
-_WHOLE = "module"
+_PARALLEL_PREFIX = "module"
 """The part that DataParallel, DistributedDataParallel and DeepSpeed put at the beginning of each name."""
 
-_MODELS = ("bert", "roberta", "model", "auto_model")
+_ENCODER_PREFIXES = ("bert", "roberta", "model", "auto_model")
 """The part with which the names of the encoder's tensors begin: in BERT, in RoBERTa, in ModernBERT and in
 models of sentence-transformers.
 """
 
 _WORDS = re.compile(r"(.*\.)?embeddings\.(word_embeddings|tok_embeddings)\.weight")
 
-_OTHERS = {
+_UNREADABLE_PREFIXES = {
     "base_model.model.": "an adapter of PEFT, which merge_and_unload() of PEFT puts into its model's weights",
     "distilbert.": "a DistilBERT",
     "electra.": "an ELECTRA",
@@ -62,7 +62,7 @@ def unwrap_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
 def _remove_wrappers(name: str) -> str:
     """Return the name without the wrappers' parts."""
     parts = [part for part in name.split(".") if part not in _WRAPPERS]
-    while parts[:1] == [_WHOLE]:
+    while parts[:1] == [_PARALLEL_PREFIX]:
         parts = parts[1:]
     return ".".join(parts)
 
@@ -78,7 +78,7 @@ def _find_outer_prefix(names: Iterable[str]) -> str:
     # other names begin with it too.
     words = next((found for name in names if (found := _WORDS.fullmatch(name))), None)
     before = (words[1] or "").split(".")[:-1] if words else []
-    if len(before) < 2 or before[-1] not in _MODELS:
+    if len(before) < 2 or before[-1] not in _ENCODER_PREFIXES:
         return ""
     kept = before[:-1] if before[-1] != "auto_model" else before
     outer = ".".join(kept) + "."
@@ -88,6 +88,6 @@ def _find_outer_prefix(names: Iterable[str]) -> str:
 def _refuse_other_models(names: Iterable[str], path: str) -> None:
     """Raise DataError for tensors named as in another architecture."""
     for name in names:
-        what = next((what for start, what in _OTHERS.items() if name.startswith(start)), None)
+        what = next((what for start, what in _UNREADABLE_PREFIXES.items() if name.startswith(start)), None)
         if what is not None:
             raise DataError(f"{path}: holds {what} ({name}); expected a BERT, a RoBERTa or a ModernBERT")

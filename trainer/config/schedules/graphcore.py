@@ -22,10 +22,10 @@ def make_exponential_schedule(
     The rate is multiplied by exp(-decay_rate) after every ``decay_steps`` updates.
     """
 
-    def stairs(step: int) -> float:
+    def stepwise_rate(step: int) -> float:
         return rate * math.exp(-decay_rate * ((step - warmup.updates) // decay_steps))
 
-    return add_warmup(rate, warmup.updates, stairs)
+    return add_warmup(rate, warmup.updates, stepwise_rate)
 
 
 def make_custom_schedule(

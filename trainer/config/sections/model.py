@@ -75,7 +75,7 @@ class ModelKeys(Section):
         return read_model_file(self.model_config).warnings if self.model_config else ()
 
 
-_OTHERWISE = {
+_DEFAULT_TEXTS = {
     "vocab_size": "the dataset's",
     "intermediate_size": "four times hidden_size",
     "classifier_dropout": "hidden_dropout_prob; modernbert: 0.0",
@@ -85,11 +85,11 @@ field in ModelConfig.
 """
 
 
-_COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_type")
+_COMMON_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_type")
 """Keys of the model that the short help lists."""
 
 
-def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
+def declare_override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
     """Declare a configuration key that overrides a field of the model configuration. Return (name, type,
     declaration).
 
@@ -97,8 +97,8 @@ def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, A
     kind: class of the model configuration.
     item: the field of this class.
     """
-    otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
-    marks = {"common": True} if item.name in _COMMON else {}
+    otherwise = _DEFAULT_TEXTS.get(item.name, json.dumps(item.default))
+    marks = {"common": True} if item.name in _COMMON_KEYS else {}
     text = f" (default: from model_config, else {otherwise})"
     key = repeat_setting(kind, item.name, default=None, help=text, **marks)
     of_value: Any = item.type
@@ -107,7 +107,7 @@ def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, A
 
 MODEL_SECTION: type[ModelKeys] = make_dataclass(
     "ModelSection",
-    [override_key(ModelConfig, item) for item in fields(ModelConfig)],
+    [declare_override_key(ModelConfig, item) for item in fields(ModelConfig)],
     bases=(ModelKeys,),
     frozen=True,
     kw_only=True,
@@ -118,7 +118,7 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 MODERNBERT_SECTION: type[Section] = make_dataclass(
     "ModernBertSection",
     [
-        override_key(ModernBertConfig, item)
+        declare_override_key(ModernBertConfig, item)
         for item in fields(ModernBertConfig)
         if item.name not in derive_schemas(ModelConfig)
     ],

@@ -129,7 +129,7 @@ class StartSection(Section):
         """Return the key that has no effect without ``resume``."""
         return [] if self.resume else ["resume_skips_damaged"]
 
-    def updates_of_moments(self, stored: int | None) -> int:
+    def count_moment_updates(self, stored: int | None) -> int:
         """Return the number of updates over which the optimiser moments of start_from_ckpt were accumulated.
 
         It is the value of the key moments_updates, or else the number that the checkpoint stores.

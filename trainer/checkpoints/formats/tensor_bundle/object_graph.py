@@ -136,7 +136,7 @@ def follow_names(nodes: list[GraphNode], start: int, *names: str) -> int | None:
     return number
 
 
-def find_holders(nodes: list[GraphNode], *names: str) -> Iterator[int]:
+def find_nodes_with_children(nodes: list[GraphNode], *names: str) -> Iterator[int]:
     """Yield the numbers of the nodes that have children with all these names."""
     for number, node in enumerate(nodes):
         if all(name in node.children for name in names):

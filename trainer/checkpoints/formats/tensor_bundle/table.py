@@ -113,12 +113,13 @@ def _read_entries(block: bytes, keys: _KeyLimits) -> Iterator[tuple[bytes, bytes
         (shared, rest, size), place = read_varints(block, place, 3)
         if shared > len(key) or place + rest + size > end:
             raise WireError("an entry that is longer than its block")
-        # Entries: (0, 4, n) "bert", (4, 7, n) "/pooler" -> keys "bert", "bert/pooler".
+        # A key begins with ``shared`` bytes of the previous key, followed by ``rest`` bytes of its own. For
+        # example, shared 4 and the bytes "/pooler" after the key "bert" give the key "bert/pooler".
         keys.left -= shared + rest
         if keys.left < 0:
             raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        # keys also fail to ascend if the index lists a block twice
+        # if the index lists a block twice, the keys are not in ascending order either
         if keys.last is not None and key <= keys.last:
             raise WireError("its keys are not in order")
         keys.last = key
@@ -131,7 +132,7 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     """Write a table without compression. The keys must be sorted and unique."""
     offset = 0
 
-    def write(block: _BlockBuilder) -> bytes:
+    def write_block(block: _BlockBuilder) -> bytes:
         """Write a block. Return its offset and size, encoded as in the index block and the footer."""
         nonlocal offset
         body = block.finish()
@@ -144,11 +145,11 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     index, block = _BlockBuilder(), _BlockBuilder()
     for key, value in entries:
         if len(block) >= _BLOCK_BYTES:
-            index.add(block.last, write(block))
+            index.add(block.last, write_block(block))
             block = _BlockBuilder()
         block.add(key, value)
-    index.add(block.last, write(block))
-    footer = write(_BlockBuilder()) + write(index)
+    index.add(block.last, write_block(block))
+    footer = write_block(_BlockBuilder()) + write_block(index)
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 
