@@ -121,7 +121,7 @@ class RowsPackedAtLoad(FullRows):
         return PackedOrder(self, dealer).find(start)
 
     def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """Return the pieces and row ends unchanged, because the order has already found the rows' examples."""
+        """Return the arguments' values, because the order has already found the rows' examples."""
         assert own.row_ends is not None
         return pieces, own.row_ends
 

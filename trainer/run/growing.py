@@ -64,7 +64,7 @@ class GrowingLoader(Loader):
         while True:
             until = self._course.next_change(update)
             most_rows = dealer.most_rows if until is None else 0  # 0: one update at a time
-            count = dealer.workers * self._course.micro_batches(update)
+            count = dealer.world_size * self._course.micro_batches(update)
             sized = replace(dealer, micro_batches=count, most_rows=most_rows)
             for own in self._rows.find(sized, start):
                 yield own
