@@ -275,7 +275,7 @@ def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget
     labels = np.full(budgets.examples, -1, np.int32)
     labels[:count] = gathered.pair_labels
     # Each of the N examples has a window of fixed width with its ids (N, S), and a window with its masked
-    # positions (N, P). The cells behind the example's end belong to other examples. These two arrays are True
+    # positions (N, P). The cells after the example's end belong to other examples. These two arrays are True
     # for the example's cells.
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]

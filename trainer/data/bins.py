@@ -147,7 +147,7 @@ class BinnedOrder(Order):
         return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that lies ``examples`` examples behind another position."""
+        """Return the position that lies ``examples`` examples after another position."""
         rest = position.rows + examples
         start = Position(position.epoch, position.examples)
         while rest >= (size := self.size(start.examples)):
@@ -156,7 +156,7 @@ class BinnedOrder(Order):
         return start._replace(rows=rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at some distances behind a position, window by window and file by file.
+        """Yield the examples at some distances after a position, window by window and file by file.
 
         position: position in the data.
         offsets: distances of the examples from the position, in examples.

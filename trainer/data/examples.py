@@ -115,7 +115,7 @@ class GatheredExamples:
     """N examples, copied from their files into int32 arrays. Each example has a window of fixed width, that
     is, a row of such an array.
 
-    Behind the example's own ids, its window may contain ids of other examples. The examples belong to rows of
+    After the example's own ids, its window may contain ids of other examples. The examples belong to rows of
     the training: a row is a single example or several that are packed. Workers get whole rows.
     """
 
@@ -127,7 +127,7 @@ class GatheredExamples:
     segment_lengths: Array  # (N,): number of ids in the first segment
     masks: Array  # (N,): number of masked tokens
     pair_labels: Array  # (N,): label of the sentence pair
-    row_ends: Array  # (rows,): index of the example after each row
+    row_ends: Array  # (rows,): for each row, index of the example after its last
     targets: dict[str, Array]  # (N,) or (N, most items) each: the task's columns
     token_targets: dict[str, Array]  # (N, S) each: the task's columns with an item per id
 
@@ -164,7 +164,7 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
             made[name][places] = values
     own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
-        # Behind an example's own items, its window contains items of other examples. Set these to 0.
+        # After an example's own items, its window contains items of other examples. Set these to 0.
         if item.ends not in (None, IDS_ENDS):
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 

@@ -254,7 +254,7 @@ class PackedOrder:
     def _find(
         self, position: Position, offsets: Array, ends: Array
     ) -> tuple[list[WindowRows], list[Position]]:
-        """Find rows and positions that lie behind a position.
+        """Find rows and positions that lie after a position.
 
         Return the rows, window by window, and the positions.
         offsets: distances of the rows from the position, in rows.

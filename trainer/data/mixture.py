@@ -45,7 +45,7 @@ class MixedOrder(Order):
         self.examples = sum(order.examples for order in self._orders)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at some distances behind a position, file by file.
+        """Yield the examples at some distances after a position, file by file.
 
         Files that are needed for later examples are yielded too, with no examples. A source with a small
         weight may not be used for a long time. Its open files must stay decoded meanwhile.

@@ -90,14 +90,14 @@ class Order:
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that lies ``examples`` examples behind another position. It may be in a later
+        """Return the position that lies ``examples`` examples after another position. It may be in a later
         epoch.
         """
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at some distances behind a position, file by file.
+        """Yield the examples at some distances after a position, file by file.
 
         position: position in the data.
         offsets: distances of the examples from the position, in examples.

@@ -79,8 +79,7 @@ def make_row_form(rows: Rows, few_widths: bool = False) -> RowForm:
 
 
 def choose_width_step(longest: int, widths: int | None) -> int:
-    """Return the step between two widths of rows. It is the smallest multiple of 8 with which there are few
-    widths.
+    """Return the step between two widths of rows: the smallest multiple of 8 with at most ``widths`` widths.
 
     longest: the largest width.
     widths: largest number of different widths. None: any number, so the step is 8.
@@ -103,7 +102,7 @@ def _narrow_windows(gathered: GatheredExamples, step: int) -> GatheredExamples:
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
     """Make a batch of ``count`` padded rows, with an example in each row.
 
-    If there are fewer examples, the batch is filled up with rows of zeros whose label is -1. Padding behind
+    If there are fewer examples, the batch is filled up with rows of zeros whose label is -1. Padding after
     an example has the padding id of the tokeniser. The arrays of the gathered examples are changed in place.
     """
     layout = gathered.layout

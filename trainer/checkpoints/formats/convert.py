@@ -61,8 +61,7 @@ def convert(
 
     The tokeniser is converted too. The first tokeniser that exists is taken, in this order: ``vocab``, the
     tokeniser next to the weights or in the run's directory, the training data's copy, or a known vocabulary
-    with the same md5. If the tokeniser is a vocabulary, ``lower_case`` says whether it lower-cases. None
-    takes the training data's casing.
+    with the same md5.
 
     source: a checkpoint, or a run, which means the run's newest checkpoint.
     target: directory to write.
@@ -71,6 +70,7 @@ def convert(
     model_config: model file, if there is none next to the weights.
     vocab: a vocabulary or its name, a tokenizer.json, or a model's directory.
     train_data: where the training data is now. None: where it was during training.
+    lower_case: whether the tokeniser of a vocabulary lower-cases text. None: as for the training data.
     moments: False leaves out the optimiser's moments.
     task: the user's task class that the run has learned. It must be named here, because no checkpoint may
     choose code to import.
@@ -96,7 +96,7 @@ def convert(
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
         return _write_trainer_checkpoint(checkpoint, shape, target, found)
-    # 4. For other formats, keep only tensors that belong to the model, let the task rename its head, and
+    # 4. For all other formats, keep only tensors that belong to the model, let the task rename its head, and
     # write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _keep_model_tensors(checkpoint, shape)

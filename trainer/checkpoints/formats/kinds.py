@@ -47,7 +47,7 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
 
 
 def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
-    """Open the checkpoint with the reader of its format."""
+    """Recognise the format of the checkpoint at a path, and open it with the function for this format."""
     # The format is recognised by its files: TensorFlow's by an .index file, NVIDIA's and Habana's by a .pt
     # file. Everything else is read as Hugging Face's format.
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:

@@ -1,7 +1,7 @@
 """Names of a pre-norm BERT's tensors in transformers, where it is called MegatronBert.
 
 In a pre-norm model a norm lies between two parts. This trainer names it, as in a BERT, after the part before
-it. MegatronBert names the same norm after the part behind it. For example, the norm behind the embeddings is
+it. MegatronBert names the same norm after the part after it. For example, the norm after the embeddings is
 called the norm before the first attention in MegatronBert. Only the names differ, the tensors are equal.
 """
 

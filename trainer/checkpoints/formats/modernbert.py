@@ -61,7 +61,7 @@ def make_name_table(config: ModernBertConfig) -> dict[str, str]:
     for number in range(config.num_hidden_layers):
         ours, theirs = f"bert.encoder.layer.{number}", f"model.layers.{number}"
         found |= {f"{ours}.{name}": f"{theirs}.{other}" for name, other in _LAYER_NAMES.items()}
-        # In transformers a layer's output norm is called the first norm of the next layer. Behind the last
+        # In transformers a layer's output norm is called the first norm of the next layer. After the last
         # layer it is called the final norm.
         is_last = number == config.num_hidden_layers - 1
         norm = "model.final_norm" if is_last else f"model.layers.{number + 1}.attn_norm"

@@ -16,7 +16,7 @@ PYTORCH_DROPPED = ("bert.embeddings.position_ids", "bert.embeddings.token_type_i
 """Tensors in PyTorch files that are constants and not weights. They are left out."""
 
 DENSE_ACT = (".intermediate.", ".pooler.", "cls.predictions.transform.")
-"""Names behind which NVIDIA's and Habana's programs call the layer ``dense_act`` instead of ``dense``."""
+"""Names after which NVIDIA's and Habana's programs call the layer ``dense_act`` instead of ``dense``."""
 
 TENSORFLOW = {
     "bert.embeddings.word_embeddings.weight": "bert/embeddings/word_embeddings",

@@ -108,7 +108,8 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
             bundle.add(_STEP, torch.tensor(steps))
             if is_lamb and checkpoint.moments:
                 for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
-                    # TensorFlow stores beta to the power of the *next* update.
+                    # TensorFlow stores a power of beta. After n updates the exponent is n + 1, that of the
+                    # next update.
                     bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
     write_bert_config(config, directory)
     write_state_file(directory, newest)
