@@ -83,7 +83,7 @@ class ModelConfig:
 
     @property
     def encoder_name(self) -> str:
-        """Name of the encoder in the plug-in table, or ``package.module:NAME``."""
+        """Name of the encoder class in ``trainer.plugins``, or ``package.module:NAME`` of a user's class."""
         return self.encoder or self.model_type
 
     def __post_init__(self) -> None:

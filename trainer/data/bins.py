@@ -1,4 +1,4 @@
-"""Length bins: an order of the examples in which those of a micro-batch have similar lengths.
+"""Length bins: an order of the examples in which the examples of a micro-batch have similar lengths.
 
 On devices that use padded rows, every row of a micro-batch is as long as the longest sequence in it. Padding
 costs as much time as tokens. Drawing each micro-batch from a bin of similar lengths saves most of the
@@ -189,7 +189,7 @@ class BinnedOrder(Order):
 class RowsFromBins(Rows):
     """Stored examples in the order of length bins.
 
-    Raises SettingsError for a dataset without lengths, and for packed rows.
+    SettingsError for a dataset without a file of lengths, and for a dataset with packed rows.
     """
 
     bins: int = 2

@@ -157,7 +157,8 @@ def _is_number(text: str) -> bool:
 def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterator[tuple[str, int]]:
     """Yield (this trainer's name, node number) for each part of a layer, such as the query's dense layer.
 
-    layer: node number of the layer. place: the layer's number in the encoder.
+    layer: number of the layer's node.
+    place: number of the layer in the encoder.
     """
     for name, way in _LAYER_PATHS.items():
         number = follow_names(nodes, layer, *way)
