@@ -26,7 +26,7 @@ VOCABULARY = (WORDS, WORD_BIAS, DECODER)
 """Names of the tensors that have a row for each token of the vocabulary."""
 
 CLASSIFIER = "classifier.weight"
-"""Weight of a classification head, with a row for each label."""
+"""Name of the weight of a classification head, which has a row for each label."""
 
 HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Prefixes of the heads' tensors: pre-training, SQuAD, classification."""

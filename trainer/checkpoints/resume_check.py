@@ -13,7 +13,7 @@ CHANGEABLE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
     *("classifier_dropout", "embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
 )
-"""Model settings that may differ from the checkpoint's."""
+"""Fields of the model configuration that may differ between a checkpoint and the run that resumes from it."""
 
 _COMPARED = (
     *("update", "optimiser", "scaling", "workers", "schedule", "formula", "recipe"),

@@ -149,7 +149,7 @@ def _find_in_data(
 def find_casing(checkpoint: Checkpoint) -> bool | None:
     """Return whether the checkpoint's tokeniser lower-cases, or None if unknown.
 
-    This is stored in the checkpoint's run, or next to another program's weights.
+    The answer is stored in the checkpoint's run, or next to another program's weights.
     """
     if checkpoint.kind != OURS:
         return read_model_casing(_find_folder(checkpoint))

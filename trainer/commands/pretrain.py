@@ -15,7 +15,7 @@ from trainer.workers.launchers import find_rank, is_started_here
 
 
 def run(arguments: list[str]) -> None:
-    """Train phase 1, phase 2 or both."""
+    """Pre-train a model in phase 1, phase 2 or both, as the command line says."""
     words, printing = take_print_config(arguments)
     layered = make_layered(words)
     warn_of_contradictions(layered)

@@ -80,7 +80,7 @@ def make_layered(
         in_file = read_config(path)
     for name in in_file:
         _refuse_unknown_name(name, where)
-    # From here on, each phase has two layers: keys of the file below, flags above.
+    # From here on, each phase has two layers: the keys of the file, and the flags that override them.
     # `--steps 5 7` makes two phases, whose flags are {steps: 5} and {steps: 7, phase2: True}.
     phases = [(in_file, flags)]
     given = (*in_file.items(), *flags.items())

@@ -128,6 +128,7 @@ class ModernBertConfig(ModelConfig):
 
     @classmethod
     def file_keys(cls) -> dict[str, Any]:
+        """Return the schema of each key that a ModernBERT's model file may have."""
         fixed = {name: {"const": value} for name, value in _CONSTANT_KEYS.items()}
         unread = dict.fromkeys(_SPEED_KEYS, True)
         return {**ModelConfig.file_keys(), **derive_schemas(cls), **fixed, **unread}

@@ -77,6 +77,7 @@ class UnmaskedData(OpenedDataset):
 
     @property
     def has_lengths(self) -> bool:
+        """True if the dataset has a file with the lengths of its examples."""
         return self.masked.has_lengths
 
     def lengths(self, shard: Shard) -> Buffer:

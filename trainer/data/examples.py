@@ -169,6 +169,7 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 
     def get_column(group: ColumnGroup, without: Array) -> Array:
+        """Return the example column of this group, or the other values if the dataset has none."""
         return made[groups.find_column(kind, group).name] if groups.has_group(kind, group) else without
 
     lengths, none = made[IDS_ENDS], np.zeros(count, np.int32)

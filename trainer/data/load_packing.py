@@ -65,10 +65,12 @@ class RowsPackedAtLoad(FullRows):
 
     @property
     def layout(self) -> ShardLayout:
+        """Sizes of the packed rows, such as the largest number of examples in a row."""
         return replace(self.data.layout, packing=ROW_LAYOUT, sequences_per_row=self.sequences_per_row)
 
     @property
     def examples_per_row(self) -> float:
+        """The average number of examples in a packed row, estimated from a sample."""
         rows = self.rows_of(sample_sizes(self.data).lengths)
         return len(rows) / int(rows.max() + 1)
 

@@ -244,6 +244,7 @@ class ModernBertRows(FullRows):
         return epoch
 
     def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """Return all examples of a batch, which ModernBERT's packing has already chosen, and the row ends."""
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
         examples, numbers = SequenceExamples(self.sequences, self.layout), own.packed.numbers

@@ -70,6 +70,7 @@ def draw_numbers(count: int, *key: object) -> Array:
 
 
 def _digest(*key: object) -> bytes:
+    """Return a hash of the key, which is the same on every machine."""
     return blake2b("/".join(map(str, key)).encode()).digest()
 
 

@@ -51,6 +51,7 @@ class RowForm(Form):
 
     @property
     def sizes_vary(self) -> bool:
+        """True if batches have different widths."""
         return self.width_step is not None
 
     def describe(self) -> str:
