@@ -25,7 +25,9 @@ def run() -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command inside another program. Return its exit status."""
+    """Run a command line of the trainer from other Python code. Return the exit status.
+    arguments: the words after ``python -m trainer``. None: those of this process.
+    """
     from trainer.program import main as run_command
 
     return run_command(arguments)

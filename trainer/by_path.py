@@ -11,7 +11,7 @@ _PATHS = "BERTDATA_PATHS"  # same as trainer.workers.launch.PATHS, which cannot 
 
 
 def run() -> int:
-    """Run the trainer's command."""
+    """Run the trainer's command line of this worker process. Return its exit status."""
     sys.path[:] = os.environ[_PATHS].split("\n")
     from trainer.__main__ import run as run_trainer
 

@@ -23,9 +23,7 @@ class CheckpointError(DataError):
 
 
 class StopRequested(Exception):
-    """All workers stop at this micro-batch, because a signal has asked one of them to stop. This is not an
-    error.
-    """
+    """A signal has asked a worker to stop, so all workers stop at this micro-batch. This is not an error."""
 
 
 class ReportedError(TrainerError):
@@ -41,10 +39,12 @@ _OWN = ("bertdata", "schemas", "trainer")
 
 @contextmanager
 def name_missing_extra(package: str, extra: str) -> Iterator[None]:
-    """Turn an ImportError in the block into MissingExtraError, with the missing package and how to install
-    it.
+    """Turn an ImportError in the block into a MissingExtraError, which says how to install the missing
+    package.
 
-    package: package to name if the error names none. Errors from this project's own imports are not changed.
+    An ImportError for a module of this project is not changed.
+    package: the package to name if the ImportError does not name it.
+    extra: the extra of this project that installs the package.
     """
     try:
         yield

@@ -17,8 +17,8 @@ FINE_TUNED = {
     "squad": "trainer.tasks.squad.data:SquadData",
     **dict.fromkeys((*GLUE, "classification"), "trainer.tasks.classification.data:TableData"),
 }
-"""Tasks that start from a pre-trained model. For each task, the class of its files and features, which does
-not need torch.
+"""For each fine-tuning task, the class that reads its files and makes its features. These classes do not need
+torch.
 """
 
 _DRAWN = "trainer.data.dynamic_masks:DRAWN_BY_RATE"
@@ -38,12 +38,12 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "like": "trainer.commands.like:run",
         "doctor": "trainer.commands.doctor:run",
     },
-    "model settings": {  # the sizes of a model's parts, chosen by --model-type
+    "model settings": {  # the configuration class of a model, chosen by --model-type
         "bert": "trainer.config.model:ModelConfig",
         "roberta": "trainer.config.roberta:RobertaConfig",
         "modernbert": "trainer.config.modernbert:ModernBertConfig",
     },
-    "encoder": {  # the model class for these settings
+    "encoder": {  # the class of the encoder for such a configuration
         "bert": "trainer.model.bert:Bert",
         "roberta": "trainer.model.bert:Bert",
         "modernbert": "trainer.model.modernbert:ModernBert",
@@ -107,8 +107,8 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     },
     "data of the task": FINE_TUNED,
 }
-"""For each kind of object, such as "optimiser", the names that a user can choose, and for each name
-MODULE:ATTRIBUTE.
+"""For each kind of object, such as "optimiser", a table of the names that a user can choose. The value of a
+name says where the object is: MODULE:ATTRIBUTE.
 """
 
 

@@ -15,7 +15,11 @@ from trainer.workers.signals import ignoring_checkpoint_signals
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command. Return the exit status: 0 done, 1 data or training at fault, 2 wrong usage."""
+    """Run a command line of the trainer.
+
+    Return the exit status: 0 for success, 1 for a fault in the data or the training, 2 for wrong usage.
+    arguments: the words after ``python -m trainer``. None: those of this process.
+    """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; --resume continues from the last checkpoint"
     return run_to_exit_status(
@@ -30,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _run_command(words: list[str]) -> int:
     """Run the command named by the first word, or print the help."""
     if words and words[0].replace("_", "-").startswith("--local-rank=") and "LOCAL_RANK" in os.environ:
-        # torch.distributed.launch adds this flag in front of the command, in addition to the variable
+        # torch.distributed.launch puts this flag before the command. The environment has the same number, so
+        # it is ignored.
         words = words[1:]
     if not words or not is_name("command", words[0]):
         from trainer.run.usage import print_usage

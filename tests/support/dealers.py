@@ -12,7 +12,7 @@ def dealer_by_lengths(workers: int, rank: int, micro_batches: int, lengths: Arra
         order=Order([("rows", len(lengths))], seed=0, open_files=1),
         lengths=lambda file: lengths,
         by_lengths=True,
-        workers=workers,
+        world_size=workers,
         rank=rank,
         micro_batches=micro_batches,
         batch_size=len(lengths) // micro_batches,

@@ -98,7 +98,7 @@ def shapes_that_vary() -> None:
     def cut_and_move(self: adapter.Hpu, batch: Batch) -> Batch:
         assert isinstance(batch, RowBatch)
         filled = int((batch.next_sentence_labels >= 0).sum())
-        return move(self, batch.cut(0, filled))
+        return move(self, batch.slice_rows(0, filled))
 
     Hpu.move = cut_and_move  # type: ignore[method-assign]
 

@@ -38,7 +38,7 @@ class PaddedExamples:
     def map(self, function: Callable[[Tensor], Tensor]) -> "PaddedExamples":
         return PaddedExamples(**{name: function(tensor) for name, tensor in vars(self).items()})
 
-    def cut(self, start: int, stop: int) -> "PaddedExamples":
+    def slice_rows(self, start: int, stop: int) -> "PaddedExamples":
         return self.map(lambda tensor: tensor[start:stop])
 
 
@@ -49,7 +49,7 @@ class PaddedForm:
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[PaddedExamples]:
         for start in range(0, max(gathered.rows, 1), size):
-            yield prepare(pad_examples(gathered.cut(start, start + size), size))
+            yield prepare(pad_examples(gathered.slice_rows(start, start + size), size))
 
     def blanks(self) -> Iterator[PaddedExamples]:
         return iter(())

@@ -32,8 +32,10 @@ def list_missing_biases(config: ModelConfig, heads: bool) -> dict[str, int]:
 
 
 def drop_zero_biases(found: Stored, config: ModelConfig, path: str) -> dict[str, StoredTensor]:
-    """Return the tensors without biases that the model lacks. All their values must be zero, else
-    DataError.
+    """Remove the biases that the model does not have from a checkpoint's tensors. Return the other tensors.
+
+    A model without a bias computes the same as a model whose bias is zero. DataError for a bias with other
+    values.
     """
     absent = list_missing_biases(config, heads=True)
     for name in absent:
@@ -54,7 +56,8 @@ def check_transform(found: Iterable[str], config: ModelConfig, path: str) -> Non
 
 
 def advise_on_biases(lost: Iterable[str]) -> str:
-    """Return the end of an error about missing tensors: the keys to set for a model without these biases.
+    """Return advice for an error message about missing tensors: which keys describe a model without these
+    biases.
 
     Return "" if any of the tensors is not a bias that a model may lack.
     """
@@ -65,7 +68,7 @@ def advise_on_biases(lost: Iterable[str]) -> str:
 
 
 def _find_bias_key(name: str) -> str | None:
-    """Return the key for a bias that a model may lack, or None for any other tensor."""
+    """Return the key that says whether the model has this bias. None for a tensor that every model has."""
     if name == WORD_BIAS:
         return "use_prediction_bias"
     found = (key for key, parts in BIASES.items() if any(name.endswith(f".{part}.bias") for part in parts))

@@ -1,4 +1,4 @@
-"""The class Checkpoint: a checkpoint of any program, whose tensors have the names that this trainer uses."""
+"""The class Checkpoint, for checkpoints of any program. Its tensors have this trainer's names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,23 +19,25 @@ WORD_BIAS = "cls.predictions.bias"
 DECODER = "cls.predictions.decoder.weight"
 """Weights of the word logits, in a model that does not tie them to the word embeddings."""
 DECODER_BIAS = "cls.predictions.decoder.bias"
-"""Another name that some other programs have for the tensor WORD_BIAS, the bias of the word logits."""
+"""Second name of the bias of the word logits. Other programs may store it under this name; here it is
+WORD_BIAS.
+"""
 VOCABULARY = (WORDS, WORD_BIAS, DECODER)
 """Names of the tensors that have a row for each token of the vocabulary."""
 
 CLASSIFIER = "classifier.weight"
-"""Weight of a classification head, with a row for each label."""
+"""Name of the weight of a classification head, which has a row for each label."""
 
 HEADS = ("cls.", "qa_outputs.", "classifier.")
 """Prefixes of the heads' tensors: pre-training, SQuAD, classification."""
 
 OPTIONAL = (*HEADS, "bert.pooler.", "boundary.")
-"""Prefixes of tensors that a checkpoint may lack, or have although the model does not use them: heads and
-pooler.
+"""Prefixes of the heads and the pooler. A checkpoint may lack these tensors, or have them when the model does
+not.
 """
 
 MOST_UPDATES = 1 << 53
-"""Largest number of updates that a file may contain. Larger numbers mean that it is damaged."""
+"""Largest number of updates that is accepted from a file. A file with a larger number must be damaged."""
 
 MEAN, SQUARE = "exp_avg", "exp_avg_sq"
 """Prefixes of the optimiser's moments: running means of gradients, and of squared gradients. A moment's name
@@ -54,7 +56,7 @@ class StoredTensor:
 
     @classmethod
     def of(cls, tensor: Tensor) -> "StoredTensor":
-        """Wrap a tensor in memory."""
+        """Return a StoredTensor for a tensor that is already in memory."""
         return cls(tuple(tensor.shape), lambda: tensor)
 
     def read(self) -> Tensor:
@@ -67,7 +69,7 @@ class StoredTensor:
         where: file and name of the tensor, for the error.
         """
 
-        def load() -> Tensor:
+        def load_checked() -> Tensor:
             values = self.load()
             if not values.is_floating_point():
                 kind = str(values.dtype).removeprefix("torch.")
@@ -79,7 +81,7 @@ class StoredTensor:
                 raise DataError(f"{where} holds values that are no finite numbers (NaN or infinity)")
             return values
 
-        return StoredTensor(self.shape, load)
+        return StoredTensor(self.shape, load_checked)
 
     def changed(self, shape: tuple[int, ...], change: Callable[[Tensor], Tensor]) -> "StoredTensor":
         """Return a StoredTensor that applies ``change`` to the tensor when it is read.
@@ -98,19 +100,24 @@ Stored = Mapping[str, StoredTensor]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """Weights and moments by name, and what the files say about model and run.
+    """A checkpoint of any program: its weights, its optimiser's moments, and what its files say about the
+    model.
 
     config: the model, or None if no file describes it.
-    moments: the optimiser's running means, named KIND/NAME as in exp_avg/bert.pooler.dense.bias.
+    moments: the optimiser's running means. Their names are like exp_avg/bert.pooler.dense.bias.
     updates: number of updates done, or None if unknown.
-    steps_of_update: steps that the run's numbers count per update, such as MLPerf's micro-steps.
-    optimiser: preset that the moments belong to. betas: its two decay rates.
+    steps_of_update: number of steps in an update, as the run counts them. MLPerf counts each micro-batch as a
+    step.
+    optimiser: name of the optimiser that the moments belong to.
+    betas: the optimiser's two decay rates.
     task: task that the run has learned, or "" if unknown.
-    architecture: name of the model's class in transformers. None: derived from its heads.
+    architecture: name of the model's class in transformers. None: it follows from the heads of the model.
     longest: token ids in the longest sequence that the model was trained on, or None if unknown.
     token_ids: ids of special tokens, named as in transformers' config.json for this architecture.
-    label_names, problem: the labels and problem_type of a classification head, if the files name them.
-    warnings: lines about content that is ignored, to be shown once by the code that opens the checkpoint.
+    label_names: the labels of a classification head, or None if the files do not name them.
+    problem: the head's problem_type in transformers, or None if the files do not name it.
+    warnings: warnings about ignored content of the files. The code that opens the checkpoint prints them
+    once.
     """
 
     kind: str
@@ -132,9 +139,9 @@ class Checkpoint:
 
     @property
     def head_labels(self) -> HeadLabels | None:
-        """Labels of the classification head, or None without such a head.
+        """Labels of the classification head, or None for a model without such a head.
 
-        DataError if the number of labels in the files is not the head's number of rows.
+        DataError if the files name more or fewer labels than the head has rows.
         """
         if (weight := self.weights.get(CLASSIFIER)) is None:
             return None
@@ -147,7 +154,10 @@ class Checkpoint:
         return HeadLabels(path=self.path, rows=rows, names=names, problem=self.problem)
 
     def expect_config(self) -> ModelConfig:
-        """Return the model configuration. CheckpointError, with a remedy, if no file describes the model."""
+        """Return the model configuration.
+
+        CheckpointError if no file describes the model. The message says how to name such a file.
+        """
         if self.config is None:
             raise CheckpointError(f"{self.path}: no bert_config.json beside it; name one with --model-config")
         return self.config
@@ -164,7 +174,10 @@ def unpad_vocabulary(tensors: Stored, config: ModelConfig) -> dict[str, StoredTe
 
 
 def _resize_vocabulary(tensors: Stored, found: int, wanted: int) -> dict[str, StoredTensor]:
-    """Add or remove rows at the end of all tensors that have ``found`` vocabulary rows."""
+    """Change the number of rows from ``found`` to ``wanted`` in each tensor that has a row for each token.
+
+    Tensors with any other number of rows are not changed.
+    """
 
     def resize(name: str, tensor: StoredTensor) -> StoredTensor:
         is_table = name.rpartition("/")[2] in VOCABULARY

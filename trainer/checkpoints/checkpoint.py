@@ -2,15 +2,15 @@
 
     output_dir/checkpoints/step-00000100/
         model.safetensors       weights by name
-        optimizer.safetensors   the optimiser's moments, named KIND/NAME
+        optimizer.safetensors   the optimiser's moments, with names like exp_avg/bert.pooler.dense.bias
         state.json              everything else, and the md5s of the other files
 
 A split run divides the tensors among several files, named model-00001-of-00004.safetensors and so on. Then
 model.safetensors.index.json says which file has which tensor, as in Hugging Face's format.
 
-The number in the directory's name counts steps over both phases. Nothing is pickled. No random state is
-stored. Each micro-batch has its own seed, so that dropout is the same after a resume and for any number of
-workers.
+The number in the directory's name counts the steps of phase 1 and phase 2 together. Nothing is pickled. No
+random state is stored, because each micro-batch has its own seed. So dropout is the same after a resume and
+for any number of workers.
 """
 
 import json
@@ -52,14 +52,15 @@ class State:
     """Everything except tensors that a run needs to resume."""
 
     phase: int = 1
-    phase_start: int = 0  # number in the name of the checkpoint that this phase started from
-    step: int = 0  # updates of this phase
-    # updates of this phase that changed the weights, so without those skipped because fp16 gradients
-    # overflowed
+    phase_start: int = 0  # number of the checkpoint that this phase started from
+    step: int = 0  # number of updates in this phase
+    # number of updates in this phase that changed the weights. Updates whose fp16 gradients overflowed are
+    # skipped and not counted.
     applied: int = 0
     trained: int = 0  # examples that this phase has trained on
-    position: tuple[int, ...] = (0, 0, 0)  # place in the training data, as trainer.data.order.Position
-    # description of the rows that position counts, such as stored examples or packed rows
+    # where to continue in the training data (trainer.data.order.Position)
+    position: tuple[int, ...] = (0, 0, 0)
+    # what the position counts, in words: for example stored examples, or rows with several packed examples
     order: str = "as stored"
     data: str | None = None  # digest of the dataset that position refers to
     seed: int
@@ -72,12 +73,12 @@ class State:
     model: dict[str, Any]
     config: dict[str, Any]
     versions: tuple[str, ...] = (f"bertdata {__version__}", f"torch {torch.__version__}")
-    files: dict[str, str] = field(default_factory=dict)  # md5 by name, of all files except state.json
+    files: dict[str, str] = field(default_factory=dict)  # md5 of each file except state.json, by file name
 
     @property
     def steps_of_update(self) -> int:
-        """Steps that checkpoint numbers count per update: 1, or with MLPerf's way of counting the
-        micro-batches.
+        """Number of steps that an update adds to the checkpoint's number. It is 1, or with MLPerf's way of
+        counting the number of micro-batches.
         """
         return int(self.config.get("steps_per_update") or 1)
 
@@ -105,9 +106,11 @@ def make_initial_state(
     task: str = "",
     longest: int | None = None,
 ) -> State:
-    """Return the state before the first update.
+    """Return the state of a run before its first update.
 
+    data: digest of the training data, or None if there is no dataset.
     order: text about the order of the training rows, from ``Rows.describe``.
+    task: name of the task to learn.
     longest: token ids in the longest sequence of the training data, or None if unknown.
     """
     return State(
@@ -148,7 +151,9 @@ def compute_state_md5(values: Mapping[str, Any]) -> str:
 def save_checkpoint(
     output_dir: str, state: State, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], keep: int
 ) -> Path:
-    """Write a checkpoint, then remove all but the last ``keep`` of this phase. Return its path.
+    """Write a checkpoint, then delete old checkpoints of this phase. Return the path of the new checkpoint.
+
+    keep: number of checkpoints of this phase that are left, including the new checkpoint.
 
     The tensors must be in host memory.
     """
@@ -159,7 +164,7 @@ def save_checkpoint(
 
 
 def prune_checkpoints(output_dir: str, state: State, keep: int) -> None:
-    """Remove all checkpoints of the state's phase except the last ``keep``."""
+    """Remove the oldest checkpoints of the state's phase until ``keep`` are left."""
     found = find_checkpoints(output_dir)
     _remove_checkpoints([found[number] for number in found if number > state.phase_start][:-keep])
 
@@ -171,8 +176,8 @@ def write_checkpoint(
     moments: "Mapping[str, Tensor | StoredTensor]",
     others: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a checkpoint atomically. A checkpoint that already exists at the path is kept if it is equal,
-    else replaced.
+    """Write a checkpoint atomically. If the path already has an equal checkpoint, keep it. Replace a
+    different one.
 
     others: names and contents of further files to write, such as a tokeniser's.
     """
@@ -197,7 +202,7 @@ def write_checkpoint(
 
 
 def open_checkpoint_directory(path: Path) -> AbstractContextManager[Path]:
-    """Return a context that writes a directory under a temporary name, then renames it.
+    """Return a context manager that yields a temporary directory for a checkpoint's files, then renames it.
 
     If an equal checkpoint already exists at the path, it is kept, and the new directory is deleted.
     """
@@ -238,7 +243,10 @@ def get_tensor_bytes(tensor: Tensor) -> memoryview:
 
 
 def clean_up_checkpoints(output_dir: str, after: int | None = None) -> None:
-    """Remove what an interrupted save left, and all checkpoints with numbers greater than ``after``."""
+    """Remove files that an interrupted save left behind, and checkpoints after a number.
+
+    after: number of the last checkpoint to keep. None keeps all complete checkpoints.
+    """
     sweep_directories(get_checkpoints_folder(output_dir))
     if after is not None:
         _remove_checkpoints(path for number, path in find_checkpoints(output_dir).items() if number > after)
@@ -270,12 +278,15 @@ class CheckpointWriter:
         self._failures: list[Exception] = []
 
     def start(self, write: Callable[[], object]) -> None:
-        """Start a write. The previous write must have ended (``wait``)."""
+        """Start a write in the thread. Call ``wait`` first, so that the previous write has ended."""
         self._thread = threading.Thread(target=self._run, args=[write], daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> Exception | None:
-        """Wait for the current write to end, at most ``seconds``. Return its failure, or None."""
+        """Wait until the current write ends. Return its exception, or None if it succeeded.
+
+        seconds: longest time to wait. None waits without a limit.
+        """
         if self._thread.is_alive():
             self._thread.join(seconds)
         return self._failures.pop() if self._failures else None
@@ -290,7 +301,7 @@ class CheckpointWriter:
 
 
 class WholeTensors:
-    """The tensors of a model that every worker holds completely: saves, broadcasts and checks them.
+    """Saves, broadcasts and checks the tensors of a model of which every worker has a complete copy.
 
     Every worker must call each method. On each machine, a single worker then writes the checkpoint.
     """
@@ -299,13 +310,12 @@ class WholeTensors:
         self._worker, self._strategy = worker, strategy
 
     def broadcast(self) -> None:
-        """Copy rank 0's weights to all workers that hold the same weights."""
+        """Copy the weights of rank 0 to all other workers."""
         self._worker.workers.broadcast(self._worker.model.state_dict().values())
 
     def held(self) -> tuple[str, list[Tensor]]:
-        """Return the name of the worker's group and the weights that it holds.
-
-        All workers of a group hold the same weights.
+        """Return the weights in this worker's memory, and a name for the group of workers that have the same
+        weights.
         """
         return "whole", list(self._worker.model.parameters())
 
@@ -315,7 +325,7 @@ class WholeTensors:
         return bool(torch.stack(norms).isfinite().all())
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
-        """Start to save a checkpoint in the background, on one worker per machine."""
+        """Start to save a checkpoint in the background. Only one worker of each machine does so."""
         if self._worker.workers.local_rank == 0:
             weights = self._copy_to_host(self._worker.model.state_dict())
             moments = self._copy_to_host(self._strategy.moments())

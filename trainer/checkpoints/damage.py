@@ -15,10 +15,10 @@ from trainer.errors import CheckpointError
 
 
 def find_fault(path: Path, *, reads_all: bool = False) -> str | None:
-    """Return what is wrong with a checkpoint as text, or None.
+    """Check a checkpoint. Return the text of its first fault, or None if it is intact.
 
-    The state is read, and the files' lengths are compared with their headers.
-    reads_all: also compare the md5 of each file, which reads them completely.
+    The check reads the state and compares the length of each file with the file's header.
+    reads_all: compare the md5 of each file too, for which all files are read completely.
     """
     try:
         state = read_state(path)
@@ -55,9 +55,10 @@ def find_newest_whole(output_dir: str, before: int | None = None) -> int | None:
 
 
 def advise_on_resume(output_dir: str, damaged: int, flag: str = "--resume-step") -> str:
-    """Return what to type if a run's checkpoint is damaged.
+    """Return advice for the error about a damaged checkpoint: the flag that resumes from an intact one.
 
-    damaged: number of the checkpoint. flag: the flag that selects another checkpoint.
+    damaged: number of the damaged checkpoint.
+    flag: the flag that selects another checkpoint.
     """
     earlier = find_newest_whole(output_dir, damaged)
     if earlier is None:
@@ -68,7 +69,11 @@ def advise_on_resume(output_dir: str, damaged: int, flag: str = "--resume-step")
 
 @contextmanager
 def add_remedy_to_errors(path: Path, state: State) -> Iterator[None]:
-    """Add a remedy to CheckpointErrors in the block, which reads the checkpoint that a run resumes from."""
+    """Add advice on resuming from another checkpoint to each CheckpointError that is raised in the block.
+
+    path: the checkpoint that the block reads.
+    state: the checkpoint's state.
+    """
     try:
         yield
     except CheckpointError as error:

@@ -16,8 +16,9 @@ from trainer.model.headed import HeadedBert
 def fill_model(model: HeadedBert, checkpoint: Checkpoint) -> list[str]:
     """Copy the checkpoint's weights into the model, one at a time. Return the names of missing weights.
 
-    Missing heads and poolers keep the model's values. Heads that the model lacks are ignored. DataError names
-    the first tensor that is missing, unexpected or of another shape.
+    If the checkpoint lacks a head or the pooler, the model keeps its values there. Heads of the checkpoint
+    that the model lacks are ignored. DataError for any other tensor that is missing or unexpected, or whose
+    shape is not the model's.
     """
     own = model.state_dict()
     found, missing = match_weights(own, model.config, checkpoint)
@@ -31,8 +32,10 @@ def match_weights(
 ) -> tuple[Stored, list[str]]:
     """Return the checkpoint's tensor for each of the model's weights, and the names of missing weights.
 
-    The tensors have rows added for the model's padded vocabulary. DataError names the first tensor that is
-    missing, unexpected or of another shape.
+    Rows of zeros are added to tensors with a row for each token, since the model's vocabulary is padded to a
+    multiple of 8. DataError for the first tensor that is missing or unexpected, or whose shape is not the
+    model's.
+
     own: the model's weights by name. Only their shapes are used.
     """
     found = drop_zero_biases(pad_vocabulary(checkpoint.weights, config), config, checkpoint.path)
@@ -56,10 +59,12 @@ def match_weights(
 
 
 def match_moments(weights: Mapping[str, Tensor], config: ModelConfig, checkpoint: Checkpoint) -> Stored:
-    """Return the checkpoint's optimiser moments for these weights. Each is read when it is used.
+    """Return the checkpoint's optimiser moments for these weights, under names like
+    exp_avg/bert.pooler.dense.bias.
 
-    The tensors have rows added for the model's padded vocabulary.
-    Names are KIND/NAME. DataError for a moment of another shape.
+    Rows of zeros are added to moments with a row for each token, since the model's vocabulary is padded to a
+    multiple of 8. A moment is read from its file only when it is used. DataError for a moment whose shape is
+    not that of its weight.
     """
     stored = pad_vocabulary(checkpoint.moments, config)
     owners = {key: weights[name] for key in stored if (name := key.partition("/")[2]) in weights}

@@ -1,4 +1,5 @@
-"""The copy of the tokeniser that a run stores next to its checkpoints, so that it works without its data.
+"""The copy of the tokeniser that a run stores next to its checkpoints. With it, a trained model can be used
+when the training data are gone.
 
 ::
 
@@ -23,7 +24,7 @@ from trainer.data.opening import find_training_paths
 
 
 def keep_tokenizer(config: Config) -> None:
-    """Write the training data's tokeniser into output_dir, if it is known."""
+    """Copy the training data's tokeniser, if it is known, into the run's output_dir."""
     if (file := find_data_tokenizer(config)) is not None:
         write_tokenizer_files(file, str(config.run.output_dir))
 
@@ -45,7 +46,7 @@ def find_data_tokenizer(config: Config) -> TokenizerFile | None:
 def find_training_data(paths: str | None, *, given: bool) -> FoundDataset | None:
     """Return the first dataset at these paths, or None if it no longer exists.
 
-    given: whether the paths are from the command line. A missing dataset is then an error.
+    given: whether the user named the paths in this command. If so, a missing dataset is an error.
     """
     if paths is None:
         return None

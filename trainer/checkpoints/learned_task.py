@@ -17,7 +17,7 @@ _ANSWERS = "qa_outputs."
 
 
 def read_run_labels(config: Mapping[str, Any]) -> LabelKeys:
-    """Return the classification labels that a run's configuration stores."""
+    """Return the labels of the classification head from the configuration that a run has stored."""
     task, labels = TASKS.get(str(config.get("task"))), config.get("labels")
     if task is None:
         return LabelKeys()

@@ -32,8 +32,7 @@ def add_new_tokens(
     shape: ModelConfig,
     log: Callable[[str], None],
 ) -> Checkpoint:
-    """Return the checkpoint with rows for tokens of the data's vocabulary that the checkpoint's tokeniser
-    lacks.
+    """Return the checkpoint with an embedding for each token that only the data's vocabulary has.
 
     Each new row, of the word embeddings and of the word logits' bias, is the mean of the rows of the token's
     pieces in the model's own tokeniser. A token without known pieces gets the mean of all rows. New rows of
@@ -53,7 +52,7 @@ def add_new_tokens(
         log(f"{len(pieces)} new tokens, {first!r} to {last!r}: {rule}")
     rows = config.vocab_size
 
-    def grow(key: str, tensor: StoredTensor) -> StoredTensor:
+    def add_rows(key: str, tensor: StoredTensor) -> StoredTensor:
         is_moment, name = "/" in key, key.rpartition("/")[2]
         if name not in VOCABULARY:
             return tensor
@@ -63,18 +62,18 @@ def add_new_tokens(
             lambda table: grow_table(table[:rows], made, known.size, shape.vocab_size),
         )
 
-    def all_grown(tensors: Stored) -> dict[str, StoredTensor]:
-        return {key: grow(key, tensor) for key, tensor in tensors.items()}
+    def add_rows_to_all(tensors: Stored) -> dict[str, StoredTensor]:
+        return {key: add_rows(key, tensor) for key, tensor in tensors.items()}
 
-    weights, moments = all_grown(checkpoint.weights), all_grown(checkpoint.moments)
+    weights, moments = add_rows_to_all(checkpoint.weights), add_rows_to_all(checkpoint.moments)
     return replace(checkpoint, weights=weights, moments=moments)
 
 
 def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
-    """Return the pieces, by token id, of each token in the data's vocabulary that the model does not know.
+    """Split each token that the model does not know into tokens that it knows.
 
-    The model does not know a token if the id is new, or if the id means another token in the model's
-    vocabulary.
+    A token counts as unknown if its id is not in the model's vocabulary, or is another token there. The
+    result has, for the id of each unknown token, the ids of the known tokens.
     """
     known = vocabulary_of(own)
     texts = [
@@ -93,11 +92,13 @@ def find_pieces(own: TokenizerFile, data: Vocabulary) -> Pieces:
 
 
 def grow_table(table: Tensor, pieces: Pieces, known: int, rows: int) -> Tensor:
-    """Return the table with ``rows`` rows, where the row of a new id is the mean of its pieces' rows.
+    """Return the table with a row for each new token: the mean of the rows of the new token's pieces.
 
-    The row of an id without pieces is the mean of all known rows.
-    known: number of tokens that the model knows. Rows after them that no new token takes keep their values,
-    or are zeros if the table did not have them.
+    A new token without pieces gets the mean of the rows of all tokens that the model knows.
+    pieces: for the id of each new token, the ids of known tokens that it consists of.
+    known: number of tokens that the model knows. Later rows without a new token keep their values, or are
+    zeros if the table did not have them.
+    rows: number of rows of the result.
     """
     wider = (0, 0) * (table.dim() - 1)
     found = F.pad(table.float(), (*wider, 0, max(0, rows - len(table))))

@@ -13,9 +13,11 @@ from trainer.update.worker import Runtime
 
 
 def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
-    """Open the checkpoint that a run starts from, with a row for each token of the data. Log what is used.
+    """Open the checkpoint that a run starts from, and log which parts of it are used.
 
-    DataError if its vocabulary does not fit the data's.
+    The result has an embedding for each token of the data. DataError if the vocabularies of checkpoint and
+    data contradict each other.
+    shape: the configured model.
     """
     config = runtime.config
     checkpoint = open_checkpoint(path, with_moments=config.start.start_moments)
@@ -41,7 +43,10 @@ def open_start(runtime: Runtime, shape: ModelConfig, path: str) -> Checkpoint:
 
 
 def _list_parts(names: Iterable[str]) -> str:
-    """Return text that names the parts of the model to which these tensors belong."""
+    """Return the names of the model's parts to which these tensors belong, as text for the log.
+
+    For example, one of these parts is ``bert.pooler``.
+    """
     return ", ".join(sorted({".".join(name.split(".")[:2]) for name in names}))
 
 

@@ -27,9 +27,10 @@ from trainer.errors import CheckpointError
 
 
 def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
-    """Return a run's checkpoint of this number, or the newest.
+    """Return the path of a run's checkpoint.
 
-    MissingInputError lists existing checkpoints.
+    number: the number in the checkpoint's name. None: the newest checkpoint.
+    MissingInputError, with a list of the existing checkpoints, if there is no such checkpoint.
     """
     found = find_checkpoints(output_dir)
     if not found or (number is not None and number not in found):
@@ -40,7 +41,9 @@ def choose_checkpoint(output_dir: str, number: int | None = None) -> Path:
 
 
 def read_state(path: Path) -> State:
-    """Read a checkpoint's state. CheckpointError if it is damaged, renamed, or not from this trainer."""
+    """Read a checkpoint's state. CheckpointError if the checkpoint is damaged or renamed, or another
+    program's.
+    """
     where = path / STATE
     if not where.is_file():
         raise CheckpointError(f"{path}: no checkpoint of this trainer: found no {STATE}")
@@ -82,9 +85,10 @@ def _check_state_types(values: dict[str, Any], where: str) -> State:
 
 
 def list_tensor_files(state: State, name: str) -> list[str]:
-    """Return the names of the checkpoint's files of weights or moments. Empty if it has none.
+    """Return the names of the files with a checkpoint's weights or moments, [] if there are none.
 
-    name: WEIGHTS or MOMENTS.
+    A checkpoint of a model that was split over several workers has several such files.
+    name: WEIGHTS or MOMENTS, the name that the file has if it is a single one.
     """
     if name in state.files:
         return [name]

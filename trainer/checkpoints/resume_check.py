@@ -13,7 +13,7 @@ CHANGEABLE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
     *("classifier_dropout", "embedding_dropout", "mlp_dropout", "global_rope_theta", "local_rope_theta"),
 )
-"""Model settings that may differ from the checkpoint's."""
+"""Fields of the model configuration that may differ between a checkpoint and the run that resumes from it."""
 
 _COMPARED = (
     *("update", "optimiser", "scaling", "workers", "schedule", "formula", "recipe"),
@@ -34,22 +34,23 @@ _SAID_ELSEWHERE = (
 
 
 def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
-    """Raise CheckpointError for the first difference between checkpoint and run, in the model or in some
+    """Raise CheckpointError if the checkpoint has another model than this run, or other values of some
     fields.
 
-    state: the checkpoint's state. fresh: the state that this run would begin with. names: fields of the state
-    to compare, besides the model.
+    state: the checkpoint's state.
+    fresh: the state that this run would have without the checkpoint.
+    names: fields of the state that must be equal, in addition to the model.
     """
 
-    def identity(state: State) -> dict[str, Any]:
+    def list_compared_values(state: State) -> dict[str, Any]:
         # A state from an earlier version lacks newer keys. Reading it as a model configuration adds their
         # defaults, with which it was trained.
         whole = read_model_config(state.model).as_json()
         model = {f"model's {name}": value for name, value in whole.items() if name not in CHANGEABLE}
         return model | {name: getattr(state, name) for name in names}
 
-    found = identity(state)
-    for name, wanted in identity(fresh).items():
+    found = list_compared_values(state)
+    for name, wanted in list_compared_values(fresh).items():
         if found.get(name) != wanted:
             difference = f"its {name} is {found.get(name)}, this one's {wanted}"
             if name == "data":
@@ -59,7 +60,7 @@ def check_fits(path: Path, state: State, fresh: State, *names: str) -> None:
 
 
 def check_position(path: Path, state: State, config: Config) -> None:
-    """Raise SettingsError if this run ends before the checkpoint's update."""
+    """Raise SettingsError if the checkpoint has already done more updates than this run is to do."""
     steps = config.schedule.steps
     if state.step > steps:
         raise SettingsError(
@@ -69,7 +70,7 @@ def check_position(path: Path, state: State, config: Config) -> None:
 
 
 def check_steps(path: Path, state: State, config: Config) -> None:
-    """Raise SettingsError if this run counts another number of steps per update than the checkpoint."""
+    """Raise SettingsError unless run and checkpoint count the same number of steps for an update."""
     if state.steps_of_update != config.steps_of_update:
         raise SettingsError(
             f"{path}: its name counts {state.steps_of_update} steps for an update (steps_per_update), this "
@@ -78,10 +79,10 @@ def check_steps(path: Path, state: State, config: Config) -> None:
 
 
 def describe_changed_settings(state: State, config: Config, update_examples: int) -> list[str]:
-    """Return a line for each hyperparameter of this run that differs from the checkpoint's value. The line
-    has both values.
+    """Return a line for each hyperparameter whose value differs from the checkpoint's. The line has both
+    values.
 
-    update_examples: examples per update in this run, over all workers.
+    update_examples: number of examples in an update of this run, over all workers.
     """
     now = config.as_json()
     keys = [key for section in _COMPARED for key in list_section_keys(section) if key not in _SAID_ELSEWHERE]
@@ -92,7 +93,8 @@ def describe_changed_settings(state: State, config: Config, update_examples: int
     ]
     grows = now["batch_warmup_from"] is not None or state.config.get("batch_warmup_from") is not None
     if state.step and state.trained != state.step * update_examples and not grows:
-        before = f"{state.trained / state.step:g}"  # a mean: an earlier resume may have changed it
+        # mean over the updates so far, because an earlier resume may have changed the batch size
+        before = f"{state.trained / state.step:g}"
         lines.append(f"examples of an update: {before} on average so far, {update_examples} in this run")
     return lines
 

@@ -27,7 +27,7 @@ _TYPES = (
 )
 """Number types that can be read. The format also has packed and complex types."""
 
-_LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
+_LARGEST = 1 << 62  # limit for the product of a shape's sizes without zeros, which torch computes in 64 bits
 
 _MOST_BYTES = 1 << 30  # most bytes to read or write in one call. Linux's limit is 2 GiB
 
@@ -45,7 +45,10 @@ class TensorPlace(NamedTuple):
 
 
 def lay_out_tensors(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[str, TensorPlace]]:
-    """Return the beginning of a file of fp32 tensors (length and header), and each tensor's place."""
+    """Plan a safetensors file of fp32 tensors. Return the bytes before the values, and each tensor's place.
+
+    The bytes are the length of the header, then the header.
+    """
     beginning = make_safetensors_header(shapes)
     places, offset = dict[str, TensorPlace](), len(beginning)
     for name, shape in shapes.items():
@@ -55,7 +58,9 @@ def lay_out_tensors(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, dict[
 
 
 def create_empty(path: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Create a file with a header and its full length. ``write_rows`` fills in the values."""
+    """Create a safetensors file of full length with a header and zeros. ``write_rows`` writes the values
+    later.
+    """
     beginning, places = lay_out_tensors(shapes)
     with open(path, "xb") as file:
         file.write(beginning)

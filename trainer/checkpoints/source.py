@@ -45,7 +45,9 @@ def open_checkpoint(
 
 
 def find_trainer_checkpoint(path: str) -> Path | None:
-    """Return this trainer's checkpoint at the path, or the newest checkpoint of the run there, or None.
+    """Return the path of this trainer's checkpoint that a path means, or None if it means another program's.
+
+    The path of a run means the run's newest checkpoint.
 
     Other programs' command lines name a checkpoint by DIR/model.ckpt-N or DIR/ckpt_N.pt. If no such file
     exists, the path means the checkpoint after update N of the run in DIR.
@@ -100,7 +102,7 @@ def _open_own(path: Path, with_moments: bool) -> Checkpoint:
 
 
 def _read_files(path: Path, state: State, name: str) -> dict[str, StoredTensor]:
-    """Return a checkpoint's weights or moments after checking the md5s of their files."""
+    """Return a checkpoint's weights or moments, after checking the md5s of the files that contain them."""
     files = [check_file(path, state, file) for file in list_tensor_files(state, name) or [name]]
     return {tensor: stored for file in files for tensor, stored in read_safetensors(file).items()}
 

@@ -36,13 +36,16 @@ def find_tokenizer(
 ) -> TokenizerFile | None:
     """Return the checkpoint's tokeniser, or None if it cannot be found.
 
-    The first available of these is used:
-    1. ``vocabulary`` (a name or path, see ``find_named_tokenizer``)
-    2. the tokeniser of ``train_data``
-    3. the copy in the run, or next to another program's weights
-    4. the tokeniser of the run's training data, for runs of earlier versions
-    DataError if the vocabulary's size is not the model's. UsageError if it is not the run's vocabulary, and
-    for a casing with a tokenizer.json.
+    These places are searched in order, and the first tokeniser is returned:
+    1. ``vocabulary``, which is a name or a path (see ``find_named_tokenizer``)
+    2. the dataset at ``train_data``
+    3. the run's copy, or the directory of another program's weights
+    4. the run's training data, for runs of earlier versions, which kept no copy
+
+    shape: the model. DataError if the vocabulary has another size than the model expects.
+    lower_case: whether a vocabulary's tokeniser lower-cases text. None: the files say so. UsageError for a
+    value if the tokeniser is a tokenizer.json, which determines the casing itself.
+    UsageError if the vocabulary differs from the run's.
     """
     file = _find_in_files(checkpoint, vocabulary) if train_data is None else None
     casing: bool | None = None
@@ -68,13 +71,14 @@ def find_tokenizer(
 
 
 def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile | None:
-    """Return the requested tokeniser, else the one in the run or next to the weights, if any.
+    """Return the tokeniser that the user names, or without a name the copy in the run or next to the weights.
 
-    UsageError if both exist and differ.
+    None if there is neither. UsageError if both exist and differ.
+    given: the user's name or path, or None.
     """
     if given is not None and checkpoint.kind != OURS:
         return find_named_tokenizer(given)
-    own = find_tokenizer_beside(checkpoint)
+    own = find_stored_tokenizer(checkpoint)
     if own is None or given is None:
         return own
     file = find_named_tokenizer(given)
@@ -85,13 +89,13 @@ def _find_in_files(checkpoint: Checkpoint, given: str | None) -> TokenizerFile |
     return file
 
 
-def find_tokenizer_beside(checkpoint: Checkpoint) -> TokenizerFile | None:
+def find_stored_tokenizer(checkpoint: Checkpoint) -> TokenizerFile | None:
     """Return the tokeniser in the run, or next to another program's weights. None if there is none.
 
     Another program's directory is read as transformers' AutoTokenizer reads it.
     """
     if checkpoint.kind == OURS:
-        path = find_beside(checkpoint, VOCABULARY_NAME) or find_beside(checkpoint, TOKENIZER_NAME)
+        path = find_stored_file(checkpoint, VOCABULARY_NAME) or find_stored_file(checkpoint, TOKENIZER_NAME)
         return None if path is None else find_named_tokenizer(path)
     folder = _find_folder(checkpoint)
     return find_named_tokenizer(folder) if holds_tokenizer(folder) else None
@@ -124,9 +128,10 @@ def _name_tokenizer(file: TokenizerFile) -> str:
 def _find_in_data(
     checkpoint: Checkpoint, given: str | None, train_data: str | None
 ) -> tuple[TokenizerFile | None, bool | None]:
-    """Return the tokeniser and the casing of the training data.
+    """Return the training data's tokeniser and its casing, each None if unknown.
 
-    The data may be in ``train_data``, where they were during training, or where they were moved to.
+    given: the vocabulary that the user names, or None.
+    train_data: where the training data are now. None: where they were during training.
     """
     recorded = _read_settings(checkpoint).get("train_data")
     dataset = find_training_data(train_data or recorded, given=train_data is not None)
@@ -144,11 +149,11 @@ def _find_in_data(
 def find_casing(checkpoint: Checkpoint) -> bool | None:
     """Return whether the checkpoint's tokeniser lower-cases, or None if unknown.
 
-    This is stored in the checkpoint's run, or next to another program's weights.
+    The answer is stored in the checkpoint's run, or next to another program's weights.
     """
     if checkpoint.kind != OURS:
         return read_model_casing(_find_folder(checkpoint))
-    config = find_beside(checkpoint, CONFIGURATION_NAME)
+    config = find_stored_file(checkpoint, CONFIGURATION_NAME)
     if config is None:
         return _read_settings(checkpoint).get("lower_case")
     # a missing key means True, as in transformers
@@ -160,10 +165,10 @@ def _read_settings(checkpoint: Checkpoint) -> dict[str, Any]:
     return read_state(Path(checkpoint.path)).config if checkpoint.kind == OURS else {}
 
 
-def find_beside(checkpoint: Checkpoint, name: str) -> str | None:
-    """Return the path of a file in the run, or next to another program's weights.
+def find_stored_file(checkpoint: Checkpoint, name: str) -> str | None:
+    """Return the path of a file in the checkpoint's run, or next to another program's weights.
 
-    None if it does not exist.
+    Return None if there is no such file.
     """
     path = storage.join(_find_folder(checkpoint), name)
     return path if storage.exists(path) else None

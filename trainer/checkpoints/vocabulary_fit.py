@@ -1,5 +1,5 @@
-"""Comparing the vocabulary of a checkpoint with the data's. Both must give the same ids to tokens, but the
-data's may have more tokens.
+"""Comparing a checkpoint's vocabulary with the data's vocabulary. Each token must have the same id in both.
+The data's vocabulary may have additional tokens.
 """
 
 import re
@@ -15,7 +15,7 @@ from bertdata.tokens.tokenizer_json import read_tokenizer_json
 from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.checkpoints.kept_tokenizer import find_data_tokenizer
 from trainer.checkpoints.new_tokens import add_new_tokens
-from trainer.checkpoints.tokenizer import find_casing, find_tokenizer_beside
+from trainer.checkpoints.tokenizer import find_casing, find_stored_tokenizer
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 
@@ -26,12 +26,12 @@ _REMEDY = "make the data with the model's own tokeniser (bertdata create --token
 def fit_vocabulary(
     checkpoint: Checkpoint, shape: ModelConfig, config: Config, log: Callable[[str], None]
 ) -> Checkpoint:
-    """Return the checkpoint with a row for each token of the configured data.
+    """Return the checkpoint with an embedding for each token of the configured data's vocabulary.
 
-    DataError if an id is another token in the data than in the checkpoint, or a special token has another
-    role.
+    DataError if an id means different tokens in the two vocabularies, or if they have different tokens for a
+    role such as the mask.
     """
-    own, data = find_tokenizer_beside(checkpoint), find_data_tokenizer(config)
+    own, data = find_stored_tokenizer(checkpoint), find_data_tokenizer(config)
     if data is None:
         return checkpoint
     if own is None:
@@ -39,7 +39,7 @@ def fit_vocabulary(
             f"warning: {checkpoint.path}: no tokeniser beside it; whether its ids are the data's is not known"
         )
         return checkpoint
-    check_words(vocabulary_of(own), vocabulary_of(data))
+    check_same_tokens(vocabulary_of(own), vocabulary_of(data))
     if isinstance(own, VocabularyFile):
         casing = find_casing(checkpoint)
         ours = None if casing is None else (casing, casing)
@@ -62,11 +62,14 @@ _READINGS = {
     (False, False): "case kept",
     (False, True): "case kept without accents",
 }
-"""Text for messages that describes a tokeniser, by (whether it lower-cases, whether it strips accents)."""
+"""What messages call a tokeniser. The keys are (whether it lower-cases text, whether it strips accents)."""
 
 
 def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
-    """Return (lower-cases, strips accents), or None for a tokeniser whose normaliser differs from BERT's."""
+    """Return whether a tokeniser lower-cases text, and whether it strips accents.
+
+    Return None for a tokenizer.json whose normaliser is not BERT's.
+    """
     if isinstance(file, VocabularyFile):
         return file.lower_case, file.lower_case and not file.keep_accents
     normalizer = read_tokenizer_json(file)[0]["normalizer"]
@@ -76,10 +79,13 @@ def _find_casing(file: TokenizerFile) -> tuple[bool, bool] | None:
     return lower_case, lower_case if strips is None else bool(strips)
 
 
-def check_words(own: Vocabulary, data: Vocabulary) -> None:
-    """Raise DataError for the first id that is another token, or for a special token with another role.
+def check_same_tokens(own: Vocabulary, data: Vocabulary) -> None:
+    """Raise DataError if an id means different tokens in the two vocabularies, or if they have different
+    tokens for a role such as the mask.
 
-    The data's vocabulary may have more tokens, and may use the ids of ``[unused0]``, ``[unused1]`` and so on.
+    own: the model's vocabulary.
+    data: the data's vocabulary. It may have additional tokens, also with the ids of ``[unused0]``,
+    ``[unused1]`` and so on.
     """
     if own.md5 != data.md5:
         pairs = zip_longest(own.words, data.words)

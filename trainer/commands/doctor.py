@@ -22,13 +22,14 @@ EXTRAS = {
     "matplotlib": "pictures",
     "jinja2": "report",
 }
-"""pip extra that installs each optional package."""
+"""For each optional package, the extra of this project with which pip installs it."""
 
 
 def run(arguments: list[str]) -> None:
-    """Print the report as a table or as JSON. With --device, report only that device, or raise SettingsError.
+    """Print which devices, launchers and packages this machine has, as a table or as JSON.
 
-    MissingExtraError after the report if torch is not installed, since nothing can be trained.
+    With --device, report only on this device. SettingsError if the machine does not have it. If torch is not
+    installed, raise MissingExtraError after the report, because nothing can be trained.
     """
     summary = (
         "Prints a table of the devices, launchers and packages found, with a remedy for each missing one."
@@ -67,7 +68,11 @@ def run(arguments: list[str]) -> None:
 
 
 def _format_device_hint(best: str, device: str | None) -> str:
-    """Return the line before the suggested command: about the requested device, or a run without --device."""
+    """Return the line that introduces the suggested command. It names the device on which the command trains.
+
+    best: name of the device.
+    device: value of --device, or None.
+    """
     if device:
         return f"A run on {device}:"
     if best == PROCESSOR:
@@ -89,7 +94,7 @@ def _print_table(groups: dict[str, list[Availability]]) -> None:
 
 
 def _format_finding(finding: Availability) -> str:
-    """Return a finding as text: what this machine has, and what is missing."""
+    """Return what the machine has of a device or package, and what is missing, as text for the table."""
     return "; ".join(filter(None, (finding.found, finding.missing)))
 
 

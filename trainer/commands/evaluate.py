@@ -23,7 +23,7 @@ All flags of pretrain are accepted: --help-all."""
 
 
 def run(arguments: list[str]) -> None:
-    """Evaluate a checkpoint, or with ``--poll`` each checkpoint that appears."""
+    """Evaluate a checkpoint, or with ``--poll`` each checkpoint that a run writes while the command waits."""
     parser = _make_parser()
     if not {"-h", "--help"}.isdisjoint(arguments):
         _add_keys_help(parser)

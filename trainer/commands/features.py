@@ -26,11 +26,14 @@ _SUMMARY = """\
 Makes the features that a model is fine-tuned on: as text to compare them with another program's, or as a
 dataset with a manifest."""
 _FLAGS = ("format", "dialect", "lower_case", "max_seq_length")
-"""Flags of this command that are also settings of the features, whatever the task."""
+"""Flags whose values are settings of the features of every task. Further flags belong to a single task."""
 
 
 def run(arguments: list[str]) -> None:
-    """Write a task's features. Print what was written, and a warning about examples that were left out."""
+    """Write a task's examples as features, that is, as token ids for the model. Print what was written.
+
+    A warning is printed if examples were left out.
+    """
     given = _make_parser().parse_args(arguments)
     given.task = given.task.lower()
     task = find_task_data(given.task)
@@ -148,8 +151,8 @@ def _make_parser() -> Parser:
 def _open_tokenizer(given: Namespace) -> tuple[Tokenizer, bool | None, list[str]]:
     """Return the tokeniser, whether it lower-cases, and warnings.
 
-    A tokenizer.json contains its casing, so that None is returned for it. There is a warning if the name or
-    the words of a vocabulary do not fit the casing.
+    The second value is None for a tokenizer.json, which determines the casing itself. A warning is returned
+    if the name or the words of a vocabulary contradict the requested casing.
     """
     file = find_named_tokenizer(given.vocab, given.dialect)
     if isinstance(file, TokenizerJson):

@@ -1,5 +1,5 @@
-"""Hints for a flag or key that this trainer lacks: this trainer's name for the same setting, and other
-programs that have a flag of that name.
+"""Hints for the error about an unknown flag or key. A hint is this trainer's name for the same setting, or
+names other programs that have such a flag.
 """
 
 from bertdata.errors import SettingsError
@@ -7,7 +7,7 @@ from trainer.config.flags import UnknownKeyError
 from trainer.config.settings import format_flag
 from trainer.programs.choice import find_programs_with
 
-_FOREIGN = {
+_FOREIGN_NAMES = {
     "base_learning_rate": "learning_rate lr peak_lr max_lr init_lr",
     "steps": """
         max_steps num_train_steps num_steps max_iters total_steps training_steps train_iters max_updates
@@ -56,17 +56,18 @@ _FOREIGN = {
 }
 """For each key of this trainer, the names that other programs have for it."""
 
-_OURS = {name: key for key, names in _FOREIGN.items() for name in names.split()}
+_OUR_KEYS = {name: key for key, names in _FOREIGN_NAMES.items() for name in names.split()}
 _PRECISION = ("fp16", "bf16", "fp32")
-"""Switches of other programs that are values of ``--precision`` here."""
+"""Switches of other programs (``--fp16``) that are values of a flag of this trainer (--precision fp16)."""
 
 
 def add_name_hints(error: UnknownKeyError) -> SettingsError:
-    """Return the error with hints: this trainer's key for the unknown name, then programs that have the name.
+    """Return the error with hints in its message, or unchanged if there are no hints for the unknown name.
 
-    The error is returned unchanged if there is neither.
+    The hints are this trainer's key for the same setting, and the programs that have a flag of the unknown
+    name.
     """
-    ours, programs = _find_our_name(error.name), find_programs_with(error.name)
+    ours, programs = _translate_name(error.name), find_programs_with(error.name)
     unknown = f"{error.where}{error.name} is not a key of this trainer"
     if ours and not programs:
         return SettingsError(f"{unknown}; use {ours}")
@@ -79,7 +80,7 @@ def add_name_hints(error: UnknownKeyError) -> SettingsError:
     return SettingsError(f"{unknown}; {listed} {verb} it: {like} runs such a command line")
 
 
-def _find_our_name(name: str) -> str:
+def _translate_name(name: str) -> str:
     """Return this trainer's flag or key for another program's name, or "" if none is obvious.
 
     ``--learning-rate`` gives ``--base-learning-rate``, and ``learning_rate`` gives ``base_learning_rate``.
@@ -88,5 +89,5 @@ def _find_our_name(name: str) -> str:
     plain = name.removeprefix("--").replace("-", "_")
     if plain in _PRECISION:
         return f"--precision {plain}" if is_flag else f'"precision": "{plain}"'
-    key = _OURS.get(plain, "")
+    key = _OUR_KEYS.get(plain, "")
     return format_flag(key) if key and is_flag else key

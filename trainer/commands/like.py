@@ -1,4 +1,6 @@
-"""The command line of ``python -m trainer like``: do what another program's command line means."""
+"""The command line of ``python -m trainer like``, which runs another program's command line with this
+trainer.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -11,7 +13,7 @@ from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
 from trainer.commands.pretrain import import_torch
 from trainer.config.flags import read_flags, read_keys
-from trainer.config.phases import choose_steps_or_epochs, select_phase_values
+from trainer.config.phases import merge_length_keys, select_phase_values
 from trainer.config.printed import print_config
 from trainer.config.settings import Config, format_flag, get_other_names
 from trainer.config.task_names import expand_task_flags
@@ -38,12 +40,12 @@ usage: {DOOR.command} PROGRAM ARGUMENTS ... [-- FLAGS]    ({DOOR.command} PROGRA
 
 """
 
-_LARGE = 1e15
-"""A larger number in another program's command line is taken for a mistake. No setting needs it, not even a
-number of seconds or bytes.
+_LARGEST_NUMBER = 1e15
+"""Larger numbers in another program's command line may be mistakes. No setting needs them, not even a number
+of seconds or bytes.
 """
 
-_OF_EVALUATION = (
+_EVALUATION_KEYS = (
     "device",
     "eval_data",
     "output_dir",
@@ -51,25 +53,28 @@ _OF_EVALUATION = (
     "max_seq_length",
     "max_predictions_per_seq",
 )
-"""Keys of training that an evaluation uses too, so that a user may change them by flags of this trainer."""
+"""Keys of the configuration that an evaluation uses, and that --print-config shows for an evaluation."""
 
 
-def _list_odd_numbers(given: Given) -> str:
-    """Return the flags whose numbers are 0 or very large, as text for an error message."""
+def _list_suspicious_numbers(given: Given) -> str:
+    """Return the flags with numbers that may have caused an arithmetic error: 0 and very large numbers.
+
+    The result is text for the error message.
+    """
     odd = []
     for name in sorted(given.explicit):
         values = given[name] if isinstance(given[name], list) else [given[name]]
-        odd += [f"--{name} {one}" for one in values if _is_odd_number(str(one))]
+        odd += [f"--{name} {one}" for one in values if _is_suspicious_number(str(one))]
     return ", ".join(odd) or "the numbers of this command line"
 
 
-def _is_odd_number(text: str) -> bool:
-    """Return whether the text of a flag's value is 0 or a very large number. Lists of numbers never are."""
+def _is_suspicious_number(text: str) -> bool:
+    """Return whether a flag's value, as text, is 0 or a very large number. Any other text gives False."""
     try:
         found = abs(float(text))
     except ValueError:
         return False
-    return found == 0 or found > _LARGE
+    return found == 0 or found > _LARGEST_NUMBER
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -83,8 +88,10 @@ def run(arguments: Sequence[str]) -> None:
     program, given, ours = line.program, line.given, line.ours
     try:
         meaning = find_meaning(program, given)
-    except ArithmeticError:  # 0 or a very large number in a computation
-        raise UsageError(f"{program.name}: nothing can be computed with {_list_odd_numbers(given)}") from None
+    except ArithmeticError:  # a division by 0, or an overflow
+        raise UsageError(
+            f"{program.name}: nothing can be computed with {_list_suspicious_numbers(given)}"
+        ) from None
     tuned = any(keys.get("task") for keys in meaning.phases)
     changed_keys, contradictions = _override_keys(
         meaning.phases, expand_task_flags(ours) if tuned else ours, f"{DOOR.command} {program.name} ... --"
@@ -117,38 +124,44 @@ def run(arguments: Sequence[str]) -> None:
 def _override_keys(
     phases: Sequence[Mapping[str, Any]], arguments: Sequence[str], prog: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Apply flags of this trainer to the keys of each phase.
+    """Override keys that follow from another program's command line by flags of this trainer.
 
-    Return the keys and warnings about contradictions.
-
-    If a flag has two values, the first applies to phase 1 and the second to phase 2. The key ``unverified``
-    is set by default, because other programs' data have no manifest with md5s to verify the files by.
+    Return the keys of each phase, and warnings about flags that contradict the command line. If a flag has
+    two values, phase 1 gets the first and phase 2 the second. The key ``unverified`` is true by default,
+    because the data of other programs have no manifest with md5s.
+    phases: for each phase, the keys that follow from the other program's command line.
+    arguments: flags of this trainer, which follow ``--``.
     """
     flags = read_flags(arguments, prog)
     if flags.pop("config", None) is not None:
         raise SettingsError(
             f"{prog} --config: another program's command has no file of ours; give its keys as flags"
         )
-    # A command line for phase 2 alone has a single entry, which takes the second of two values.
+    # If the command line trains phase 2 only, ``phases`` has a single entry, which gets the second value.
     numbers = [1 if len(phases) == 1 and keys.get("phase2") else number for number, keys in enumerate(phases)]
     changed, contradictions = list[dict[str, Any]](), list[str]()
     for number, keys in zip(numbers, phases, strict=True):
         upper = read_keys(select_phase_values(flags, number, number))
         lower, lines = drop_keys_of_model_file(keys, upper, "the program's command line")
-        changed.append(choose_steps_or_epochs({"unverified": True, **lower}, upper))
+        changed.append(merge_length_keys({"unverified": True, **lower}, upper))
         contradictions += lines
     return changed, contradictions
 
 
 def _drop_unavailable_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """Return the keys without MLPerf's log, after a warning, if the log's package is not installed."""
+    """Warn that MLPerf's log cannot be written, if the keys ask for it. Return the keys without the log.
+
+    It is called if the package for this log is not installed.
+    """
     if keys.get("mllog"):
         given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
     return {**keys, "mllog": False}
 
 
 def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
-    """Raise an error for a missing input file, and for an output directory on another machine."""
+    """Raise an error for the first missing input file, or for an output directory that is not on this
+    machine.
+    """
     for path in missing:
         where = "no such file" if is_remote(path) else "is not on this machine; name a file that is"
         raise MissingInputError(f"{path}: {where}")
@@ -163,19 +176,21 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
 def _print_meaning(
     program: str, meaning: Meaning, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
 ) -> None:
-    """Print the configuration, or the settings of an evaluation or conversion."""
+    """Print what the other program's command line means: a training's configuration, or the settings of an
+    evaluation or a conversion.
+    """
     if meaning.convert is not None:
         print_config(program, [], convert=meaning.convert)
     elif meaning.evaluate is not None:
         keys = phases[0].as_json()
-        changed = {name: keys[name] for name in _OF_EVALUATION}
+        changed = {name: keys[name] for name in _EVALUATION_KEYS}
         print_config(program, [], world_size=keys["world_size"], evaluate=meaning.evaluate | changed)
     else:
         print_config(program, phases, sources)
 
 
 def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
-    """Pre-train, fine-tune or evaluate, after starting the program's workers."""
+    """Start the workers, then pre-train, fine-tune or evaluate as the other program would."""
     _check_device(phases[0])
     if meaning.evaluate is None:
         check_paths(phases)
@@ -200,9 +215,10 @@ def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[
 
 
 def _verify_listed_data(config: Config) -> Config:
-    """Return the configuration with verification of the data switched on, if manifests list all data files.
+    """Switch on the verification of the data if every dataset has a manifest. Return the changed
+    configuration.
 
-    Otherwise warn that the data are not verified.
+    Warn about each dataset without a manifest. Its files cannot be verified.
     """
     from bertdata.dataset.discover import find_datasets
     from bertdata.dataset.mixture.weights import split_paths
@@ -217,7 +233,9 @@ def _verify_listed_data(config: Config) -> Config:
 
 
 def _check_device(config: Config) -> None:
-    """Raise SettingsError, with a remedy, if the program's device is missing."""
+    """Raise SettingsError if this machine lacks the device that the other program uses. Suggest another
+    device.
+    """
     name = config.run.device
     if name == AUTO:  # only a flag of this trainer sets auto
         return
@@ -231,9 +249,10 @@ def _check_device(config: Config) -> None:
 
 
 def _run_conversion(settings: Mapping[str, Any]) -> None:
-    """Convert a checkpoint as ``trainer convert`` does, or as MLPerf's two checkpoint programs do.
+    """Convert a checkpoint as the other program would.
 
-    The names of the settings show which of these programs to imitate.
+    settings: with the key "added", those of MLPerf's program that adds gradient accumulators. Otherwise those
+    of another converter.
     """
     if "added" in settings:
         from trainer.checkpoints.formats.tensorflow1 import add_accumulators

@@ -24,7 +24,7 @@ label of a text or of two texts, with its probability, or a score."""
 
 
 def run(arguments: list[str]) -> None:
-    """Print the words at the masks, the answer, or the label."""
+    """Predict with a trained model and print the result: words for the masks, an answer, or a label."""
     given = _make_parser().parse_args(arguments)
     from trainer.run.trained_model import open_trained  # imports torch, which help need not wait for
     from trainer.tasks.fine_tuned import print_task_prediction

@@ -1,4 +1,4 @@
-"""The command line of ``python -m trainer pretrain``: everything that works without importing torch."""
+"""The command line of ``python -m trainer pretrain``. It imports torch only when training begins."""
 
 import sys
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from trainer.workers.launchers import find_rank, is_started_here
 
 
 def run(arguments: list[str]) -> None:
-    """Train phase 1, phase 2 or both."""
+    """Pre-train a model in phase 1, phase 2 or both, as the command line says."""
     words, printing = take_print_config(arguments)
     layered = make_layered(words)
     warn_of_contradictions(layered)
@@ -40,14 +40,18 @@ def print_phases(program: str, layered: Sequence[LayeredConfig]) -> None:
 
 
 def warn_of_contradictions(layered: Sequence[LayeredConfig]) -> None:
-    """Print each contradiction between configuration sources once, however many workers there are."""
+    """Print a warning for each contradiction between two sources of the configuration, such as a file and a
+    flag.
+
+    With several workers, each warning is printed only once.
+    """
     if find_rank()[0] == 0 and not is_started_here():
         found = [line for phase in layered for line in phase.contradictions]
         say_error(*(f"trainer: warning: {line}" for line in dict.fromkeys(found)))
 
 
 def import_torch() -> None:
-    """Import torch, which takes seconds. Rank 0 prints a line about it first."""
+    """Import torch. Rank 0 first prints a line that says so, because the import takes seconds."""
     if "torch" in sys.modules:
         return
     if find_rank()[0] == 0:

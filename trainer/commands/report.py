@@ -29,9 +29,9 @@ def run(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     output = given.output or _choose_output(given.runs)
     check_report(output, PROG)
-    # By default the page is written into the run's directory, which is also the input. That is safe, since
-    # the page has a name that no log has. So the check below, that the output does not replace an input, only
-    # considers inputs that are files.
+    # The check below raises an error if the output would replace an input. By default the page is written
+    # into the run's directory, which is an input too. That is safe, because no log has the page's name. So
+    # only inputs that are files are checked.
     logs = [run for run in given.runs if given.output is None or not storage.is_directory(run)]
     check_output(output, logs if given.output else [], PAGE, overwrite=given.overwrite)
     write_page(output, make_page(read_runs(given.runs)))

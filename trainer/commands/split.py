@@ -40,7 +40,10 @@ that the model supports). With --plan FILE, that plan is shown instead. All flag
 
 
 def run(arguments: list[str]) -> None:
-    """Make the plan or read it from a file. Print it, and if flags ask for it, write it and draw it."""
+    """Plan how to split a model over devices, or read such a plan from a file. Print the plan.
+
+    Further flags write the plan to a file and draw a picture of it.
+    """
     parser = _make_parser()
     if not {"-h", "--help"}.isdisjoint(arguments):
         _add_keys_help(parser)
@@ -51,7 +54,7 @@ def run(arguments: list[str]) -> None:
     warn_of_contradictions(layered)
     config = layered[-1].config
     say_error(*(f"trainer: warning: {warning}" for warning in config.model.warnings()))
-    # Without --devices the number is world_size, the number of workers of the run to plan for.
+    # Without --devices, plan for as many devices as the configured run has workers (world_size).
     devices = given.devices or config.workers.world_size
     if given.picture and not given.picture.lower().endswith(".svg"):
         raise UsageError(f"{given.picture}: expected a name that ends in .svg")
@@ -123,12 +126,14 @@ def _add_keys_help(parser: Parser) -> None:
 
 
 def _make_plan(config: Config, devices: int | None, named: str | None) -> tuple[Plan, int, str]:
-    """Plan how to split the model.
+    """Plan how to split the configured model over the devices.
 
-    Return the plan, the memory of a device in bytes, and a text about where the layers' times come from.
+    Return the plan, the memory of a device in bytes, and a text that says where the figures of the hardware
+    come from.
 
-    With profile_layers, the layers are timed on the device, with its attention kernel, which takes some
+    With the key profile_layers, the model's layers are timed on this machine's device, which takes some
     seconds.
+    devices: number of devices.
     named: value of --hardware, or None.
     """
     from trainer.splitting.plan.planner import make_plan  # imports torch
@@ -190,15 +195,16 @@ def _read_fitting_plan(path: str, config: Config, devices: int | None) -> Plan:
 
 
 def _find_model(config: Config) -> ModelConfig | None:
-    """Return the configured model, or None if no key of a model is set."""
+    """Return the configured model, or None if no key that describes a model is set."""
     settings = config.model_settings
     return read_model_config(settings, config.model.model_config or "model") if settings else None
 
 
 def _find_task(config: Config) -> str:
-    """Return the task to plan for: the configured task, or the task that belongs to objective or train_data.
+    """Return the task that the planned run will learn, which determines the heads of the model.
 
-    SettingsError for an objective without a task, or one that differs from the data's.
+    It is the configured task. Without it, the objective or the training data determine the task.
+    SettingsError if no task belongs to the objective, or if the data have another objective than configured.
     """
     from trainer.tasks.choice import find_objective_task
 
@@ -209,7 +215,8 @@ def _find_task(config: Config) -> str:
         return find_objective_task(objective or DEFAULT_OBJECTIVE, "objective is")
     try:
         data = open_dataset(split_paths(paths), unverified=config.data.unverified, split="training")
-    except MissingInputError as error:  # with --objective a plan can be made on a machine without the data
+    # with --objective, a plan can be made on a machine that does not have the data
+    except MissingInputError as error:
         if objective is None:
             raise MissingInputError(f"{error}; give --objective NAME to plan without the data") from None
         return find_objective_task(objective, "objective is")
@@ -222,7 +229,9 @@ def _find_task(config: Config) -> str:
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan as JSON, with figures about it such as the seconds and the memory that it needs."""
+    """Return the plan as a JSON object, with figures about it such as an update's seconds and a stage's
+    memory.
+    """
     from trainer.splitting.plan.parts import count_weights  # imports torch
 
     return {

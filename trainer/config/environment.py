@@ -10,11 +10,11 @@ WANDB_MODE = "WANDB_MODE"
 
 ONLINE, OFFLINE, DISABLED = "online", "offline", "disabled"
 _WANDB_MODES = {"run": ONLINE, "dryrun": OFFLINE, "shared": ONLINE}
-"""Other names that wandb has, or had in older versions, for its modes."""
+"""Older or rarer names of wandb's modes, and the usual name of each mode."""
 
 
 def forces_weight_sync() -> bool:
-    """Return whether the environment asks to average the weights over the workers before each update."""
+    """Return whether an environment variable asks to average the workers' weights before each update."""
     return os.environ.get(WEIGHT_SYNC, "").lower() in ("1", "true")
 
 
@@ -30,7 +30,8 @@ def read_wandb_mode() -> str | None:
 
 
 def find_environment_keys(keys: dict[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return (value, environment variable) for each key of the configuration that the environment overrides.
+    """Find keys whose values environment variables override. Return (value, name of the variable) for each
+    key.
 
     keys: the configuration's keys and values.
     """

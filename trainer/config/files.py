@@ -10,14 +10,15 @@ from bertdata.io.home import expand_values
 
 
 def find_shipped_configs() -> dict[str, str]:
-    """Return the path of each configuration that comes with the trainer, by name."""
+    """Return the names of the configurations that come with the trainer, and the path of each file."""
     return {path.stem: str(path) for path in sorted(Path(__file__).parent.glob("shipped/*.json"))}
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Return the keys in a JSON file, or in the shipped configuration of that name.
+    """Read a configuration file and return its keys.
 
-    MissingInputError names the nearest shipped configuration.
+    path: path of a JSON file, or name of a configuration that comes with the trainer. MissingInputError if
+    there is neither. Its message suggests the most similar name.
     """
     shipped = find_shipped_configs()
     try:

@@ -28,10 +28,10 @@ _NO_KEYS = ("config", "help", "help_all")
 
 
 class UnknownKeyError(SettingsError):
-    """A flag, or a key in a configuration file, that the trainer does not have.
+    """The command line or a configuration file contains a name that is no key of the trainer.
 
     name: the flag with its hyphens, or the key.
-    where: the file, as the beginning of a message. Empty for a flag.
+    where: the file and a colon, with which the message begins. Empty for a flag.
     """
 
     def __init__(self, name: str, where: str, message: str) -> None:
@@ -49,9 +49,7 @@ def make_configs(
     prog: str = PRETRAIN,
     defaults: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda keys: {},
 ) -> list[Config]:
-    """Return the configuration of each phase of a command line. The arguments mean the same as for
-    ``make_layered``.
-    """
+    """Return the configuration of each phase of a command line. See ``make_layered`` for the arguments."""
     return [phase.config for phase in make_layered(arguments, prog, defaults)]
 
 
@@ -62,13 +60,15 @@ def make_layered(
 ) -> list[LayeredConfig]:
     """Return the configuration of each phase of a command line, with the source of each value.
 
-    Flags override keys in --config's file, which override the command's defaults, which override the defaults
-    of ``trainer.config.sections``. There are two phases if any key has two values or data for phase 2 are
-    named. With --phase2 only phase 2 is returned.
+    The value of a key comes from the first of these sources that has it: the flags, the file of --config, the
+    command's defaults, the defaults of ``trainer.config.sections``. There are two phases if any key has two
+    values, or if data for phase 2 are named. With --phase2 only phase 2 is returned.
 
-    SettingsError names the flag, or the file and its key, in one line.
+    SettingsError for a wrong name or value. The message names the flag, or the file and its key.
 
-    defaults: function from the keys that are set to the command's default values of other keys.
+    arguments: the words of the command line after the command.
+    prog: the program and its command, for messages. The command is the last word.
+    defaults: function that returns the command's defaults. Its argument is the keys that are set.
     """
     flags = read_flags(arguments, prog, defaults({}))
     path = flags.pop("config", None)
@@ -80,7 +80,7 @@ def make_layered(
         in_file = read_config(path)
     for name in in_file:
         _refuse_unknown_name(name, where)
-    # From here on, each phase has two layers: keys of the file below, flags above.
+    # From here on, each phase has two layers: the keys of the file, and the flags that override them.
     # `--steps 5 7` makes two phases, whose flags are {steps: 5} and {steps: 7, phase2: True}.
     phases = [(in_file, flags)]
     given = (*in_file.items(), *flags.items())
@@ -97,9 +97,9 @@ def make_layered(
         lower, contradictions = drop_keys_of_model_file(lower, upper, str(path))
         keys = lower | upper
         if not {"num_train_epochs", "train_tokens"}.isdisjoint(keys):
-            from trainer.config.phases import choose_steps_or_epochs
+            from trainer.config.phases import merge_length_keys
 
-            keys = choose_steps_or_epochs(lower, upper)
+            keys = merge_length_keys(lower, upper)
         # The command's defaults depend on which keys are set. For example, finetune sets AdamW's learning
         # rate schedule only if no optimiser is set.
         usual = defaults(keys)
@@ -111,7 +111,7 @@ def make_layered(
             raise SettingsError(f"{where}{error}") from None
         contradictions += warn_of_overridden_keys(keys, sources)
         layered.append(LayeredConfig(config=config, sources=sources, contradictions=contradictions))
-    # With --phase2, every entry describes phase 2 (see split_by_phase), and the last is kept.
+    # With --phase2, every entry of ``layered`` describes phase 2 (see split_by_phase). The last is returned.
     only_second = flags.get("phase2", in_file.get("phase2"))
     for phase in layered:
         if phase.config.data.objective is not None:
@@ -122,13 +122,13 @@ def make_layered(
 
 
 def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Parse a command line and return the values of its flags by name.
+    """Parse a command line. Return the values of its flags under the names of their keys.
 
     A flag with two values, one for each phase, gives a list. The first parser knows only the flags in use,
     because adding more than 200 flags to argparse is slow. If it cannot parse the words, or they ask for
     help, a parser of all flags prints the help or the error.
 
-    usual: defaults of the command, shown in the help.
+    usual: defaults of the command, which the help shows.
     """
     normal = [_normalise_flag(word) if word.startswith("--") else word for word in words]
     names = {word[2:].partition("=")[0].replace("-", "_") for word in normal if word.startswith("--")}
@@ -147,9 +147,9 @@ def read_flags(words: Sequence[str], prog: str, usual: Mapping[str, Any] | None 
 
 
 def _normalise_flag(word: str) -> str:
-    """Return a flag in its normal form: hyphens in its name, and =false in place of a negation.
+    """Return a word of the command line in the form that the parser knows. SettingsError for an unknown flag.
 
-    SettingsError for an unknown flag.
+    Underscores in a flag's name become hyphens, and a negated switch becomes a switch with the value false:
 
     --train_data=x -> --train-data=x
     --nowandb -> --wandb=false
@@ -165,9 +165,11 @@ def _normalise_flag(word: str) -> str:
 
 
 def read_keys(given: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the values with other spellings of a key replaced by the key. SettingsError for a wrong value.
+    """Check keys and values of a file or a command line. Return the values under the names of the keys.
 
-    where: the file, as the beginning of a message.
+    Keys may be given by their other spellings and older names. SettingsError for an unknown name or a wrong
+    value.
+    where: the file and a colon, with which the message begins. Empty for flags.
     """
     given = {name: _convert_whole_number(name, value) for name, value in given.items()}
     check_values(given, get_known_names(), where)
@@ -186,9 +188,9 @@ def _convert_whole_number(name: str, value: Any) -> Any:
 
 
 def _refuse_unknown_name(name: str, where: str) -> None:
-    """Raise UnknownKeyError for an unknown name.
+    """Raise UnknownKeyError unless the name is a key or another spelling of a key.
 
-    where: the file, as the beginning of a message, or ``--`` for a flag.
+    where: the file and a colon, with which the message begins, or ``--`` for a flag.
     """
     known: Collection[str] = get_known_names()
     if name in known:

@@ -1,10 +1,10 @@
-"""Keys of bert_config.json and config.json that are not fields of ModelConfig, and how each is handled.
+"""Keys of bert_config.json and config.json that are not fields of ModelConfig, and what is done with them.
 
-A key is either a field of a model configuration, about labels (LABEL_KEYS), refused if its value means an
-unsupported model (REFUSED), warned about by name (WARNED), or known to be harmless (HARMLESS). Any other key
-gives a warning too. The lists contain the keys that Google's, NVIDIA's and Habana's programs write, keys of
-published models, and the attributes of all configurations in transformers, from pytorch-transformers 1.0 to
-transformers 5.
+REFUSED lists keys with values that mean an unsupported model, which are an error. WARNED lists keys that give
+a warning. LABEL_KEYS are about labels, and are read elsewhere. HARMLESS lists keys that are ignored. A key in
+none of these lists gives a warning too. The lists contain the keys that Google's, NVIDIA's and Habana's
+programs write, keys of published models, and the attributes of all configurations in transformers, from
+pytorch-transformers 1.0 to transformers 5.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ LABEL_KEYS = ("id2label", "label2id", "num_labels", "_num_labels", "problem_type
 _READ_ELSEWHERE = """
     architectures bos_token_id eos_token_id cls_token_id sep_token_id mask_token_id unk_token_id
     tokenizer_class"""
-"""Keys that this trainer uses when it reads weights or tokenisers, or whose value it takes from the
-tokeniser.
+"""Keys that other parts of this trainer use, when they read weights or tokenisers. For some of these keys,
+the value is taken from the tokeniser instead.
 """
 
-_OF_OTHER_PARTS = """
+_RUNTIME_KEYS = """
     directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head
     pooler_type output_all_encoded_layers
     output_attentions output_hidden_states output_past output_scores return_dict return_dict_in_generate
@@ -31,9 +31,11 @@ _OF_OTHER_PARTS = """
     torch_dtype dtype transformers_version _name_or_path name_or_path _commit_hash
     _attn_implementation _attn_implementation_internal _attn_implementation_autoset attn_implementation
     finetuning_task task_specific_params language sentence_transformers prefix"""
-"""Keys without effect on the numbers that a model computes: how it is run, and where it came from."""
+"""Keys about how a model is run and where it came from. They do not change the numbers that the model
+computes.
+"""
 
-_OF_GENERATION = """
+_GENERATION_KEYS = """
     bad_words_ids begin_suppress_tokens cross_attention_hidden_size decoder_start_token_id diversity_penalty
     do_sample early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty
     forced_bos_token_id forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size
@@ -41,12 +43,14 @@ _OF_GENERATION = """
     temperature top_k top_p typical_p"""
 """Keys about text generation, which transformers 4 writes into every config.json."""
 
-HARMLESS = tuple(f"{_READ_ELSEWHERE} {_OF_OTHER_PARTS} {_OF_GENERATION}".split())
+HARMLESS = tuple(f"{_READ_ELSEWHERE} {_RUNTIME_KEYS} {_GENERATION_KEYS}".split())
 """Keys that have no effect on the models of this trainer, so that they are ignored without a warning."""
 
 
 class SupportedValues(NamedTuple):
-    """The values of a key that are supported, and a text that says what any other value means."""
+    """The supported values of a key, and a text for the error about any other value: what kind of model it
+    means.
+    """
 
     expected: tuple[Any, ...]
     meaning: str
@@ -68,7 +72,7 @@ REFUSED = {
     ),
     "rope_scaling": SupportedValues((None,), "its rotary positions are scaled, which is not computed here"),
 }
-"""Keys whose value may mean a model that this trainer cannot compute."""
+"""Keys with values that may mean a model that this trainer cannot compute."""
 
 WARNED = {
     "auto_map": "a program in the directory itself, which no file may choose to run",
@@ -83,7 +87,7 @@ FOREIGN: Mapping[str, Any] = {
     "is_decoder": {"const": False},
     "is_encoder_decoder": {"const": False},
 }
-"""JSON Schema of each key that this trainer knows but that only other programs use."""
+"""JSON Schema of each key that only other programs use, but that this trainer knows."""
 
 
 def check_foreign_keys(values: Mapping[str, Any]) -> None:
@@ -112,9 +116,10 @@ def warn_of_label_keys(values: Mapping[str, Any]) -> list[str]:
 
 
 def warn_of_foreign_keys(values: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """Return a warning for each key that is ignored and may matter.
+    """Return a warning for each key that is ignored although it may change what the model computes.
 
-    known: all keys that are read or known to be harmless.
+    values: the keys of the model file.
+    known: keys that are read, and keys that are known to be harmless.
     """
     found = [f"{name} names {what}" for name, what in WARNED.items() if values.get(name)]
     for name in values:

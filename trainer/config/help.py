@@ -1,4 +1,6 @@
-"""Help of the trainer's flags, by section: the flags that a command is commonly used with, or all flags."""
+"""Help texts of the trainer's commands. The short help lists the flags that are common with a command, the
+long help all flags.
+"""
 
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -48,15 +50,17 @@ TITLES = {
 """Heading of each section in the help and in docs/configuration.md."""
 
 _FINETUNE = "finetune"
-_OF_ONE_PHASE = (_FINETUNE, "evaluate", "split")
-"""Commands whose help shows one value for keys that may have a value for each phase."""
-
-_HEADINGS = {"loading": "padded rows", "masking": "vocabulary"}
-"""Headings of two sections in the short help of fine-tuning and evaluation. These commands list a single key
-of each section, so that the section's usual heading would be too general.
+_SINGLE_PHASE_COMMANDS = (_FINETUNE, "evaluate", "split")
+"""Commands that train a single phase. Their help shows one value, N, where the help of other commands shows N
+[N].
 """
 
-_TEXTS = {
+_HEADINGS = {"loading": "padded rows", "masking": "vocabulary"}
+"""Headings of two sections in the short help of fine-tuning and evaluation. Their short help lists a single
+key of each section, so the usual heading would be too general.
+"""
+
+_FINETUNE_TEXTS = {
     "task": f"task to fine-tune: {', '.join(FINE_TUNED)} (your own table)",
     "task_dir": "directory with the task's files under their usual names",
     "task_train_file": "file to fine-tune on (default: found in --data-dir)",
@@ -68,7 +72,7 @@ _TEXTS = {
     "rows": "use padded rows, one example per row, instead of flat batches",
     "compile": "compile the model if the device supports it (default: no)",
 }
-"""Help texts that fine-tuning shows for some keys, in place of texts that are about pre-training too."""
+"""Help texts of some keys for the command finetune. The usual texts are about pre-training too."""
 
 _EXAMPLES = {
     _FINETUNE: """\
@@ -90,7 +94,7 @@ _MORE = "Other flags: --help-all. Other programs' command lines: python -m train
 
 
 class _KeysParser(Parser):
-    """A parser that knows every flag. Its help is the shorter text of ``make_help``.
+    """A parser that accepts every flag, but prints the short help of ``make_help``.
 
     usual: defaults of this command that differ from the declared defaults.
     """
@@ -104,6 +108,7 @@ class _KeysParser(Parser):
             add_flag(self, name)
 
     def format_help(self) -> str:
+        """Return the command's short help."""
         return make_help(self.prog, usual=self._usual).format_help()
 
     def print_help_all(self) -> None:
@@ -112,7 +117,7 @@ class _KeysParser(Parser):
 
 
 class _HelpAllAction(Action):
-    """A help flag that prints the help of all flags and exits."""
+    """The argparse action of --help-all: print the help of all flags and exit."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> None:
         assert isinstance(parser, _KeysParser)
@@ -121,18 +126,18 @@ class _HelpAllAction(Action):
 
 
 def read_with_argparse(words: Sequence[str], prog: str, usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse the command line with every flag known, and return the values by name.
+    """Parse a command line with a parser of all flags. Return the values under the names of their keys.
 
-    Exits after printing the help if the words ask for it, or an error if they are wrong.
+    If the words ask for help, print it and exit. If they are wrong, print an error and exit.
     """
     _refuse_ambiguous(words)
     return join_values(vars(_KeysParser(prog, usual).parse_args(words)))
 
 
 def _refuse_ambiguous(words: Sequence[str]) -> None:
-    """Raise SettingsError for a flag with several datasets, such as ``--train-data A B``.
+    """Raise SettingsError for a flag with several datasets, such as ``--train-data A B``, which is ambiguous.
 
-    It could mean that the datasets are read together, or that each belongs to a phase.
+    It could mean that both datasets are read together, or that each belongs to a phase.
     """
     last, paths = "", list[str]()
     for word in [*words, "--"]:
@@ -147,8 +152,9 @@ def _refuse_ambiguous(words: Sequence[str]) -> None:
 
 
 def make_help(prog: str, everything: bool = False, usual: Mapping[str, Any] | None = None) -> Parser:
-    """Return a parser that only prints the help of a command, the last word of ``prog``.
+    """Return a parser that only prints the help of a command.
 
+    prog: the program and its command, which is the last word.
     everything: show all flags instead of the command's common ones.
     usual: defaults of this command that differ from the declared defaults.
     """
@@ -165,8 +171,9 @@ def make_help(prog: str, everything: bool = False, usual: Mapping[str, Any] | No
 
 
 def _list_usable_configs(command: str) -> list[str]:
-    """Return the shipped configurations that the command can use: for finetune those that set a task, for
-    other commands those without a task.
+    """Return the names of the configurations that come with the trainer and suit the command.
+
+    The command finetune can use configurations with a task, and all other commands those without a task.
     """
     tunes = command == _FINETUNE
     return [name for name in find_shipped_configs() if ("task" in read_config(name)) == tunes]
@@ -175,9 +182,11 @@ def _list_usable_configs(command: str) -> list[str]:
 def add_keys_help(
     parser: Parser, shown: Collection[str] | None, command: str, usual: Mapping[str, Any]
 ) -> None:
-    """Add the help of keys to a parser that only prints help and never parses.
+    """Add the help of keys to a parser that only prints help.
 
-    shown: names of the keys, or None for all keys, other names included.
+    shown: names of the keys to list. None: all keys, with their other spellings and older names.
+    command: name of the command whose help is printed.
+    usual: defaults of the command that differ from the declared defaults.
     """
     added = set[str]()
     groups = list(_group_flags())
@@ -194,7 +203,10 @@ def add_keys_help(
 
 
 def _group_flags() -> Iterator[tuple[str, list[str]]]:
-    """Yield (section or title, names of flags) for each group of the help. Several groups may list a flag."""
+    """Yield (name of a section or title, names of flags) for each group of flags in the help.
+
+    A flag may be in several groups.
+    """
     for section in SECTIONS:
         phases = [(key, name) for name, (key, _) in get_phase_names().items()]
         keys = list_section_keys(section)
@@ -210,7 +222,7 @@ def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mappin
     """Add the help of a flag: its spelling in this command, the word for its value, and its text."""
     item = get_known_names()[name]
     spelled = format_flag(find_name_in_command(name, command))
-    text = _TEXTS.get(name, "") if command == _FINETUNE else ""
+    text = _FINETUNE_TEXTS.get(name, "") if command == _FINETUNE else ""
     text = (text or describe_key(name, usual)).replace("%", "%%")
     if "boolean" in list_types(item):
         # The help shows --rows for a switch that is off by default or belongs to a device. For other switches
@@ -220,13 +232,13 @@ def _add_flag_help(group: _ArgumentGroup, name: str, command: str, usual: Mappin
         group.add_argument(*names, action="store_true", help=text)
         return
     value = find_value_name(name)
-    if "by_phase" in item and command not in _OF_ONE_PHASE:
+    if "by_phase" in item and command not in _SINGLE_PHASE_COMMANDS:
         value = f"{value} [{value}]"
     group.add_argument(spelled, metavar=value, help=text)
 
 
 def describe_key(name: str, usual: Mapping[str, Any] | None = None) -> str:
-    """Return the help text of a key or of another name for it.
+    """Return the help text of a key, or of another spelling or an older name of a key.
 
     usual: defaults of the command that differ from the declared defaults.
     """

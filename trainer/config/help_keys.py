@@ -1,4 +1,4 @@
-"""Which keys a command's short help lists, and the word that stands for a key's value in the help."""
+"""Which keys the short help of a command lists, and the placeholder for a key's value, such as FILE."""
 
 from collections.abc import Mapping
 
@@ -39,7 +39,9 @@ COMMON_KEYS: Mapping[str, tuple[str, ...]] = {
     "evaluate": tuple(_EVALUATE.split()),
     "split": tuple(_SPLIT.split()),
 }
-"""The keys in a command's short help. Other commands list the keys that are declared as common."""
+"""For some commands, the keys in their short help. The short help of other commands lists the keys that are
+declared with ``common=True``.
+"""
 
 _VALUES = {
     "DIRECTORY": "output_dir task_dir executable_cache_dir",
@@ -75,7 +77,7 @@ def list_common_keys(command: str) -> set[str]:
 
 
 def find_value_name(name: str) -> str:
-    """Return the word for a flag's value in the help, such as FILE, N or RATE."""
+    """Return the placeholder for a flag's value in the help, such as FILE, N or RATE."""
     key, _ = get_phase_names().get(name, (name, 0))
     if key in _VALUE_OF_KEY:
         return _VALUE_OF_KEY[key]

@@ -1,4 +1,6 @@
-"""Finding keys that the user has set but that have no effect in a run, for a warning line in its log."""
+"""Finding keys without an effect: the user has set them, but the run does not use them. The run's log warns
+of them.
+"""
 
 from collections.abc import Iterable
 
@@ -7,10 +9,10 @@ from trainer.config.settings import DEVICE_OPTIONS, SECTIONS, Config, get_device
 
 
 def find_idle_keys(config: Config, device: str, idle_there: Iterable[str] = ()) -> list[str]:
-    """Return the keys that are set to another value than the default, but have no effect in this run.
+    """Return the keys that have no effect in this run, although their values are not the defaults.
 
-    device: name of the device.
-    idle_there: keys that have no effect on this device, because only other devices read them.
+    device: name of the device that the run uses.
+    idle_there: keys of all devices that this device does not use.
     """
     keys, declared, known = config.values(), get_key_schemas(), get_device_key_schemas()
     idle = [

@@ -17,8 +17,9 @@ MEGATRON = "megatron-bert"
 def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "") -> None:
     """Raise SettingsError if sequences have more ids than the model has positions.
 
+    ids: number of ids in the longest sequence.
     longest: max_position_embeddings, or None if it is not known yet, which accepts every length.
-    where: what contains the sequences, as the beginning of the message.
+    where: what contains the sequences, and a colon. The message begins with it.
     remedy: advice at the end of the message.
     """
     if longest is not None and ids > longest:
@@ -28,16 +29,18 @@ def check_length(ids: int, longest: int | None, where: str = "", remedy: str = "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """The shape of a BERT: the keys of Google's bert_config.json, then keys of other programs.
+    """The shape of a BERT. The first fields are the keys of Google's bert_config.json, the others come from
+    other programs.
 
     Three keys (megatron_residual_connection, scale_query_key, deep_weight_init) come from RaNNC, after
     Megatron-LM. ``trainer.programs.rannc`` explains them. Four keys (use_qkv_bias to use_prediction_bias)
-    come from Graphcore, whose models may lack these parameters. ``trainer.checkpoints.absent_parts`` fills
-    them in.
+    come from Graphcore, whose models may lack these biases and layers.
+    ``trainer.checkpoints.formats.absent_parts`` adds them for other programs.
 
     Other architectures are subclasses, chosen by ``model_type`` through ``trainer.plugins``. Their class
     attributes:
-    encoder: name of the encoder in the plug-in table, or ``package.module:NAME``. Empty means model_type.
+    encoder: name of the encoder class in the table of ``trainer.plugins``, or ``package.module:NAME``. If it
+    is empty, the name is model_type.
     has_biases: whether the norms, and the dense layer before the word logits, have biases.
     inner_ratio: intermediate_size divided by hidden_size, used when only hidden_size is set.
     """
@@ -80,7 +83,7 @@ class ModelConfig:
 
     @property
     def encoder_name(self) -> str:
-        """Name of the encoder in the plug-in table, or ``package.module:NAME``."""
+        """Name of the encoder class in ``trainer.plugins``, or ``package.module:NAME`` of a user's class."""
         return self.encoder or self.model_type
 
     def __post_init__(self) -> None:
@@ -91,7 +94,9 @@ class ModelConfig:
 
     @property
     def padded_vocab_size(self) -> int:
-        """Rows of the word embeddings: vocab_size rounded up to a multiple of 8, which is faster on GPUs."""
+        """Number of rows of the word embeddings: vocab_size rounded up to a multiple of 8, which is faster on
+        GPUs.
+        """
         return -(-self.vocab_size // 8) * 8
 
     @classmethod
@@ -108,4 +113,5 @@ class ModelConfig:
         return dict(values)
 
     def as_json(self) -> dict[str, Any]:
+        """Return the fields by name, for a model file or a checkpoint."""
         return asdict(self)

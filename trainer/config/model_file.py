@@ -17,24 +17,26 @@ from trainer.config.model import MEGATRON
 from trainer.config.model_kinds import find_config_class
 
 TRAINED_ACT = "trained_hidden_act"
-"""Extra key in a bert_config.json that this trainer writes: the model's true activation, if Google's programs
-have no name for it.
+"""Additional key in a bert_config.json that this trainer writes. Its value is the model's real activation, if
+Google's programs do not have it.
 """
 
 TRAINED_KIND = "trained_model_type"
-"""Extra key in a bert_config.json that this trainer writes: the true model_type, if it is not BERT."""
+"""Additional key in a bert_config.json that this trainer writes. Its value is the real model_type, if it is
+not a BERT.
+"""
 
-_SAME_MODELS = {"xlm-roberta": "roberta", "camembert": "roberta"}
-"""model_types of transformers that differ from another model_type only in their tokeniser."""
+_EQUIVALENT_TYPES = {"xlm-roberta": "roberta", "camembert": "roberta"}
+"""Types of models in transformers that are the same as another type, except for their tokeniser."""
 
-_OF_CLASSES = {
+_TYPES_OF_CLASSES = {
     "Roberta": "roberta",
     "XLMRoberta": "roberta",
     "Camembert": "roberta",
     "ModernBert": "modernbert",
 }
-"""For files of pytorch-transformers 1, which have no model_type: the model_type by the beginning of the class
-name in the file.
+"""The model_type for names of classes that begin with a prefix. Files of pytorch-transformers 1 have no
+model_type, but name a class.
 """
 
 
@@ -57,7 +59,8 @@ class ModelFile:
 def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
     """Read a bert_config.json or config.json. SettingsError begins with the path.
 
-    tanh: ``gelu`` means the tanh approximation, as in Google's, MLPerf's and NVIDIA's programs.
+    tanh: True if ``gelu`` in the file means the tanh approximation, as in Google's, MLPerf's and NVIDIA's
+    programs.
     """
     values = read_object(path)
     if tanh and TRAINED_ACT not in values and values.get("hidden_act", "gelu") == "gelu":
@@ -66,9 +69,10 @@ def read_model_file(path: str, *, tanh: bool = False) -> ModelFile:
 
 
 def parse_model_file(values: Mapping[str, Any], where: str) -> ModelFile:
-    """Return the content of a bert_config.json or config.json that is already parsed.
+    """Translate a parsed bert_config.json or config.json to this trainer's keys.
 
-    SettingsError begins with ``where``.
+    values: the content of the file.
+    where: the file, with which the message of a SettingsError begins.
     """
     try:
         return _translate_model_file(values, where)
@@ -117,10 +121,11 @@ def _find_class_names(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _find_model_type(values: Mapping[str, Any], classes: tuple[str, ...]) -> Any:
-    """Return the file's model_type. If it has none, the class names decide, else it is "bert"."""
+    """Return the file's model_type. If the file has none, it follows from the class names, or is "bert"."""
     name = values.get("model_type")
     if name is not None:
-        return _SAME_MODELS.get(name, name) if isinstance(name, str) else name
+        return _EQUIVALENT_TYPES.get(name, name) if isinstance(name, str) else name
     return next(
-        (kind for start, kind in _OF_CLASSES.items() if classes and classes[0].startswith(start)), "bert"
+        (kind for start, kind in _TYPES_OF_CLASSES.items() if classes and classes[0].startswith(start)),
+        "bert",
     )

@@ -13,7 +13,10 @@ _USUAL = "bert"
 
 
 def find_config_class(values: Mapping[str, Any]) -> type[ModelConfig]:
-    """Return the configuration class for these keys' model_type. An unknown model_type is treated as BERT."""
+    """Return the configuration class for the model_type among the keys of a model file.
+
+    A model_type that this trainer does not know is treated as a BERT.
+    """
     name = str(values.get("model_type"))
     is_known = is_name("model settings", name) or ":" in name
     kind: type[ModelConfig] = find("model settings", name if is_known else _USUAL)
@@ -23,7 +26,8 @@ def find_config_class(values: Mapping[str, Any]) -> type[ModelConfig]:
 def read_model_config(values: Mapping[str, Any], where: str = "model configuration") -> ModelConfig:
     """Return the model configuration described by the keys of a bert_config.json or config.json.
 
-    SettingsError for an unknown key or a wrong value. where: the beginning of its message.
+    SettingsError for an unknown key or a wrong value.
+    where: the source of the keys, with which the message begins.
     """
     try:
         kind = find_config_class(values)

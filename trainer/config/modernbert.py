@@ -10,8 +10,8 @@ from bertdata.config.value_check import check_values
 from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 
-_KINDS = ("full_attention", "sliding_attention")
-"""transformers' names for global and local layers."""
+_LAYER_TYPES = ("full_attention", "sliding_attention")
+"""transformers' names for global layers, which see whole sequences, and local layers, which see a window."""
 
 _NAMES = {
     "hidden_activation": "hidden_act",
@@ -24,7 +24,7 @@ _NAMES = {
 has the key attn_out_dropout_prob.
 """
 
-_FIXED = {
+_FIXED_FIELDS = {
     "type_vocab_size": 1,
     "megatron_residual_connection": True,
     "scale_query_key": False,
@@ -33,24 +33,24 @@ _FIXED = {
     "use_attention_projection_bias": False,
     "use_cls_layer": True,
 }
-"""Values of ModelConfig's keys that every ModernBERT has."""
+"""Fields of ModelConfig that have the same value in every ModernBERT."""
 
-_CONSTANT = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False)
-"""Keys of transformers with the value that every published ModernBERT has. Other values are not supported."""
+_CONSTANT_KEYS = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), False)
+"""Keys of transformers with the same value in every published ModernBERT. No other value is supported."""
 
-_LAYERS = {
+_LAYER_SCHEMAS = {
     "layer_types": {"type": ["array", "null"], "items": {"type": "string"}},
     "rope_parameters": {
         "type": ["object", "null"],
         "properties": {
             kind: {"type": ["object", "null"], "properties": {"rope_theta": {"type": "number"}}}
-            for kind in _KINDS
+            for kind in _LAYER_TYPES
         },
     },
 }
 """JSON Schema of the keys about layers and rotary positions in config.json as transformers 5 writes it."""
 
-_UNREAD = (
+_SPEED_KEYS = (
     "deterministic_flash_attn",
     "reference_compile",
     "repad_logits_with_grad",
@@ -65,7 +65,7 @@ class ModernBertConfig(ModelConfig):
     """The shape of a ModernBERT, by default of the base model.
 
     hidden_dropout_prob is the dropout after the attention's output projection, 0.1 in the original program.
-    transformers has a single value for this dropout and the dropout of attention weights.
+    transformers uses a single value for this dropout and for the dropout of attention weights.
     """
 
     has_biases: ClassVar[bool] = False
@@ -111,7 +111,7 @@ class ModernBertConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         ModelConfig.__post_init__(self)  # super() does not work in a class with slots
-        for name, value in _FIXED.items():
+        for name, value in _FIXED_FIELDS.items():
             found = f"{name} is {getattr(self, name)}, expected {value} for model_type modernbert"
             require(getattr(self, name) == value, found)
         size = self.hidden_size // self.num_attention_heads
@@ -119,23 +119,24 @@ class ModernBertConfig(ModelConfig):
 
     @property
     def reach(self) -> int:
-        """Number of tokens that a token of a local layer sees on each side."""
+        """Number of neighbouring tokens on each side that a token sees in a local layer."""
         return self.local_attention // 2
 
     def is_global(self, layer: int) -> bool:
-        """Return whether a layer, counted from 0, attends to whole sequences."""
+        """Return whether a token sees its whole sequence in this layer. Layers are counted from 0."""
         return layer % self.global_attn_every_n_layers == 0
 
     @classmethod
     def file_keys(cls) -> dict[str, Any]:
-        fixed = {name: {"const": value} for name, value in _CONSTANT.items()}
-        unread = dict.fromkeys(_UNREAD, True)
+        """Return the schema of each key that a ModernBERT's model file may have."""
+        fixed = {name: {"const": value} for name, value in _CONSTANT_KEYS.items()}
+        unread = dict.fromkeys(_SPEED_KEYS, True)
         return {**ModelConfig.file_keys(), **derive_schemas(cls), **fixed, **unread}
 
     @classmethod
     def of_file(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Translate the keys of config.json, as transformers 4.48 or 5 writes it, to this class's fields."""
-        check_values(values, _LAYERS)
+        check_values(values, _LAYER_SCHEMAS)
         found = dict(values)
         found.setdefault("attn_out_dropout_prob", found.get("attention_dropout", 0.0))
         found.setdefault("classifier_pooling", "cls")
@@ -152,20 +153,20 @@ class ModernBertConfig(ModelConfig):
 
     def for_transformers(self) -> dict[str, Any]:
         """Return the keys for config.json, readable by transformers 4.48 and 5."""
-        values = {name: value for name, value in self.as_json().items() if name not in _FIXED}
+        values = {name: value for name, value in self.as_json().items() if name not in _FIXED_FIELDS}
         theirs = {ours: name for name, ours in _NAMES.items()}
         values = {theirs.get(name, name): value for name, value in values.items()}
         thetas = (self.global_rope_theta, self.local_rope_theta)
-        kinds = (_KINDS[not self.is_global(layer)] for layer in range(self.num_hidden_layers))
+        kinds = (_LAYER_TYPES[not self.is_global(layer)] for layer in range(self.num_hidden_layers))
         rope = ({"rope_theta": theta, "rope_type": "default"} for theta in thetas)
         special = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
         return {
             **values,
-            **_CONSTANT,
+            **_CONSTANT_KEYS,
             **special,
             "classifier_activation": self.hidden_act,
             "layer_types": list(kinds),
-            "rope_parameters": dict(zip(_KINDS, rope, strict=True)),
+            "rope_parameters": dict(zip(_LAYER_TYPES, rope, strict=True)),
         }
 
 
@@ -178,13 +179,13 @@ def _read_layers(kinds: Any, rope: Mapping[str, Any]) -> dict[str, Any]:
     if kinds is not None:
         # layer_types must repeat with a fixed period, the distance from layer 0 to the next global layer:
         # full, sliding, sliding, full, sliding, ... has the period 3.
-        every = next((n for n in range(1, len(kinds)) if kinds[n] == _KINDS[0]), max(len(kinds), 1))
-        expected = [_KINDS[bool(layer % every)] for layer in range(len(kinds))]
+        every = next((n for n in range(1, len(kinds)) if kinds[n] == _LAYER_TYPES[0]), max(len(kinds), 1))
+        expected = [_LAYER_TYPES[bool(layer % every)] for layer in range(len(kinds))]
         require(
             list(kinds) == expected, "layer_types: expected full_attention in every n-th layer from the first"
         )
         found["global_attn_every_n_layers"] = every
-    for kind, name in zip(_KINDS, ("global_rope_theta", "local_rope_theta"), strict=True):
+    for kind, name in zip(_LAYER_TYPES, ("global_rope_theta", "local_rope_theta"), strict=True):
         values = rope.get(kind) or {}
         if (form := values.get("rope_type", "default")) != "default":
             raise SettingsError(f"rope_parameters: {kind} has the rope_type {form!r}, expected 'default'")

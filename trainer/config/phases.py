@@ -1,4 +1,6 @@
-"""Keys with a value for each phase, names of one phase's data, and the choice between steps and epochs."""
+"""Dividing the configuration's keys between phase 1 and phase 2, and choosing between steps, epochs and
+tokens.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,23 +10,30 @@ from trainer.config.settings import get_known_names, get_phase_names
 
 Given = Mapping[str, Any]
 
-_CONTINUED = {"phase2": True, "phase1_end_step": None, "start_from_ckpt": None, "start_moments": False}
+_PHASE2_AFTER_PHASE1 = {
+    "phase2": True,
+    "phase1_end_step": None,
+    "start_from_ckpt": None,
+    "start_moments": False,
+}
 """Configuration keys of phase 2 if phase 1 runs before it in the same command."""
 
 
 def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return (keys of the file, flags) for each phase. There are two phases if any of their values differ.
+    """Divide the keys of a file and the flags between the phases. Return (keys, flags) for each phase.
 
-    Phase 2 continues from phase 1. With the key phase2 set, only phase 2 is returned, and it takes the second
-    value of each key that has two.
+    There are two phases if any key has two values or if data for phase 2 are named. Phase 2 then continues
+    from phase 1. If the key phase2 is set, every entry of the result describes phase 2, with the second value
+    of each key that has two. For example, two numbers of steps give two phases:
 
         flags {steps: [5, 7]} -> ({}, {steps: 5}), ({}, {steps: 7, phase2: True, ...})
-    where: the file, as the beginning of a message.
+
+    where: the file and a colon, with which an error message begins.
     """
     count = max(_count_phases(in_file, where), _count_phases(flags))
     only_second = bool(flags.get("phase2", in_file.get("phase2")))
     numbers = [1] * count if only_second else list(range(count))
-    continued = [{}, {} if only_second else _CONTINUED]
+    continued = [{}, {} if only_second else _PHASE2_AFTER_PHASE1]
     return [
         (
             select_phase_values(in_file, phase, named),
@@ -35,7 +44,7 @@ def split_by_phase(in_file: Given, flags: Given, where: str) -> list[tuple[dict[
 
 
 def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
-    """Return the values that apply in a phase.
+    """Return the keys and values of a phase, out of keys that may have a value for each phase.
 
     phase: 0 or 1, the index into values that are lists.
     named: 0 if keys such as train_data_phase1 apply, 1 if keys such as train_data_phase2 apply.
@@ -53,13 +62,14 @@ def select_phase_values(given: Given, phase: int, named: int) -> dict[str, Any]:
     return layer
 
 
-def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merge the keys of file and flags. Keep only one way to set the length of training: steps, epochs or
-    tokens.
+def merge_length_keys(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Merge the keys of a file and the flags. Of steps, epochs and tokens, which all set the length of
+    training, keep a single one.
 
-    A flag overrides the file. If both are set in the same place, steps win.
+    A flag overrides the keys of the file. If steps and another key are set in the same place, steps are kept.
 
-    below: keys of the file. above: flags.
+    below: keys of the file.
+    above: flags, which override the file.
     """
     keys = below | above
     for name in ("num_train_epochs", "train_tokens"):
@@ -74,11 +84,13 @@ def choose_steps_or_epochs(below: dict[str, Any], above: dict[str, Any]) -> dict
 def make_ambiguous_data_error(
     name: str, paths: Sequence[str], spell: Callable[[str], str] = str
 ) -> SettingsError:
-    """Return the error for a list of datasets whose meaning is unclear.
+    """Return the error for a flag or key with several datasets, which is ambiguous.
 
-    Each of them could belong to a phase, or all of them could be meant to be read together.
+    It could mean that the datasets are read together, or that each belongs to a phase.
 
-    spell: turns a key into what the user types, such as its flag.
+    name: the key that has several datasets.
+    paths: the datasets.
+    spell: function that turns the name of a key into what a user types, such as a flag.
     """
     key = next((key for one, (key, _) in get_phase_names().items() if one == name), name)
     phases = " ".join(f"{spell(f'{key}_phase{number}')} {path}" for number, path in enumerate(paths[:2], 1))

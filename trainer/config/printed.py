@@ -1,4 +1,4 @@
-"""The resolved configuration as JSON, for ``--print-config``. Only the model file is read."""
+"""The configuration of a run as JSON, for ``--print-config``, with a value for every key."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ def print_config(
 ) -> None:
     """Print the keys of each phase, with the source of every value.
 
-    given: for each phase, the sources of keys that are set. Empty prints no sources.
-    others: further entries of the printed object, such as the settings of an evaluation.
+    given: for each phase, the source of each key that is set. If it is empty, no sources are printed.
+    others: additional entries of the printed JSON object, such as the settings of an evaluation.
     """
     size = phases[0].workers.world_size if phases else others.pop("world_size", None)
     found = {
@@ -33,9 +33,10 @@ def print_config(
 
 
 def resolve_keys(config: Config) -> dict[str, Any]:
-    """Return all keys of a phase, with values from optimiser, schedule and model file filled in.
+    """Return all keys of a phase. A key that is not set gets its value from the optimiser, schedule or model
+    file.
 
-    An extra entry update_examples is the number of examples per update over all workers.
+    An additional entry update_examples is the number of examples in an update, over all workers.
     """
     keys = config.as_json()
     keys |= {name: value for name, value in resolve_constants(config).items() if name in keys}
@@ -45,7 +46,8 @@ def resolve_keys(config: Config) -> dict[str, Any]:
     keys |= {name: value for name, (value, _) in find_environment_keys(keys).items()}
     workers = config.workers.world_size or 1
     whole = config.update.global_batch_size is None or config.update.batch_size is not None
-    # With replicas, the batch of this run's workers follows from their number, which is not known yet.
+    # If the key replicas is set, batch_size and accumulation depend on the number of workers, which may not
+    # be known before the run.
     if whole and config.update.replicas is None:
         size, count = config.update.micro_batches(workers)
         keys |= {"batch_size": size, "accumulation": count}
@@ -53,7 +55,7 @@ def resolve_keys(config: Config) -> dict[str, Any]:
 
 
 def resolve_constants(config: Config) -> dict[str, Any]:
-    """Return the constants of optimiser and schedule: values that are set, else the preset's."""
+    """Return the constants of optimiser and schedule. A constant that is not set has its usual value."""
     keys = config.values()
     preset = find("optimiser", config.update.optimiser)
     beta1, beta2 = preset.betas

@@ -1,6 +1,6 @@
-"""The shape of a RoBERTa (Liu et al. 2019): a BERT without segments.
+"""The shape of a RoBERTa (Liu et al. 2019), which is a BERT without segments.
 
-transformers counts its positions differently.
+transformers counts the positions of a RoBERTa differently from this trainer.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The trainer's configuration: its keys and their names, and the Config object of sections.
+"""The trainer's configuration: the class Config, and the names and JSON Schemas of its keys.
 
 Each key is a field of its section, which declares type, range, help and default. A JSON file and a checkpoint
 hold all keys in a single flat object, in the order of the sections and their fields. Command line flags
@@ -32,16 +32,16 @@ from trainer.config.sections.update import OptimiserSection, ScalingSection, Upd
 from trainer.plugins import find
 
 DEVICES = ("cuda", "hpu", "ipu", "xla")
-"""Sections of keys that affect some devices only."""
+"""Names of the sections whose keys affect only some devices."""
 
 DEVICE_OPTIONS = "device_options"
-"""Key of the configuration's JSON whose value is an object: the keys that affect only some devices and are
-set.
+"""Key of the configuration's JSON under which the keys of devices are stored. Its value is an object with all
+such keys that are set.
 """
 
 _IS_ADAM = "adam"
-"""Name of an argument that schedules may have but that is not a key: whether the optimiser is a form of
-Adam.
+"""Name of an argument that a schedule's formula may have: whether the optimiser is a form of Adam. It is not
+a key.
 """
 
 
@@ -76,8 +76,8 @@ class Config:
     xla: XlaSection = field(default_factory=XlaSection)
 
     def __post_init__(self) -> None:
-        # A schedule's formula is a function. Its keyword arguments are the keys that it reads, and an
-        # argument without a default is a key that must be set, such as custom's lr_schedule_by_step.
+        # A schedule's formula is a function whose keyword arguments have the names of keys. A key must be set
+        # if its argument has no default, such as lr_schedule_by_step of the schedule "custom".
         keys, asked = self.values(), self.schedule_kind.defaults
         check_names(asked, {*keys, _IS_ADAM}, f"lr_schedule {self.schedule_name}: a keyword of its formula, ")
         for name, default in asked.items():
@@ -88,9 +88,9 @@ class Config:
 
     @classmethod
     def of(cls, **given: Any) -> "Config":
-        """Return the configuration with these keys, named as in a JSON file.
+        """Return a configuration with these values of keys. All other keys have their defaults.
 
-        All others have their defaults.
+        given: values by the names that the keys have in a JSON file.
         """
         given = deepcopy(given)
         given |= given.pop(DEVICE_OPTIONS, {})
@@ -107,9 +107,9 @@ class Config:
         return Config.of(**{**self.values(), **rename_to_keys(given)})
 
     def values(self) -> dict[str, Any]:
-        """Return all keys in a flat dictionary, in the order of the sections.
+        """Return the values of all keys, in the order of the sections.
 
-        The device options come last, nested.
+        Keys that affect only some devices come last, in a nested dictionary ``device_options``.
         """
         keys: dict[str, Any] = {}
         for section in SECTIONS:
@@ -125,8 +125,8 @@ class Config:
         return deepcopy(self.values())
 
     def require(self, *names: str) -> None:
-        """Raise SettingsError for the first of these keys that is None, which means that the user has not set
-        it.
+        """Raise SettingsError for the first of these keys that the user has not set, so that its value is
+        None.
         """
         keys = self.values()
         for name in names:
@@ -139,12 +139,16 @@ class Config:
 
     @property
     def steps_of_update(self) -> int:
-        """Steps that logs and checkpoint numbers count per update: 1, or MLPerf's number of micro-steps."""
+        """Number of steps that an update counts as in logs and in names of checkpoints. It is 1, or with
+        MLPerf's way of counting the number of micro-batches.
+        """
         return self.formula.steps_per_update
 
     @property
     def counts_updates(self) -> bool:
-        """Whether the number of updates follows from epochs or tokens, instead of ``steps``."""
+        """Whether the number of updates is computed from a number of epochs or tokens, because ``steps`` is
+        not set.
+        """
         return self.recipe.train_tokens is not None or self.schedule.num_train_epochs is not None
 
     @property
@@ -154,6 +158,7 @@ class Config:
 
     @property
     def is_finetuning(self) -> bool:
+        """Whether the run fine-tunes a task instead of pre-training."""
         return self.finetuning.is_finetuning
 
     @property
@@ -179,9 +184,9 @@ class Config:
         return kind
 
     def find_warmup(self, steps: int) -> Warmup:
-        """Return the warm-up of a training of ``steps`` updates.
+        """Return the warm-up of a training with ``steps`` updates.
 
-        SettingsError if it does not end within them.
+        SettingsError if the warm-up is longer than the training.
         """
         found = Warmup.of(self.schedule.warmup, steps)
         ends = found.updates < steps or self.schedule_kind.may_end_in_warmup
@@ -235,7 +240,7 @@ def get_key_schemas() -> dict[str, dict[str, Any]]:
 def get_device_key_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each key that affects only some types of devices.
 
-    An extra entry ``devices`` of the schema lists these types.
+    Each schema has an additional entry ``devices``, which lists the types.
     """
     found: dict[str, dict[str, Any]] = {}
     for device in DEVICES:
@@ -247,7 +252,7 @@ def get_device_key_schemas() -> dict[str, dict[str, Any]]:
 
 @cache
 def get_known_names() -> dict[str, dict[str, Any]]:
-    """Return the schema of every name that a file or a command line may contain."""
+    """Return the JSON Schema of every name that a configuration file or a command line may contain."""
     own = {name: item for name, item in get_key_schemas().items() if name != DEVICE_OPTIONS}
     own |= {name: own[key] for name, (key, _) in get_phase_names().items()}
     own |= {name: own[key] for name, key in get_other_names().items()}
@@ -261,10 +266,11 @@ def get_other_names() -> dict[str, str]:
 
 
 def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """Return the values with every other name replaced by its key: optimizer becomes optimiser.
+    """Replace other spellings and older names of keys, such as optimizer for optimiser. Return the values by
+    key.
 
-    SettingsError for two names of a key with different values.
-    where: the file, as the beginning of the message.
+    SettingsError if two names of a key have different values.
+    where: the file and a colon, with which the message begins.
     """
     keys: dict[str, Any] = {}
     for name, value in given.items():
@@ -277,7 +283,10 @@ def rename_to_keys(given: dict[str, Any], where: str = "") -> dict[str, Any]:
 
 @cache
 def get_phase_names() -> dict[str, tuple[str, int]]:
-    """Return (key, phase) for each name of one phase's data: train_data_phase2 is (train_data, 1)."""
+    """Return the names for the data of a single phase. For each name, return its key and the phase as 0 or 1.
+
+    For example, train_data_phase2 gives (train_data, 1).
+    """
     keys = [name for name, item in get_key_schemas().items() if "phases" in item]
     return {f"{key}_phase{phase + 1}": (key, phase) for key in keys for phase in range(2)}
 
@@ -293,7 +302,9 @@ def format_flag(name: str) -> str:
 
 
 def add_flag(parser: Any, name: str) -> None:
-    """Add the flag of a key, or of another spelling, to an argparse parser. Its destination is ``name``."""
+    """Add the flag of a key, or of another spelling, to an argparse parser. The parsed value is called
+    ``name``.
+    """
     item = get_known_names()[name]
     more: dict[str, Any] = {}
     if "boolean" in list_types(item):
@@ -320,9 +331,12 @@ def join_values(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_word(name: str, word: str) -> Any:
-    """Convert a word of the command line to the type of the flag's key.
+    """Convert a word of the command line to a value of the key's type.
 
-    SettingsError for a wrong type. A list of texts is separated by commas.
+    SettingsError if the word cannot be converted. A word for a list of texts is split at its commas.
+
+    name: the key, or another spelling of it.
+    word: the text that the user typed after the flag.
     """
     item = get_known_names()[name]
     is_list = item.get("items") == {"type": "string"}

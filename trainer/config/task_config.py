@@ -14,16 +14,16 @@ from trainer.plugins import FINE_TUNED
 FINETUNE = "python -m trainer finetune"
 
 
-_ASKED_FOR = (
+_ACTION_KEYS = (
     *("task_train_file", "task_predict_file", "do_eval", "do_predict"),
     *("new_head", "ignore_mismatched_sizes"),
 )
-"""Keys of the fine-tuning section that say what a run does (train, evaluate, predict), not what its model
-is.
+"""Keys of fine-tuning about what a run does (train, evaluate, predict). An evaluation of the run does not
+take them from it.
 """
 
 
-_OPTIMISER = {
+_DEFAULT_OPTIMISER = {
     "optimiser": "adamw-bert",
     "weight_decay": 0.01,
     "clipping": "per_update",
@@ -38,7 +38,9 @@ def make_task_config(
 ) -> Config:
     """Return the configuration of a command that fine-tunes or evaluates a task.
 
-    known: keys from elsewhere, such as the run to evaluate. Arguments override them.
+    arguments: the words of the command line after the command. They override ``known``.
+    prog: the program and its command, for messages.
+    known: keys that are known already, for example from the run that is evaluated.
     """
     return make_layered_task(arguments, prog, known).config
 
@@ -46,7 +48,9 @@ def make_task_config(
 def make_layered_task(
     arguments: Sequence[str], prog: str = FINETUNE, known: Mapping[str, Any] | None = None
 ) -> LayeredConfig:
-    """Return the configuration as ``make_task_config`` does, with the sources of its values."""
+    """Return the configuration of a command that fine-tunes or evaluates a task, with the source of each
+    value.
+    """
     below = dict(known or {})
     words = expand_task_flags(arguments)
     return make_layered(words, prog, lambda keys: choose_task_defaults({**below, **keys}) | below)[-1]
@@ -59,23 +63,25 @@ def choose_task_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"base_learning_rate": 5e-5}
     if "optimiser" not in given:
-        found |= _OPTIMISER
+        found |= _DEFAULT_OPTIMISER
     if "steps" not in given:
         found["num_train_epochs"] = 3.0
     return found
 
 
 def select_fine_tuned_keys(given: Config, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys that the run to evaluate was fine-tuned with. Empty for other checkpoints.
+    """Return the keys with which the run that is evaluated was fine-tuned. {} for a run that did not
+    fine-tune.
 
-    The evaluation file is left out if the command names a directory, and the vocabulary if its file no longer
-    exists.
+    Keys about what the run did are left out. The evaluation file is left out if the command names a directory
+    with the task's files. The vocabulary is left out if its file no longer exists.
 
-    given: the command's configuration. found: all keys of the run.
+    given: the command's configuration.
+    found: all keys of the run.
     """
     if found.get("task") not in FINE_TUNED:
         return {}
-    left_out = set(_ASKED_FOR)
+    left_out = set(_ACTION_KEYS)
     if given.finetuning.task_dir is not None:
         left_out.add("task_eval_file")
     if not (storage.exists(str(found.get("vocab"))) or found.get("vocab") in VOCABULARIES):

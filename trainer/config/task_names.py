@@ -1,4 +1,4 @@
-"""Shorter names that finetune and evaluate have for keys of a task's files."""
+"""Shorter flags for a task's files, which the commands finetune and evaluate accept."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _NAME_OF = {key.replace("-", "_"): name.replace("-", "_") for name, key in _KEY_
 
 
 def expand_task_flags(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the shorter names replaced by the names of the keys.
+    """Replace the shorter flags on a command line by the flags of the keys. Return the changed words.
 
     ``--data-dir mrpc`` becomes ``--task-dir mrpc``.
     """
@@ -27,5 +27,5 @@ def expand_task_flags(arguments: Sequence[str]) -> list[str]:
 
 
 def find_name_in_command(key: str, command: str) -> str:
-    """Return the name that a command's help shows for a key: the shorter name in finetune and evaluate."""
+    """Return the name of a key in the help of a command. It may be shorter for finetune and evaluate."""
     return _NAME_OF.get(key, key) if command in ("finetune", "evaluate") else key

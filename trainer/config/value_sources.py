@@ -1,4 +1,4 @@
-"""Where the values of a configuration came from, and where two sources contradict each other."""
+"""The sources of a configuration's values, and warnings about two sources that contradict each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import Config
 
 DEFAULT = "default"
-"""Source of a value that neither the user nor the command has set."""
+"""What the source of a value is called if neither the user nor the command has set the key."""
 
 PRESET_KEYS = (
     *("beta1", "beta2", "optimiser_epsilon", "epsilon_in", "weight_decay", "use_debiasing", "momentum"),
@@ -26,9 +26,9 @@ _DERIVED = "intermediate_size"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayeredConfig:
-    """The configuration of a phase, and where its values came from.
+    """The configuration of a phase, with the sources of its values.
 
-    sources: for each key that is set: a flag, a file, another program, or the command's default.
+    sources: for each key that is set, its source as text: a flag, a file, another program, or the command.
     contradictions: warnings about two sources that describe different models.
     """
 
@@ -40,13 +40,14 @@ class LayeredConfig:
 def drop_keys_of_model_file(
     lower: Mapping[str, Any], upper: Mapping[str, Any], lower_name: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Drop keys that a model file on the command line overrides. Return the rest and warnings about them.
+    """Drop keys of a configuration file that contradict the model file named on the command line.
 
-    The model file overrides the shape of the model in ``lower``. Keys that the file does not have are kept,
-    unless the file describes another architecture.
+    Return the other keys, and a warning for keys that were dropped. Keys about the model that the model file
+    does not have are kept, unless it describes another architecture.
 
-    lower: keys of a configuration file or of another program. upper: flags.
-    lower_name: what the warnings call the lower keys.
+    lower: keys of a configuration file, or keys that follow from another program's command line.
+    upper: flags, which may name a model file.
+    lower_name: what the warnings call the source of ``lower``.
     """
     path = upper.get("model_config")
     given = {name: value for name, value in lower.items() if value is not None and name in list_model_keys()}
@@ -67,7 +68,7 @@ def drop_keys_of_model_file(
 
 
 def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str]) -> list[str]:
-    """Return a warning for each key that is set to another value than the model file has."""
+    """Return a warning for each key about the model whose value differs from the model file's."""
     path = keys.get("model_config")
     given = {name: value for name, value in keys.items() if value is not None and name in list_model_keys()}
     if path is None or not given:
@@ -81,12 +82,13 @@ def warn_of_overridden_keys(keys: Mapping[str, Any], sources: Mapping[str, str])
 
 
 def list_model_keys() -> set[str]:
-    """Return the keys, of all architectures, that a model file may have."""
+    """Return the names of the keys that describe a model, for all architectures."""
     return {*derive_schemas(ModelConfig), *derive_schemas(ModernBertConfig)}
 
 
 def find_sources(config: Config, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the source of every key's value, including values from the model file, optimiser and schedule.
+    """Return the source of the value of every key, such as a flag, the model file, the optimiser or the
+    schedule.
 
     given: source of each key that is set.
     """
@@ -96,8 +98,9 @@ def find_sources(config: Config, given: Mapping[str, str]) -> dict[str, str]:
     usual |= dict.fromkeys(config.schedule_kind.defaults, f"lr_schedule {config.schedule_name}")
     if (model_file := config.model.model_config) is not None:
         usual |= dict.fromkeys(read_model_file(model_file).keys, model_file)
-    # Later lines win. A key that is None takes its value from the optimiser, schedule or model file. A key
-    # that is set has its own source. Last come variables of the environment, which override everything.
+    # Later lines override earlier ones. First, all keys have their defaults. A key whose value is None gets
+    # its value from the optimiser, the schedule or the model file. A key that is set has the source that
+    # ``given`` names. Environment variables override everything else.
     sources = dict.fromkeys(keys, DEFAULT)
     sources |= {name: source for name, source in usual.items() if name in keys and keys[name] is None}
     sources |= {name: source for name, source in given.items() if keys.get(name) is not None}

@@ -17,35 +17,41 @@ from bertdata.examples.columns import Array
 from trainer.data.budgets import Budget, Budgets
 from trainer.data.examples import GatheredExamples, gather_examples
 
-_MOST_LISTED = 8  # number of budgets (padded sizes of flat batches) up to which the log lists each
+# If there are more budgets, that is, sizes to which flat batches are padded, the log does not list each.
+_MOST_LISTED = 8
 
 Targets = Mapping[str, Tensor]
-"""The columns of a batch that only its learning task knows, such as class labels, by name. They are int32,
-with zeros for missing values.
+"""The columns of a batch that only a learning task uses, such as class labels, by name. They are int32
+tensors, with zeros for missing values.
 
-Shapes: B is the number of examples. A column with a value per example has the shape (B,). A column with
-several items per example has the shape (B, most), and the numbers of items, shape (B,), are under the name of
-the column with their end offsets. With packed rows, which have up to K examples each, the shapes are (B, K)
-and (B, K, most). A column with an item per token id has the shape of input_ids.
+Let B be the number of examples. A column with a value for each example has the shape (B,). A column with up
+to P items for each example has the shape (B, P). A further column, named like the dataset's column of end
+offsets, has the number of items of each example, with the shape (B,). If rows are packed with up to K
+examples each, the shapes are (B, K) and (B, K, P) for B rows. A column with an item for each token id has the
+shape of input_ids.
 """
 
 FlatAttention = Callable[..., Tensor]
-"""Attention of each token to the tokens of its sequence. Each device has an implementation.
+"""A function that computes the attention of each token to the tokens of its sequence. Each device has its
+own.
 
-Arguments: query, key and value, each (T, heads, head size). ends: (N + 1,) int32, 0 and then the row after
-each of the N sequences, some of which may be empty. longest: most tokens of a sequence. dropout: share of
-the attention weights that are set to 0. scale: factor of query times key, None for (head size)^-1/2. reach:
-number of tokens on each side that a token sees, None for its whole sequence. Returns the attended values, in
-the shape of query.
+Arguments:
+query, key, value: tensors of shape (T, heads, head size) for T tokens. The result has the same shape.
+ends: 0, then for each of the N sequences the row after its last token, int32, shape (N + 1,). A sequence may
+be empty.
+longest: largest number of tokens in a sequence.
+dropout: fraction of the attention weights that are set to 0.
+scale: factor for the product of query and key. None means (head size)^-1/2.
+reach: number of tokens on each side that a token sees. None means its whole sequence.
 """
 
 
 class Sequences:
-    """The sequences of a batch, with a method that computes attention within each of them.
+    """Says where the sequences of a batch are, and computes attention within each of them.
 
-    This class is for flat batches.
+    This class is for flat batches. A subclass is for batches of padded rows.
 
-    one_product: layers may compute query, key and value by a single matrix product.
+    one_product: True if layers may compute query, key and value by a single matrix product.
     """
 
     one_product = True
@@ -64,20 +70,21 @@ class Sequences:
     ) -> Tensor:
         """Return the attention of each token to the tokens of its sequence.
 
-        query, key, value: (T, heads, head size), like the result. dropout: share of the attention weights
-        that are set to 0. scale: factor of query times key. None: (head size)^-1/2.
-        reach: number of tokens on each side that a token sees. None: its whole sequence.
+        query, key, value: tensors of shape (T, heads, head size) for T tokens. The result has the same shape.
+        dropout: fraction of the attention weights that are set to 0.
+        scale: factor for the product of query and key. None means (head size)^-1/2.
+        reach: number of tokens on each side that a token sees. None means its whole sequence.
         """
         return self.attention(query, key, value, self.ends, self.longest, dropout, scale, reach)
 
 
 class Batch(ABC):
-    """Base class of batches: the sequences of a micro-batch as tensors.
+    """Base class of batches, which hold the sequences of a micro-batch as tensors.
 
-    Tensors are int32, except the weights of masked slots, which are float32: 1, or 0 for an unused slot.
-
-    Inside the model, matrices have a row for each token, including padding. A batch with too few sequences is
-    filled up with missing sequences, whose label is -1. A slot is the place for a masked word in a batch.
+    A batch has a fixed number of slots for masked words. A slot is unused if there are fewer masked words.
+    The weight of a slot is 1, or 0 if the slot is unused. Weights are float32, all other tensors int32. A
+    batch with too few sequences is filled up with missing sequences, whose label is -1. Inside the model,
+    matrices have a row for each token, including padding.
     """
 
     __slots__ = ()
@@ -86,7 +93,7 @@ class Batch(ABC):
     token_type_ids: Tensor
     masked_lm_ids: Tensor
     masked_lm_weights: Tensor
-    # 1 if the second segment is random, 0 if it follows or there is no such label
+    # 1 if the second segment is from another place, 0 if it follows the first or if there is no such label
     next_sentence_labels: Tensor
     targets: Targets
 
@@ -104,7 +111,7 @@ class Batch(ABC):
 
     @abstractmethod
     def sequences(self, attention: FlatAttention) -> Sequences:
-        """Return the object by which layers compute attention within the sequences.
+        """Return the object with which the model's layers compute attention within the sequences.
 
         attention: the device's function for flat batches. Batches of padded rows do not use it.
         """
@@ -124,9 +131,9 @@ class Batch(ABC):
         return len(self.next_sentence_labels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that are not None by name, in the order of the fields.
+        """Return the batch's tensors by name, in the order of its fields. Fields that are None are left out.
 
-        Columns that only the task knows are left out.
+        Columns that only the learning task uses (``targets``) are left out too.
         """
         batch: Any = self
         values = {item.name: getattr(batch, item.name) for item in fields(batch)}
@@ -146,11 +153,12 @@ class Batch(ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FlatBatch(Batch):
-    """B sequences in one row of T token ids, padded at the end to one of a few token budgets.
+    """B sequences end to end in one row of T token ids.
 
-    Each budget is a fixed shape, so compiled devices see only a few shapes. The padding after the last
-    sequence is divided into sequences too, so that every token belongs to a sequence. An unused slot has row
-    0 and id 0. A missing sequence has no tokens, and its first row is 0.
+    The row is padded at the end to one of a few sizes, the budgets. So a device that compiles the model for
+    each shape sees only a few shapes. The padding is divided into sequences too, so that every token belongs
+    to a sequence. An unused slot for a masked word has row 0 and id 0. A missing sequence has no tokens, and
+    its first row is 0.
     """
 
     input_ids: Tensor  # (T,)
@@ -162,61 +170,69 @@ class FlatBatch(Batch):
     masked_lm_ids: Tensor  # (M,)
     masked_lm_weights: Tensor  # (M,)
     next_sentence_labels: Tensor  # (B,)
-    longest: int  # most tokens that a sequence of the dataset may have
-    tokens: int  # tokens without padding, at most T
+    longest: int  # largest number of tokens that a sequence of the dataset may have
+    tokens: int  # number of tokens without padding, at most T
     targets: Targets = field(default_factory=dict)
 
     def positions(self) -> Tensor:
+        """Return each token's position in its sequence, shape (T,)."""
         return self.position_ids
 
     def starts(self) -> Tensor:
+        """Return the row of the first token of each sequence, shape (B,)."""
         return self.first_rows
 
     def masked(self) -> Tensor:
+        """Return the row of each slot for a masked word, used or not."""
         return self.masked_lm_rows
 
     def sequences(self, attention: FlatAttention) -> Sequences:
+        """Return the object that computes attention with the device's function."""
         return Sequences(self.ends, self.longest, attention)
 
     def most_tokens(self) -> int:
+        """Return the largest number of tokens that a sequence may have."""
         return self.longest
 
     def lengths(self) -> Array:
+        """Return the number of tokens of each sequence, without sequences of padding."""
         ends = self.ends.numpy().astype(np.int64)
-        # the ends after this are the ends of padding
+        # all later ends belong to sequences of padding
         return np.diff(ends[: ends.searchsorted(self.tokens, "right")])
 
 
 Prepare = Callable[[Any], Any]
-"""Prepares a batch in the loader's thread, for example by pinning its memory.
+"""A function that the loader's thread calls with each new batch, for example to pin its memory.
 
-Each device has its function.
+Each device has its own function.
 """
 
 
 class Form:
-    """Maker of batches from gathered examples (``trainer.data.examples.GatheredExamples``).
+    """Makes batches from gathered examples, that is, from examples that were copied into arrays.
 
-    This class makes flat batches, padded to one of the budgets.
+    This class makes flat batches, padded to one of a few sizes, the budgets. A subclass makes padded rows.
     """
 
     def __init__(self, budgets: Budgets) -> None:
         self.budgets = budgets
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[Batch]:
-        """Yield batches of ``size`` rows. The last batch is filled up with missing examples.
+        """Yield batches of ``size`` rows from the examples. The last batch is filled up with missing
+        examples.
 
-        Yields one batch if there are no examples at all.
-        prepare: called with each batch, or with many micro-batches at once.
+        If there are no examples at all, one batch of missing examples is yielded.
+        prepare: function that is called with each batch, or with many micro-batches at once.
         """
         assert size == self.budgets.batch_size, f"budgets are for {self.budgets.batch_size}, not {size}"
         for start in range(0, max(gathered.rows, 1), size):
-            yield prepare(make_flat_batch(gathered.cut(start, start + size), self.budgets))
+            yield prepare(make_flat_batch(gathered.slice_rows(start, start + size), self.budgets))
 
-    def blanks(self) -> Iterator[Batch]:
-        """Yield a batch of missing examples for each usual shape, to compile with.
+    def make_blank_batches(self) -> Iterator[Batch]:
+        """Yield a batch of missing examples for each usual shape of batches, so that the model can be
+        compiled for it.
 
-        Yields nothing if all batches have one shape.
+        Nothing is yielded if all batches have the same shape.
         """
         # the largest shape first, because smaller shapes can reuse its memory
         for budget in reversed(self.budgets.usual):
@@ -241,8 +257,9 @@ class Form:
 def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget | None = None) -> FlatBatch:
     """Return a flat batch of the gathered examples, which come from at most ``budgets.batch_size`` rows.
 
-    The batch does not show which examples shared a row.
-    budget: shape of the batch. None: the smallest that fits.
+    The batch does not say which examples were in the same row.
+    budgets: the shapes that batches may have.
+    budget: shape of this batch. None: the smallest that fits.
     """
     count, lengths, masks = len(gathered), gathered.lengths, gathered.masks
     tokens, masked = int(lengths.sum()), int(masks.sum())
@@ -257,8 +274,9 @@ def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget
     segment_lengths[:count] = gathered.segment_lengths
     labels = np.full(budgets.examples, -1, np.int32)
     labels[:count] = gathered.pair_labels
-    # Masks of the used cells in the windows of ids (N, S) and of masked positions (N, P). A window has a
-    # fixed width, so behind an example's end it contains ids of other examples.
+    # Each of the N examples has a window of fixed width with its ids (N, S), and a window with its masked
+    # positions (N, P). The cells after the example's end belong to other examples. These two arrays are True
+    # for the example's cells.
     used = np.arange(gathered.ids.shape[1], dtype=np.int32) < lengths[:, np.newaxis]
     in_use = np.arange(gathered.labels.shape[1], dtype=np.int32) < masks[:, np.newaxis]
     rows = gathered.positions + starts[:count, np.newaxis]
@@ -281,11 +299,14 @@ def make_flat_batch(gathered: GatheredExamples, budgets: Budgets, budget: Budget
 
 
 def _find_sequence_ends(lengths: Array, tokens: int, budget: Budget) -> Array:
-    """Return the rows at which the sequences of a flat batch end.
+    """Return 0 and the row after the end of each sequence of a flat batch.
 
-    The result has 0, then the row after each example, then the row after each part of the padding.
+    The padding is divided into sequences of nearly equal length, because no sequence may be longer than the
+    model's limit.
 
-    The padding is divided into near equal parts, because no sequence may be longer than the model's limit.
+    lengths: number of tokens of each example.
+    tokens: number of tokens of all examples.
+    budget: shape of the batch.
     """
     parts = budget.sequences - len(lengths)
     padding = (budget.tokens - tokens) * np.arange(parts + 1) // max(parts, 1)

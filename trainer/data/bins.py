@@ -1,20 +1,23 @@
-"""Length bins: an order in which the micro-batches of an update have sequences of nearly equal length.
+"""Length bins: an order of the examples in which the examples of a micro-batch have similar lengths.
 
-On devices that use padded rows, every row of a micro-batch is as long as its longest sequence, and padding
+On devices that use padded rows, every row of a micro-batch is as long as the longest sequence in it. Padding
 costs as much time as tokens. Drawing each micro-batch from a bin of similar lengths saves most of the
 padding.
 
-A "unit" is the examples of a group of micro-batches that are dealt together (``trainer.data.order``), often
-the whole update. A "window" is a number of whole updates of an epoch, with at least 8,192 examples and two
-units per bin if the epoch has that many. Its examples are sorted by length (the earlier of equal ones first)
-and cut into bins of whole units, at the places with the least padding. Within a bin, examples are shuffled
-and form its units. Then the units of all bins are shuffled, so that each next unit comes from a bin with a
-probability proportional to the units it has left. An update that begins in one epoch and ends in the next is
-a window by itself, and its order is not changed.
+Within an update, neighbouring micro-batches form groups, which share their examples (``trainer.data.order``).
+The examples of a group are called a unit. Often the whole update is one unit. A "window" is a number of
+consecutive updates in an epoch. It has at least 8,192 examples and two units for each bin, if the epoch has
+as many.
 
-The order depends on the order of the examples, the number of bins, and the number and size of an update's
-micro-batches, but not on the number of workers. A position in the data, from which a run resumes, consists of
-the window's first example and the number of the window's examples that are already used.
+The examples of a window are sorted by length. Examples of equal length keep their order. The sorted examples
+are cut into bins, each with a whole number of units, at the places where the padding is least. The examples
+of each bin are shuffled and divided into units. Then the units of all bins are shuffled. An update that
+begins in one epoch and ends in the next is a window by itself, and its order is not changed.
+
+The result depends on the original order of the examples, the number of bins, and the number and size of an
+update's micro-batches. It does not depend on the number of workers. A run can resume from a position in the
+data. It consists of the first example of a window and the number of the window's examples that are already
+used.
 """
 
 from collections.abc import Iterator
@@ -26,20 +29,25 @@ import numpy as np
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
 from trainer.data.examples import Rows
-from trainer.data.order import Dealer, FileRows, Order, OwnRows, Position, draw_numbers
+from trainer.data.order import Dealer, FileRows, Order, Position, WorkerRows, draw_numbers
 from trainer.data.padded_rows import WIDTH_STEP
 from trainer.data.windows import Window, find_lengths
 
 LEAST_WINDOW = 8192  # examples
-_UNITS_OF_A_BIN = 2  # units per bin, so that few units mix examples of two different padded widths
+# number of units in a bin, so that few units have examples of two different padded widths
+_UNITS_OF_A_BIN = 2
 _KEPT_WINDOWS = 4
 _NOT_POSSIBLE = 1 << 62
 
 
 def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> Array:
-    """Return the examples of a window, which has whole units, in the order in which the bins yield them.
+    """Return the indices of a window's examples in the order of length bins. The module's docstring explains
+    it.
 
-    lengths: tokens of each example. unit_rows: examples of a unit. key: seed of the shuffles.
+    lengths: number of tokens of each example. The window has a whole number of units.
+    unit_rows: number of examples in a unit.
+    bins: largest number of bins.
+    key: seed of the shuffles.
     """
     units = len(lengths) // unit_rows
     # Example with lengths [9, 2, 8, 3], units of 2 examples, 2 bins: by_length [1, 3, 2, 0], bins {1, 3} and
@@ -56,22 +64,25 @@ def sort_into_bins(lengths: Array, unit_rows: int, bins: int, *key: object) -> A
 
 
 def choose_bin_edges(longest: Array, bins: int) -> Array:
-    """Choose the cut into bins with the least padding. Return the units at which the bins begin, then the
-    number of units.
+    """Choose where bins begin, so that there is least padding.
 
-    longest: tokens of each unit's longest example, ascending. Rounded up to a multiple of WIDTH_STEP, they
-    are the units' padded widths.
-    bins: most bins. Bins with the same padded width are joined, as a cut between them would save nothing.
-    Among cuts with equal padding, the one with the fewest bins wins, then the one with the longest last bins.
+    Return the number of the unit at which each bin begins, and at the end the number of units.
+
+    If several choices give the same padding, the one with the fewest bins is taken, then the one with the
+    longest last bins. Bins with the same padded width are joined, because dividing them would save nothing.
+
+    longest: for each unit the number of tokens of its longest example, in ascending order. Rounded up to a
+    multiple of WIDTH_STEP, this is the unit's padded width.
+    bins: largest number of bins.
     """
     widths = -(-longest.astype(np.int64) // WIDTH_STEP) * WIDTH_STEP
-    # Only places where the width changes can be useful cuts: widths [8, 8, 16, 24, 24] -> places [0, 2, 3, 5]
+    # A bin can only begin usefully where the width changes: widths [8, 8, 16, 24, 24] -> places [0, 2, 3, 5]
     stops = np.flatnonzero(np.diff(widths, append=widths[-1:] + 1)) + 1
     places = np.concatenate([[0], stops])
     if len(stops) <= bins:
         return places
     padded, starts = _find_least_padding(places, widths[stops - 1], bins)
-    # Walk back from the end: starts[b, end] is where the last of b bins begins if they end at ``end``.
+    # Go back from the end: starts[b, end] is where the last of b bins begins if this bin ends at ``end``.
     edges = [len(stops)]
     for number in range(int(padded[:, -1].argmin()), 0, -1):
         edges.append(int(starts[number, edges[-1]]))
@@ -79,16 +90,21 @@ def choose_bin_edges(longest: Array, bins: int) -> Array:
 
 
 def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array, Array]:
-    """Find the best cuts by dynamic programming. Return (padded, starts), each of shape (bins + 1, places).
+    """Find the bins with the least padding by dynamic programming. Return two arrays of shape (bins + 1,
+    places).
 
-    padded[b, i]: least total width of all units before place i if they are cut into b bins.
-    starts[b, i]: where the last of these bins begins.
+    padded[b, i]: least total width, with padding, of all units before place i if they are divided into b
+    bins.
+    starts[b, i]: index of the place where the last of these bins begins.
+
+    places: the units at which a bin may begin, then the number of units.
+    widths: padded width of each unit.
     """
     padded = np.full((bins + 1, len(places)), _NOT_POSSIBLE)
     starts = np.zeros((bins + 1, len(places)), np.int64)
     padded[0, 0] = 0
-    # The last bin begins at some earlier place and pads all its units to the width before ``stop``. The units
-    # before it have the best cut into one bin less, which is already known.
+    # The last bin may begin at any earlier place. All its units are padded to the width of its last unit. For
+    # the units before it, the best division into one bin less is already known.
     for stop in range(1, len(places)):
         last_bin = widths[stop - 1] * (places[stop] - places[:stop])
         sums = np.minimum(padded[:-1, :stop] + last_bin, _NOT_POSSIBLE)
@@ -96,12 +112,14 @@ def _find_least_padding(places: Array, widths: Array, bins: int) -> tuple[Array,
     return padded, starts
 
 
-def find_unit_places(index: Array, dealer: Dealer) -> Array:
-    """Convert places in the order of examples to places in an order where the units of each update are
+def convert_to_unit_places(index: Array, dealer: Dealer) -> Array:
+    """Convert places among the examples of updates to places in an order where the examples of each unit are
     adjacent.
 
-    The two differ because example i of an update goes to micro-batch i modulo the number of micro-batches, so
-    that the examples of a unit are spread over the update. index: places to convert.
+    The two differ because example i of an update belongs to micro-batch i modulo the number of micro-batches.
+    So the examples of a unit are spread over the update.
+
+    index: places to convert.
     """
     group, update_rows = dealer.group, dealer.update_rows
     update, beside = np.divmod(index, update_rows)
@@ -112,9 +130,7 @@ def find_unit_places(index: Array, dealer: Dealer) -> Array:
 
 
 class BinnedOrder(Order):
-    """Order in which the examples of each window are sorted into length bins. The module's docstring explains
-    windows, units and bins.
-    """
+    """The order of examples that length bins give. The module's docstring explains it."""
 
     def __init__(self, dealer: Dealer, bins: int) -> None:
         self._dealer, self._order, self._bins = dealer, dealer.order, bins
@@ -131,7 +147,7 @@ class BinnedOrder(Order):
         return max(-(-updates // windows), 1) * self._update_rows
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position that is ``examples`` examples after this position."""
+        """Return the position that lies ``examples`` examples after another position."""
         rest = position.rows + examples
         start = Position(position.epoch, position.examples)
         while rest >= (size := self.size(start.examples)):
@@ -140,7 +156,11 @@ class BinnedOrder(Order):
         return start._replace(rows=rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at the offsets from the position, window by window and file by file."""
+        """Yield the examples at some distances after a position, window by window and file by file.
+
+        position: position in the data.
+        offsets: distances of the examples from the position, in examples.
+        """
         wanted, before, last = position.rows + offsets, 0, position.rows + int(offsets.max())
         start = Position(position.epoch, position.examples)
         while before <= last:
@@ -148,12 +168,14 @@ class BinnedOrder(Order):
             targets = np.flatnonzero((before <= wanted) & (wanted < before + size))
             if len(targets):
                 window = self._window(start.epoch, start.examples)
-                yield from window.find(find_unit_places(wanted[targets] - before, self._dealer), targets)
+                yield from window.find(
+                    convert_to_unit_places(wanted[targets] - before, self._dealer), targets
+                )
             before += size
             start = self._order.advance(start, size)
 
     def _sort(self, epoch: int, start: int) -> Window:
-        """Return the window that begins at example ``start`` of an epoch."""
+        """Sort the window that begins at example ``start`` of an epoch into length bins."""
         size = self.size(start)
         parts = list(self._order.find(Position(epoch, start), np.arange(size)))
         if start + size > self._order.examples:
@@ -167,7 +189,7 @@ class BinnedOrder(Order):
 class RowsFromBins(Rows):
     """Stored examples in the order of length bins.
 
-    Raises SettingsError for a dataset without lengths, and for packed rows.
+    SettingsError for a dataset without a file of lengths, and for a dataset with packed rows.
     """
 
     bins: int = 2
@@ -181,9 +203,11 @@ class RowsFromBins(Rows):
             raise SettingsError(f"{data.name}: bins need the lengths of its examples, and it has none")
 
     def describe(self, update: str) -> str:
+        """Return a text that describes the order of the rows, for checkpoints."""
         return f"from {self.bins} length bins of least padding, updates of {update}"
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
+        """Yield the rows of a worker in the order of length bins."""
         order = BinnedOrder(dealer, self.bins)
         if start.rows % dealer.update_rows or start.rows >= order.size(start.examples):
             raise DatasetError(f"{self.data.name}: examples from length bins have no position {tuple(start)}")

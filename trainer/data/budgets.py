@@ -1,4 +1,4 @@
-"""Token budgets: the few sizes to which flat batches are padded, chosen from a sample of the examples.
+"""Token budgets: a few sizes to which flat batches are padded. They are chosen by a sample of the examples.
 
 A flat batch could be of any size. But compiled devices compile the model for each size, and other devices
 allocate memory for each. So batches are padded to one of a few sizes, the budgets. For example, two
@@ -19,7 +19,7 @@ from bertdata.examples.groups import MASKS, get_masks, has_group
 from bertdata.records import ShardLayout
 from trainer.data.order import draw_numbers
 
-# a budget above this share of the full size (batch_size x longest sequence) becomes the full size
+# A budget with more than this fraction of the full size (batch_size x longest sequence) gets the full size.
 _NEARLY_WHOLE = 0.97
 
 
@@ -27,8 +27,9 @@ _NEARLY_WHOLE = 0.97
 class ExampleSizes:
     """Sizes of a sample of examples, or of packed rows.
 
-    masks_per_token: masked slots of all examples divided by their tokens.
-    deviation: standard deviation of an example's masked slots from masks_per_token times its tokens.
+    masks_per_token: number of masked words in all examples, divided by the number of their tokens.
+    deviation: standard deviation of the number of masked words in an example from the expected number, which
+    is masks_per_token times the example's tokens.
     """
 
     lengths: Array  # tokens of each example or row
@@ -37,7 +38,11 @@ class ExampleSizes:
 
     @classmethod
     def of(cls, tokens: Array, masks: Array) -> "ExampleSizes":
-        """Make the sizes from the number of tokens and of masked slots of each example."""
+        """Compute the sizes of examples.
+
+        tokens: number of tokens of each example.
+        masks: number of masked words of each example.
+        """
         fraction = masks.sum() / tokens.sum()
         return cls(
             lengths=tokens,
@@ -47,10 +52,11 @@ class ExampleSizes:
 
 
 def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> ExampleSizes:
-    """Return the sizes of a sample of the dataset's examples, the same on every worker.
+    """Return the sizes of a sample of the dataset's examples. All workers take the same sample.
 
-    If the dataset has lengths, tokens come from 2^17 examples in 16 shards spread over the dataset. Otherwise
-    tokens come from the first examples, decoded, as masked slots always do.
+    If the dataset has a file with the lengths of its examples, tokens are counted in 2^17 examples from 16
+    shards all over the dataset. Otherwise the first examples are decoded and counted. Masked words are always
+    counted in the first examples.
     masked: the same examples with the masks that will be trained on. None: the masks of ``data``.
     """
     found = ExampleSizes.of(*decode_first_sizes(masked or data))
@@ -63,9 +69,8 @@ def sample_sizes(data: OpenedDataset, masked: OpenedDataset | None = None) -> Ex
 
 
 def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
-    """Decode the first batches, with at least 4096 examples.
-
-    Return the number of tokens and the number of masked slots of each example.
+    """Decode at least the first 4096 examples. Return the number of tokens and of masked words of each
+    example.
     """
     tokens, masks = list[Array](), list[Array]()
     for batch in (batch for shard in data.shards for batch in data.batches(shard)):
@@ -79,7 +84,7 @@ def decode_first_sizes(data: OpenedDataset) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """Shape of a flat batch: T tokens, M masked slots and N sequences, including padding."""
+    """Shape of a flat batch: its tokens, its slots for masked words and its sequences, with padding."""
 
     tokens: int
     masks: int
@@ -87,14 +92,13 @@ class Budget:
 
 
 class Budgets:
-    """The budgets for micro-batches of ``batch_size`` rows, from small to large.
+    """The budgets, that is, the shapes to which micro-batches of ``batch_size`` rows are padded.
 
-    Budgets are a function of the dataset and the batch size, so that a micro-batch has the same shape on
-    every worker. Training would be correct even if workers had different budgets, because workers exchange
-    only sums of gradients.
-    examples: most examples that a micro-batch may have.
-    usual: budgets that nearly all micro-batches use. Larger budgets, for rare micro-batches, are not among
-    them.
+    They are sorted from small to large. Budgets follow from the dataset and the batch size, so they are the
+    same on every worker. Training would be correct even if workers had different budgets, because they
+    exchange only sums of gradients.
+    examples: largest number of examples in a micro-batch.
+    usual: the budgets that nearly all micro-batches use, without larger budgets for rare micro-batches.
     """
 
     def __init__(
@@ -109,13 +113,15 @@ class Budgets:
     ) -> None:
         """Choose the shapes of the budgets.
 
-        sizes: tokens of the budgets, ascending. Sizes near batch_size * max_seq_length, the size of a batch
-        of full sequences, are replaced by that product.
-        examples: sizes of a sample, from which the masked slots of a budget follow.
-        least: number of tokens that nearly all micro-batches reach. Smaller micro-batches, which are rare,
-        use the last budget, which has enough sequences for any amount of padding.
-        most: number of tokens that nearly no micro-batch exceeds. Budgets needed only beyond it are not
-        listed as usual. By default all budgets are usual.
+        sizes: number of tokens of each budget, in ascending order. A number near batch_size * max_seq_length,
+        the size of a batch of full sequences, is replaced by this product.
+        examples: sizes of a sample of examples. They determine the number of slots for masked words.
+        layout: numbers of the dataset, such as max_seq_length.
+        batch_size: number of rows in a micro-batch.
+        least: number of tokens that nearly all micro-batches have. The rare smaller ones use the last budget,
+        which has room for any amount of padding.
+        most: number of tokens that nearly no micro-batch exceeds. Budgets for larger micro-batches are not
+        among ``usual``. By default all budgets are.
         """
         self.batch_size = batch_size
         self.layout = layout
@@ -123,19 +129,21 @@ class Budgets:
         self._longest = layout.max_seq_length
         whole, every_mask = batch_size * self._longest, self.examples * layout.max_predictions_per_seq
         sizes = [*(size for size in sizes if size < _NEARLY_WHOLE * whole), whole]
-        # Masked slots: the expected number plus three standard deviations of a sum over batch_size examples.
+        # Slots for masked words: the expected number, plus three standard deviations of the number of masked
+        # words in batch_size examples.
         margin = 3 * examples.deviation * math.sqrt(batch_size)
         self.budgets = []
-        # A batch gets the smallest budget that fits, so it has more tokens than the budget before, and its
-        # padding is less than the difference. The padding needs room for sequences of at most ``longest``
-        # tokens: budgets 4096 and 5120, longest 512 -> 1024 / 512 = 2 sequences, plus half a sequence to
-        # spare.
+        # How many sequences of padding does a budget need? A batch gets the smallest budget that fits. So it
+        # has more tokens than the next smaller budget, and less padding than the difference of the two. A
+        # sequence of padding has at most ``_longest`` tokens. For example, the budgets 4096 and 5120 differ
+        # by 1024, which are 2 sequences of 512. Half a sequence is added to be safe.
         for before, size in zip([min(least, sizes[0]), *sizes], sizes, strict=False):
             masks = min(every_mask, _round_up(math.ceil(examples.masks_per_token * size + margin), 8))
-            # with packing, a few rows of several examples may have as many tokens as many unpacked examples
+            # The largest size gets a slot for every masked word that is possible. With packing this would be
+            # far more slots than are used in practice.
             if size == whole and layout.packing is None:
                 masks = every_mask
-            padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to spare
+            padding = math.ceil((size - before) / self._longest + 0.5)  # half a sequence to be safe
             self.budgets.append(Budget(tokens=size, masks=masks, sequences=self.examples + padding))
         self.budgets.append(Budget(tokens=whole, masks=every_mask, sequences=self.examples + batch_size))
         self._sizes = [one.tokens for one in self.budgets]
@@ -143,7 +151,12 @@ class Budgets:
         """Budgets that nearly all micro-batches use, without those larger than the data need."""
 
     def find(self, tokens: int, masks: int, count: int) -> Budget:
-        """Return the smallest budget with room for ``count`` examples with these tokens and masks."""
+        """Return the smallest budget with room for a number of examples.
+
+        tokens: number of tokens of all examples.
+        masks: number of masked words of all examples.
+        count: number of examples.
+        """
         for budget in self.budgets[bisect_left(self._sizes, tokens) :]:
             room = (budget.sequences - count) * self._longest
             if masks <= budget.masks and budget.tokens - tokens <= room:
@@ -160,53 +173,66 @@ def find_budgets(
     group: int = 1,
     bins: int = 1,
 ) -> Budgets:
-    """Return the budgets for a dataset: few sizes, with at most 5 % of padding on average.
+    """Choose a few budgets for a dataset, so that padding is at most 5 % on average.
 
-    token_budget: use its multiples as sizes instead.
-    group: number of micro-batches among which examples are dealt so that all have nearly equal tokens.
-    bins: length bins that a micro-batch is drawn from. Here each is assumed to have equally many examples.
+    examples: sizes of a sample of the dataset's examples.
+    layout: numbers of the dataset, such as max_seq_length.
+    batch_size: number of rows in a micro-batch.
+    token_budget: use the multiples of this number instead. None: choose the budgets.
+    group: number of micro-batches that exchange examples, so that all have nearly equally many tokens.
+    bins: number of length bins from which micro-batches are drawn. They are assumed to have equally many
+    examples.
     """
     if token_budget is not None and token_budget <= 0:
         raise SettingsError(f"token_budget is {token_budget}, expected a number of tokens above 0")
-    # Simulate many micro-batches, then choose sizes that suit their total numbers of tokens.
+    # Simulate many micro-batches, then choose sizes that fit their numbers of tokens.
     in_bins = np.array_split(np.sort(examples.lengths), min(bins, len(examples.lengths)))
-    totals = np.concatenate([_draw_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins])
+    totals = np.concatenate(
+        [_simulate_totals(lengths, batch_size, group, len(in_bins)) for lengths in in_bins]
+    )
     least = int(totals.min())
     if token_budget is not None:
         sizes, least = [*range(token_budget, batch_size * layout.max_seq_length, token_budget)], 0
     else:
         sizes = _choose_sizes(totals)
-        # a rarely used budget, for micro-batches shorter than all that were simulated
+        # add a budget for the rare micro-batches with fewer tokens than any that was simulated
         if least < _NEARLY_WHOLE * sizes[0]:
             sizes, least = [_round_up(least, 8), *sizes], 0
     return Budgets(sizes, examples, layout, batch_size, least=least, most=int(totals.max()))
 
 
-def _draw_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
-    """Return the tokens of many simulated micro-batches, whose examples are drawn with replacement.
+def _simulate_totals(lengths: Array, batch_size: int, group: int, bins: int) -> Array:
+    """Simulate many micro-batches, and return the number of tokens of each.
 
-    lengths: tokens of the examples to draw from.
-    bins: number of calls that share the simulation. All calls together draw 2^20 examples, but at least 64
-    and at most 4096 micro-batches.
+    Their examples are drawn with replacement.
+    lengths: number of tokens of each example that may be drawn.
+    batch_size: number of examples in a micro-batch.
+    group: number of micro-batches that exchange examples, so that all have nearly equally many tokens.
+    bins: number of bins, for each of which this function is called. All calls together draw 2^20 examples,
+    but at least 64 and at most 4096 micro-batches.
     """
     drawn = batch_size * group
     batches = min(max((1 << 20) // (drawn * bins), -(-64 // bins)), -(-4096 // bins))
     chosen = draw_numbers(batches * drawn, "token budgets") % np.uint64(len(lengths))
-    # The examples of a group are dealt evenly to its micro-batches, so each gets the mean number of tokens.
+    # The micro-batches of a group exchange examples, so each is taken to have the group's mean number of
+    # tokens.
     sums = lengths.astype(np.int64)[chosen].reshape(batches, drawn).sum(axis=1)
     totals: Array = -(-sums // group)
     return totals
 
 
 def _choose_sizes(totals: Array) -> list[int]:
-    """Choose the fewest sizes, at most 16, that keep the padding at 5 % on average.
+    """Choose the sizes to which numbers of tokens are padded: the fewest with which padding is at most 5 %.
 
-    Up to 4 sizes are used to reach 1 %, because so few cost little to compile. Sizes are multiples of 64, or
-    of 8 for small totals.
+    Up to 4 sizes are used to reach even 1 %, because a few sizes cost little to compile. There are at most 16
+    sizes. They are multiples of 64, or of 8 for small numbers.
+
+    totals: number of tokens of each simulated micro-batch.
     """
-    # Dynamic programme. least[j]: least padding of all totals up to size j with ``count`` sizes, the last
-    # being j. chosen[:, j]: these sizes. Each round allows one more size.
-    sizes, padding = _padding_between(totals)
+    # This is dynamic programming. Each round allows one more size. least[j] is the least padding of all
+    # totals up to the candidate j with ``count`` sizes, of which j is the largest. chosen[:, j] are these
+    # sizes.
+    sizes, padding = _measure_padding(totals)
     least, chosen = padding[0], sizes[np.newaxis]
     for count in range(1, 16):
         if least[-1] <= (0.05 if count >= 4 else 0.01) * totals.sum():
@@ -217,10 +243,10 @@ def _choose_sizes(totals: Array) -> list[int]:
     return chosen_sizes
 
 
-def _padding_between(totals: Array) -> tuple[Array, Array]:
-    """Return candidate sizes from 0 on, at most 256, and the padding between them.
+def _measure_padding(totals: Array) -> tuple[Array, Array]:
+    """Return up to 256 candidates for sizes, beginning with 0, and how much padding each pair of them causes.
 
-    padding[i, j]: padding of all totals above size i and up to size j if they are padded to size j.
+    padding[i, j]: padding of all totals between candidates i and j if they are padded to candidate j.
     """
     step = 64 if totals.mean() >= 20 * 64 else 8
     step = max(step, _round_up(math.ceil((totals.max() - totals.min()) / 256), step))
@@ -235,5 +261,5 @@ def _padding_between(totals: Array) -> tuple[Array, Array]:
 
 
 def _round_up(number: int, step: int) -> int:
-    """Return the next multiple of ``step``."""
+    """Return the smallest multiple of ``step`` that is not less than the number."""
     return -(-number // step) * step

@@ -23,16 +23,18 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.config.sections.masking import MaskingSection
 from trainer.config.settings import Config
 from trainer.data.examples import GatheredExamples, Piece, Rows
-from trainer.data.order import OwnRows
+from trainer.data.order import WorkerRows
 
-# decimals to which a scheduled rate is rounded, because machines may round the cosine differently
+# Number of decimals to which a rate that changes is rounded, because machines may differ in the cosine's last
+# digits.
 _DECIMALS = 6
 
 
 class MaskRate(NamedTuple):
-    """The masking rate, which may change from the first update to the last.
+    """The masking rate, which may change during training.
 
-    updates: number of updates of the training.
+    keys: the configuration's keys about masking.
+    updates: number of all updates of the training.
     """
 
     keys: MaskingSection
@@ -40,17 +42,22 @@ class MaskRate(NamedTuple):
 
     @property
     def largest(self) -> float:
+        """The largest masking rate of all updates."""
         return max(self.keys.masked_lm_prob, self.keys.masked_lm_prob_end or 0)
 
     def at(self, update: int) -> float:
-        """Return the rate of an update, counted from 0. After the last update the rate stays constant."""
+        """Return the masking rate of an update. Updates are counted from 0.
+
+        For updates after the planned number, the rate is that of the last planned update.
+        """
         start, end = self.keys.masked_lm_prob, self.keys.masked_lm_prob_end
         if end is None:
             return start
         way = min(update / max(self.updates - 1, 1), 1)
         if self.keys.masked_lm_prob_schedule == "cosine":
             way = (1 - math.cos(math.pi * way)) / 2
-        elif self.keys.masked_lm_prob_schedule == "steps":  # equal stretches of constant rate
+        # the rate changes at equal distances and is constant in between
+        elif self.keys.masked_lm_prob_schedule == "steps":
             last = self.keys.masked_lm_prob_steps - 1
             way = min(update * (last + 1) // self.updates, last) / last
         return round(start + (end - start) * way, _DECIMALS)
@@ -58,11 +65,11 @@ class MaskRate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnmaskedData(OpenedDataset):
-    """A training dataset whose stored masks are removed. The loader draws other masks in each epoch.
+    """A training dataset without masks. The loader draws other masks for its examples in each epoch.
 
-    layout: layout with room for the masks to draw.
-    masked: the same examples with as many masks as the largest rate draws, from which batch sizes are
-    estimated.
+    layout: numbers of the dataset. Its number of masked positions is enough for the masks that are drawn.
+    masked: the same examples with masks, drawn at the largest rate. The sizes of batches are estimated from
+    them.
     """
 
     masked: MaskedData
@@ -70,10 +77,11 @@ class UnmaskedData(OpenedDataset):
 
     @property
     def has_lengths(self) -> bool:
+        """True if the dataset has a file with the lengths of its examples."""
         return self.masked.has_lengths
 
     def lengths(self, shard: Shard) -> Buffer:
-        """Return the tokens of each of the shard's examples."""
+        """Return the number of tokens of each of the shard's examples."""
         return self.masked.lengths(shard)
 
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
@@ -88,15 +96,17 @@ class UnmaskedData(OpenedDataset):
 
     @property
     def counts_vary(self) -> bool:
+        """True if examples of equal length may have different numbers of masked words."""
         return self.masked.masker.counts_vary
 
     def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
+        self, gathered: GatheredExamples, own: WorkerRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """Draw masks for the gathered examples. Their ids are changed in place.
+        """Draw masks for gathered examples. Return the examples with masks. Their ids are changed in place.
 
-        own: rows of this worker that were gathered. pieces: the same rows by file. update: number of their
-        first update.
+        own: the rows of this worker from which the examples come.
+        pieces: the same examples, file by file.
+        update: number of the first update to which the rows belong.
         """
         masker, before = self.masked.masker, self.examples_before
         # Each example has its own stream of random numbers, found from seed, epoch, shard and place in the
@@ -126,7 +136,11 @@ class UnmaskedData(OpenedDataset):
         )
 
     def _find_word_starts(self, gathered: GatheredExamples) -> tuple[Array | None, dict[str, Array]]:
-        """Return the word starts of the gathered ids in one row, or None, and the task's other columns."""
+        """Find the column that says where words start. Return it as a flat array, and the task's other
+        columns.
+
+        The first value is None for a dataset without such a column.
+        """
         objective = find_objective(self.layout.objective)
         if not has_group(objective.batch_type, WORD_STARTS):
             return None, gathered.token_targets
@@ -135,9 +149,11 @@ class UnmaskedData(OpenedDataset):
         return words.reshape(-1), targets
 
     def _find_rates(self, gathered: GatheredExamples, updates: int, first: int) -> Array:
-        """Return the masking rate of each example, which is the rate of the update that its row belongs to.
+        """Return the masking rate for each example. It is the rate of the update to which the example's row
+        belongs.
 
-        updates: number of updates among the gathered examples. first: number of the first of them.
+        updates: number of updates to which the gathered examples belong.
+        first: number of the first of these updates.
         """
         rates = [self.rate.at(first + number) for number in range(updates)]
         sizes = np.diff(gathered.row_ends, prepend=0)
@@ -145,7 +161,9 @@ class UnmaskedData(OpenedDataset):
 
 
 def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
-    """Return the opened training data without their masks, so that the loader draws masks."""
+    """Return the opened training data in a form without masks, for which the loader draws masks in each
+    epoch.
+    """
     source = remove_drawn_masks(config, data)
     rate = MaskRate(config.masking, config.schedule.steps)
     masker = _make_masker(config, source, str(config.data.train_data), rate.largest)
@@ -156,9 +174,10 @@ def mask_at_load(config: Config, data: OpenedDataset) -> UnmaskedData:
 
 
 def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -> MaskedData:
-    """Return a dataset without masks as a dataset with masks that are the same in each epoch.
+    """Draw masks for a dataset that has none. They are the same in each epoch. Return the masked dataset.
 
-    paths: where the dataset is. held_out: use the rate of evaluation.
+    paths: paths of the dataset, from which its vocabulary is read.
+    held_out: True for evaluation data, which may have another masking rate.
     """
     keys = config.masking
     rate = (held_out and keys.eval_masked_lm_prob) or keys.masked_lm_prob
@@ -167,17 +186,22 @@ def mask_once(config: Config, data: OpenedDataset, paths: str, held_out: bool) -
 
 
 def remove_drawn_masks(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """Return the opened training data without masks that were drawn when they were opened."""
+    """Return the opened training data without the masks that were drawn when the data were opened.
+
+    Data with stored masks are returned unchanged.
+    """
     return data.source if isinstance(data, MaskedData) else data
 
 
 def _make_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -> Masker:
     """Return the object that draws masks for a dataset.
 
-    paths: where the dataset is. rate: largest masking rate.
+    paths: paths of the dataset, from which its vocabulary is read.
+    rate: largest masking rate.
     """
     keys = config.masking
-    # if masks are not drawn at load, the data are masked once, in the first of the ways that MASKINGS lists
+    # Data without stored masks are masked once when they are opened, unless masks are drawn while loading.
+    # The first entry of MASKINGS says how.
     masking = keys.masking if keys.is_dynamic else MASKINGS[0]
     dataset, vocabulary = find_vocabulary(config, data, paths, masking)
     settings = replace(keys.settings(config.data.max_predictions_per_seq or 0), masked_lm_prob=rate)
@@ -187,9 +211,11 @@ def _make_masker(config: Config, data: OpenedDataset, paths: str, rate: float) -
 def find_vocabulary(
     config: Config, data: OpenedDataset, paths: str, masking: str
 ) -> tuple[FoundDataset, Vocabulary]:
-    """Return the dataset at the first path, and the configured vocabulary or the copy stored with the data.
+    """Return the dataset at the first path, and its vocabulary.
 
-    masking: name of the masking, for the message. Raises SettingsError if there is no vocabulary.
+    The vocabulary is the configured one, or without it the copy that is stored with the dataset.
+    SettingsError if there is neither.
+    masking: name of the masking that needs the vocabulary, for the message.
     """
     dataset = find_datasets(split_paths(paths)[0])[0]
     vocabulary = load_dataset_vocabulary(config.masking.vocab, dataset)
@@ -201,15 +227,18 @@ def find_vocabulary(
 
 
 def make_masked_rows(config: Config, data: OpenedDataset) -> Rows:
-    """Return the rows of a dataset, with masks to draw unless the dataset keeps its masks."""
+    """Return the rows that are trained on. If the dataset has no masks, the rows draw masks while they are
+    loaded.
+    """
     return Rows(data, data if isinstance(data, UnmaskedData) else None)
 
 
 class MaskingAtLoad(NamedTuple):
-    """A way of masking while loading, named by ``--masking``.
+    """The functions that prepare data for a way of masking while loading. The flag ``--masking`` chooses the
+    way.
 
     source: function that returns the opened training data without masks.
-    rows: function that returns the rows that are trained on.
+    rows: function that returns the rows that are trained on. They draw the masks.
     """
 
     source: Callable[[Config, OpenedDataset], OpenedDataset]
@@ -217,4 +246,4 @@ class MaskingAtLoad(NamedTuple):
 
 
 DRAWN_BY_RATE = MaskingAtLoad(mask_at_load, make_masked_rows)
-"""Masks drawn for each epoch at a rate."""
+"""Masks are drawn for each epoch with a masking rate."""

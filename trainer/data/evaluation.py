@@ -21,9 +21,13 @@ _PREFETCHED_BATCHES = 4
 def make_evaluation_form(
     data: OpenedDataset, *, batch_size: int, padded: bool = False, token_budget: int | None = None
 ) -> Form:
-    """Return the object that makes the batches of ``load_evaluation_batches``, flat or padded.
+    """Return the object that makes batches for ``load_evaluation_batches``.
 
-    Packed rows are evaluated as single examples.
+    If the dataset's rows are packed, each example is evaluated in a row by itself.
+
+    padded: True for batches of padded rows, False for flat batches.
+    token_budget: flat batches are padded to multiples of this number. None: sizes with little padding are
+    chosen.
     """
     if padded:
         return RowForm()
@@ -40,15 +44,19 @@ def load_evaluation_batches(
     rank: int = 0,
     limit: int | None = None,
 ) -> Prefetcher[Batch]:
-    """Return this worker's part of the first ``limit`` examples, in the order of the files.
+    """Return batches with this worker's share of the dataset's examples, in the order of the files.
 
-    Each worker gets consecutive examples. All workers get equally many batches, because in a model that is
-    divided over the workers, all must take part in each batch. If a worker has too few examples, its last
-    batches are filled up with missing examples.
-    form: maker of batches, for rows of one example each. limit: None for all examples.
+    Each worker gets consecutive examples. All workers get equally many batches, because a model may be
+    divided over the workers, and then all must take part in each batch. If a worker has too few examples, its
+    last batches are filled up with missing examples.
+
+    form: makes the batches (see ``make_evaluation_form``).
+    batch_size: number of examples in a batch.
+    limit: evaluate only this number of examples, from the beginning of the dataset. None evaluates all.
     """
     total = data.examples if limit is None else min(limit, data.examples)
-    # 10 examples, 3 workers -> 0-2, 3-5, 6-9. The largest part has 4, which sets the number of batches.
+    # With 10 examples and 3 workers, the workers get the examples 0-2, 3-5 and 6-9. The largest share, of 4
+    # examples, determines the number of batches of all workers.
     own = range(total * rank // workers, total * (rank + 1) // workers)
     largest = -(-total // workers)
     count = -(-largest // batch_size)
@@ -66,5 +74,7 @@ def load_evaluation_batches(
 
 
 def _unpack_layout(layout: ShardLayout) -> ShardLayout:
-    """Return the layout of the same examples if each has a separate row, instead of packed rows."""
+    """Return the layout of a dataset (its numbers, such as max_seq_length) as if each example had a row by
+    itself.
+    """
     return replace(layout, packing=None, sequences_per_row=1)

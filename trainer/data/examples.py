@@ -1,5 +1,5 @@
-"""Training examples on their way to a batch: decoded without padding, dealt to workers in rows, and gathered
-into arrays.
+"""Training examples before they become a batch. They are decoded without padding, divided into rows, and
+copied into arrays.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,16 +16,17 @@ from bertdata.examples.objectives import find_objective
 from bertdata.records import IDS_ENDS, ColumnGroup, ShardLayout
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, sample_sizes
-from trainer.data.order import Dealer, OwnRows, Position
+from trainer.data.order import Dealer, Position, WorkerRows
 
 _COLUMNS = ("ids", "positions", "labels", "lengths", "segment_lengths", "masks", "pair_labels")
 
 
 class MaskDrawing(Protocol):
-    """Interface of datasets whose masks are drawn when examples are gathered (``UnmaskedData``).
+    """Interface of an object that draws masks while examples are copied into arrays, such as
+    ``UnmaskedData``.
 
-    masked: the same examples with as many masks as the largest rate draws.
-    counts_vary: examples of equal length may have different numbers of masks.
+    masked: the same examples with masks, drawn at the largest masking rate.
+    counts_vary: True if examples of equal length may have different numbers of masked words.
     """
 
     @property
@@ -35,24 +36,26 @@ class MaskDrawing(Protocol):
     def counts_vary(self) -> bool: ...
 
     def draw(
-        self, gathered: "GatheredExamples", own: OwnRows, pieces: "list[Piece]", update: int
+        self, gathered: "GatheredExamples", own: WorkerRows, pieces: "list[Piece]", update: int
     ) -> "GatheredExamples":
-        """Return the gathered examples with masks.
+        """Draw masks for gathered examples. Return the examples with masks.
 
-        own: rows of this worker that were gathered. pieces: the same rows by file. update: number of the
-        first update that the rows belong to.
+        own: the rows of this worker from which the examples come.
+        pieces: the same examples, file by file.
+        update: number of the first update to which the rows belong.
         """
         ...
 
 
 class CompactExamples:
-    """The decoded examples of a file, without padding. They take 2 bytes per id, 4 per mask and 13 per
-    example.
+    """The decoded examples of a file, without padding.
 
-    The ids of all examples are stored end to end. sliding_window_view makes a window of S ids from each
-    start, so that one NumPy copy takes many examples: the ids 7 8 9 1 2 have, with S = 3, the windows 7 8 9,
-    8 9 1 and 9 1 2. A window of a short example also contains ids of the next example, which the length
-    excludes. Other columns with a varying number of items work the same way.
+    They take 2 bytes for each id, 4 for each mask and 13 more for each example. The ids of all examples are
+    stored end to end. NumPy's sliding_window_view makes a view with a window of S ids from every place on.
+    For example, with S = 3 the ids 7 8 9 1 2 have the windows 7 8 9, 8 9 1 and 9 1 2. So a single NumPy
+    operation can copy many examples. The window of a short example also contains ids of the next example. The
+    example's length says which ids belong to it. Other columns with a varying number of items are stored in
+    the same way.
     """
 
     def __init__(self, batches: Iterable[Any], layout: ShardLayout) -> None:
@@ -70,15 +73,15 @@ class CompactExamples:
 
     @property
     def lengths(self) -> Array:
-        """The tokens of each example."""
-        # The last end belongs to a blank example, which only makes room for the last window.
+        """The number of tokens of each example."""
+        # The last entry belongs to a blank example. It is there to make room for the last window.
         return np.diff(self._bounds[IDS_ENDS].astype(np.int64))[:-1]
 
     def take(self, numbers: Array) -> dict[str, Array]:
-        """Return the columns of some examples.
+        """Return the columns of some examples, by name.
 
-        Columns with several items per example have windows of fixed width, and a column with the number of
-        items instead of end offsets.
+        For a column with several items for each example, the result has a window of fixed width for each
+        example. In place of the column with end offsets it has the number of items of each example.
 
         numbers: indices of the examples in the file.
         """
@@ -93,24 +96,27 @@ class CompactExamples:
 
 
 def make_empty_columns(layout: ShardLayout, count: int) -> dict[str, Array]:
-    """Return zeros in the columns and shapes that ``CompactExamples.take`` returns for ``count`` examples."""
+    """Return columns of zeros with the names and shapes that ``CompactExamples.take`` returns for ``count``
+    examples.
+    """
     blank = columns.make_blank_example(find_objective(layout.objective).batch_type, layout)
     widths = {item.name: [getattr(blank, item.ends)[0]] if item.ends else [] for item in blank.columns()}
     return {name: np.zeros((count, *width), np.int32) for name, width in widths.items()}
 
 
 Piece = tuple[CompactExamples, Array, Array]
-"""Examples of one file: the decoded file, the numbers of the examples to take, and the place of each in the
-batch.
+"""Examples of a single file: the decoded file, the indices of the examples in it, and the place of each
+example among the examples of the batch.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class GatheredExamples:
-    """The examples of some rows, copied into int32 arrays with N windows of fixed width. Behind an example's
-    ids, its window may contain ids of other examples.
+    """N examples, copied from their files into int32 arrays. Each example has a window of fixed width, that
+    is, a row of such an array.
 
-    A row is what the order of the training deals to the workers: an example, or several that are packed.
+    After the example's own ids, its window may contain ids of other examples. The examples belong to rows of
+    the training: a row is a single example or several that are packed. Workers get whole rows.
     """
 
     layout: ShardLayout
@@ -121,7 +127,7 @@ class GatheredExamples:
     segment_lengths: Array  # (N,): number of ids in the first segment
     masks: Array  # (N,): number of masked tokens
     pair_labels: Array  # (N,): label of the sentence pair
-    row_ends: Array  # (rows,): index of the example after each row
+    row_ends: Array  # (rows,): for each row, index of the example after its last
     targets: dict[str, Array]  # (N,) or (N, most items) each: the task's columns
     token_targets: dict[str, Array]  # (N, S) each: the task's columns with an item per id
 
@@ -130,10 +136,11 @@ class GatheredExamples:
 
     @property
     def rows(self) -> int:
+        """The number of rows to which the examples belong."""
         return len(self.row_ends)
 
-    def cut(self, start: int, stop: int) -> "GatheredExamples":
-        """Return a view of the examples of rows ``start`` to ``stop``."""
+    def slice_rows(self, start: int, stop: int) -> "GatheredExamples":
+        """Return the examples of rows ``start`` to ``stop``, without ``stop``, as views of the arrays."""
         first, last = (int(self.row_ends[row - 1]) if row else 0 for row in (start, min(stop, self.rows)))
         own: dict[str, Any] = {name: getattr(self, name)[first:last] for name in _COLUMNS}
         for name in ("targets", "token_targets"):
@@ -142,10 +149,12 @@ class GatheredExamples:
 
 
 def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Array) -> GatheredExamples:
-    """Copy the examples of some rows from their files into arrays, each to its place.
+    """Copy the examples of some rows from their decoded files into arrays.
 
-    row_ends: index of the example after each row. Examples without stored masks get none, and without
-    segments all ids are in the first.
+    Examples without stored masks have no masked words in the result. Examples without segments have all ids
+    in the first segment.
+    pieces: for each file, the examples to copy and their places in the arrays.
+    row_ends: for each row, the index of the example after its last example.
     """
     kind = find_objective(layout.objective).batch_type
     count = int(row_ends[-1]) if len(row_ends) else 0
@@ -155,11 +164,12 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
             made[name][places] = values
     own = [item for item in kind.columns() if item.group not in groups.PAIRS]
     for item in own:
-        # behind the end of its items, an example's window contains items of other examples, which are removed
+        # After an example's own items, its window contains items of other examples. Set these to 0.
         if item.ends not in (None, IDS_ENDS):
             made[item.name] *= np.arange(made[item.name].shape[1]) < made[item.ends][:, np.newaxis]
 
-    def column_of(group: ColumnGroup, without: Array) -> Array:
+    def get_column(group: ColumnGroup, without: Array) -> Array:
+        """Return the example column of this group, or the other values if the dataset has none."""
         return made[groups.find_column(kind, group).name] if groups.has_group(kind, group) else without
 
     lengths, none = made[IDS_ENDS], np.zeros(count, np.int32)
@@ -173,9 +183,9 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
         positions=masks.places,
         labels=masks.originals,
         lengths=lengths,
-        segment_lengths=column_of(groups.SEGMENT, lengths),
+        segment_lengths=get_column(groups.SEGMENT, lengths),
         masks=masks.ends,
-        pair_labels=column_of(groups.PAIR_LABEL, none),
+        pair_labels=get_column(groups.PAIR_LABEL, none),
         row_ends=row_ends,
         targets={item.name: made[item.name] for item in own if item.ends != IDS_ENDS},
         token_targets={item.name: made[item.name] for item in own if item.ends == IDS_ENDS},
@@ -184,12 +194,15 @@ def gather_examples(pieces: Iterable[Piece], layout: ShardLayout, row_ends: Arra
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a training, which its order (``trainer.data.order``) deals to the workers. In this class
-    each stored example is a row.
+    """The rows on which a training trains. They are divided among the workers, in the order of
+    ``trainer.data.order``.
 
-    Other modules of ``trainer.data`` have subclasses with packed rows or other orders.
-    masks: draws masks when examples are gathered, or None to use the stored masks.
-    bins: length bins that a micro-batch's rows are drawn from.
+    In this class each stored example is a row. Other modules of ``trainer.data`` have subclasses with packed
+    rows, which have several examples, or with other orders.
+
+    data: the opened dataset.
+    masks: draws masks for the examples of the rows. None: use the masks that are stored in the dataset.
+    bins: number of length bins from which the rows of micro-batches are drawn, 1 without length bins.
     """
 
     data: OpenedDataset
@@ -198,6 +211,7 @@ class Rows:
 
     @property
     def layout(self) -> ShardLayout:
+        """Sizes of the rows, such as the largest numbers of ids and of masked words."""
         return self.data.layout
 
     @property
@@ -207,50 +221,62 @@ class Rows:
 
     @property
     def by_lengths(self) -> bool:
-        """True if rows are dealt by length, so that micro-batches have nearly equal tokens."""
+        """True if rows are divided among micro-batches by length, so that all have nearly equally many
+        tokens.
+        """
         return self.data.has_lengths
 
     def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        """Return (rows of a micro-batch, micro-batches per update that each copy of the model computes), as
-        configured.
+        """Return two configured numbers: rows in a micro-batch, and micro-batches that a worker computes in
+        an update.
+
+        copies: number of copies of the model. If each worker has a whole copy, it is the number of workers.
+        examples_per_row: average number of examples in a row, which packed rows need.
         """
         return config.update.micro_batches(copies)
 
     def describe(self, update: str) -> str:
-        """Describe the rows in words for checkpoints.
+        """Return a text that describes the rows and their order. It is stored in checkpoints.
 
-        A resume refuses a position in rows with another description.
-        update: the micro-batches of an update in words.
+        A run can only resume from a checkpoint with the same text, because a position in the data means
+        something else in other rows.
+        update: text about the micro-batches of an update.
         """
         return "as stored"
 
     def sizes(self) -> ExampleSizes:
-        """Return the sizes (tokens and masked slots) of a sample of the rows."""
+        """Return the sizes of a sample of the rows: their numbers of tokens and of masked words."""
         return sample_sizes(self.data, self.masks.masked if self.masks else None)
 
     def decode(self, shard: Shard) -> CompactExamples:
+        """Return the decoded examples of a shard."""
         return CompactExamples(self.data.batches(shard), self.data.layout)
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        """Yield a worker's rows in an endless sequence that begins at the position.
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
+        """Yield the rows of a worker, a few updates at a time, without end.
 
-        Raises DatasetError if there is no such position.
+        dealer: divides the rows among the workers.
+        start: position in the data at which to begin. DatasetError if there is no such position.
         """
         return dealer.find(start)
 
-    def find_sized(
+    def find_for_sizes(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
-    ) -> Iterator[OwnRows] | None:
-        """Yield a worker's rows of updates with different sizes, or return None.
+    ) -> Iterator[WorkerRows] | None:
+        """Yield the rows of a worker if updates differ in their number of micro-batches.
 
-        Returns None for rows that do not depend on the sizes of earlier updates. Such rows are found by
-        ``find`` for one size after the other.
-        update: number of the first update. size_of: returns the micro-batches of an update.
+        Return None if the rows of an update do not depend on the sizes of earlier updates. Then ``find`` can
+        be called again whenever the size changes.
+        update: number of the first update.
+        size_of: function that returns the number of this worker's micro-batches in an update.
         """
         return None
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """Return the examples in a worker's rows, grouped by file, and for each row the index of the example
-        after it.
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """Return the examples in a worker's rows, file by file, and for each row the index of the example
+        after its last.
+
+        own: the worker's rows.
+        pieces: the same rows, file by file.
         """
         return pieces, np.arange(sum(len(part.rows) for part in own.parts)) + 1

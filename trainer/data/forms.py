@@ -16,11 +16,15 @@ def make_form(
     micro_batches: int = 1,
     few_widths: bool = False,
 ) -> "Form":
-    """Return the object that makes the loader's batches: flat batches with suitable budgets, or padded rows.
+    """Return the object that makes the loader's batches, which are flat batches or batches of padded rows.
 
-    batch_size: rows of a micro-batch. token_budget: flat batches are padded to multiples of this. None: sizes
-    with little padding are chosen. micro_batches: micro-batches of all workers in an update. few_widths:
-    padded rows from bins must have at most as many different widths as there are bins.
+    rows: the rows that are trained on.
+    batch_size: number of rows in a micro-batch.
+    padded: True for padded rows, False for flat batches.
+    token_budget: flat batches are padded to multiples of this number. None: sizes with little padding are
+    chosen.
+    micro_batches: number of micro-batches in an update, over all workers.
+    few_widths: True limits the number of different widths of padded rows to the number of length bins.
     """
     if padded:
         return make_row_form(rows, few_widths)

@@ -1,4 +1,4 @@
-"""Random examples, to measure speed and memory without a dataset."""
+"""Random examples, with which speed and memory can be measured without a dataset."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ from trainer.config.model_kinds import find_config_class
 from trainer.config.settings import Config
 from trainer.data.order import draw_numbers
 
-_SHORTEST = 1 / 16  # length of the shortest example, as a share of max_seq_length
-_LEAST_FULL = 0.1  # least share of examples with the full length
+_SHORTEST = 1 / 16  # length of the shortest example, as a fraction of max_seq_length
+_LEAST_FULL = 0.1  # smallest fraction of examples that have the full length
 _LEAST_FILL = 0.2
 _MASKED = 0.15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GeneratedData(OpenedDataset):
-    """Random examples. They are a function of the seed, the fill and the shard's name.
+    """A dataset of random examples, which follow from the seed, ``fill`` and the shard's name.
 
-    fill: tokens divided by the tokens of full sequences. Below 1, some examples are full and others have any
-    length, as in real datasets, with 15 % of the tokens masked. At 1 all examples have the full length, and
-    all mask slots are used.
+    fill: average length of an example, divided by max_seq_length. If it is 1, all examples have the full
+    length and the largest number of masked words. If it is below 1, some examples have the full length and
+    others any length, as in real datasets, and 15 % of the tokens are masked.
     """
 
     seed: int
@@ -82,32 +82,33 @@ class GeneratedData(OpenedDataset):
 
     @property
     def has_lengths(self) -> bool:
-        """True if lengths vary. If all sequences are full, lengths would not help to deal examples evenly to
+        """True if the lengths of examples vary. Otherwise they are of no use in dividing examples among
         micro-batches.
         """
         return self.fill < 1
 
     def lengths(self, shard: Shard) -> Array:
-        """Return the tokens of each example."""
+        """Return the number of tokens of each of the shard's examples."""
         return self._sizes(shard)[0]
 
     def _sizes(self, shard: Shard) -> tuple[Array, Array]:
-        """Return the number of tokens and the number of masked slots of each example."""
+        """Return the number of tokens and the number of masked words of each of the shard's examples."""
         longest, masks = self.layout.max_seq_length, self.layout.max_predictions_per_seq
         if self.fill == 1:
             return np.full(shard.examples, longest), np.full(shard.examples, masks)
         drawn = draw_numbers(2 * shard.examples, self.seed, shard.name, "lengths") / 2.0**64
         which, place = np.split(drawn, 2)
-        # The average fill is full + (1 - full) * others, where others have lengths from _SHORTEST on.
+        # The average length, as a fraction, is full + (1 - full) * others. Here full is the fraction of full
+        # examples, and others is the average length of the other examples, which is at least _SHORTEST.
         full = max(_LEAST_FULL, (self.fill - (1 + _SHORTEST) / 2) / (1 - (1 + _SHORTEST) / 2))
-        others = (self.fill - full) / (1 - full)  # their average fill
+        others = (self.fill - full) / (1 - full)  # average length of the other examples
         fractions = np.where(which < full, 1, _SHORTEST + 2 * place * (others - _SHORTEST))
         lengths = np.maximum((fractions * longest).round().astype(np.int64), 3)
         return lengths, np.clip((_MASKED * lengths).round().astype(np.int64), 1, masks)
 
 
 def make_configured_data(config: Config) -> OpenedDataset:
-    """Return random examples of the configured objective and sizes."""
+    """Return a dataset of random examples with the configured objective and sizes."""
     if masking := config.masking_at_load:
         raise SettingsError(f"masking {masking} needs a dataset: generated examples have no vocabulary")
     keys = config.data
@@ -130,9 +131,12 @@ def generate_data(
     examples: int = 4096,
     fill: float = 1.0,
 ) -> OpenedDataset:
-    """Return random examples in ``files`` shards of ``examples`` each.
+    """Return a dataset of random examples. The examples are generated when they are read.
 
-    They are generated when they are read.
+    vocabulary_size: number of different token ids.
+    files: number of shards.
+    examples: number of examples in a shard.
+    fill: average length of an example, divided by max_seq_length.
     """
     masks, ids = layout.max_predictions_per_seq, layout.max_seq_length
     if not 0 < masks <= ids - 2:

@@ -1,8 +1,9 @@
 """The loader: micro-batches for training, made in a thread before they are needed.
 
-Its steps: ``order.Dealer`` decides which rows this worker gets, ``Decoder`` decodes their files in other
-threads, ``examples.gather_examples`` copies the examples into arrays, masks are drawn if configured, and
-``batches.Form`` makes tensors.
+A row is an example, or several that are packed together. The loader has these steps. ``order.Dealer`` decides
+which rows this worker gets. ``Decoder`` decodes their files in other threads. ``examples.gather_examples``
+copies the examples into arrays. Masks are drawn if this is configured. ``batches.Form`` makes the tensors of
+a batch.
 """
 
 import time
@@ -20,9 +21,10 @@ from bertdata.examples.columns import Array
 from trainer.data.batches import Batch, Form, Prepare
 from trainer.data.examples import CompactExamples, GatheredExamples, Rows, gather_examples
 from trainer.data.mixture import bind_mixed_order
-from trainer.data.order import Dealer, Order, OwnRows, Position
+from trainer.data.order import Dealer, Order, Position, WorkerRows
 
-# small updates are gathered several at a time, because each NumPy call costs about a microsecond
+# The rows of several small updates are gathered together, up to this number, because each NumPy call costs
+# about a microsecond.
 _ROWS_AT_ONCE = 1024
 _PREFETCHED_UPDATES = 2
 _DECODERS = 2  # threads
@@ -31,16 +33,18 @@ Item = TypeVar("Item")
 
 
 class Update(NamedTuple):
-    """A worker's micro-batches for one update, and the position in the data after the update."""
+    """The micro-batches that a worker computes in an update, and the data position after the update."""
 
     batches: Sequence[Batch]
     position: Position
 
 
 class Prefetcher(Iterator[Item]):
-    """Iterator over the items of another iterator, of which ``depth`` are computed ahead in a thread.
+    """An iterator that computes the items of another iterator in a thread, before they are needed.
 
-    If the inner iterator raises an exception, ``next`` raises it at the item's place.
+    If the other iterator raises an exception, ``next`` raises it when the item would be due.
+    items: the other iterator.
+    depth: number of items that are computed in advance.
     """
 
     def __init__(self, items: Iterator[Item], depth: int) -> None:
@@ -48,7 +52,7 @@ class Prefetcher(Iterator[Item]):
         """Seconds that the caller has waited for items, except for the first."""
         self._items = items
         self._thread = ThreadPoolExecutor(1)
-        # One thread runs the iterator, so that next() is called in order and never by two threads.
+        # There is a single thread, so that items are computed in order and never two at a time.
         self._coming = deque(self._thread.submit(next, items) for _ in range(depth))
         self._is_first = True
 
@@ -63,29 +67,37 @@ class Prefetcher(Iterator[Item]):
         return item
 
     def close(self) -> None:
-        """End the thread. No more items follow."""
+        """End the thread. After this, the iterator has no more items."""
         self._coming.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class Loader(Prefetcher[Update]):
-    """Endless iterator over a worker's updates, starting at ``position``.
+    """An iterator over a worker's updates, without end.
 
-    An update consists of workers x accumulation x batch_size consecutive rows of the order, dealt to its
-    micro-batches as ``trainer.data.order`` describes. Worker q mod workers computes micro-batch q. The last
-    update of an epoch continues in the next epoch.
+    An update has workers x accumulation x batch_size rows. They are consecutive in the order of the training,
+    and are divided among the update's micro-batches as ``trainer.data.order`` describes. Micro-batch q is
+    computed by worker q modulo workers. The last update of an epoch continues in the next epoch.
 
-    Each worker decodes only files with rows that it may need. If the dataset has no lengths, it decodes
-    open_files / workers files at a time, or all open files if the division leaves a remainder. If the dataset
-    has lengths, neighbouring micro-batches exchange examples, so a worker decodes all open files, or with
-    many workers the files of its group of micro-batches. The next file of a queue is decoded when about a
-    quarter of the current file is left, so memory holds up to twice as many files.
+    Each worker decodes only files with rows that it may need. If the dataset has no file with lengths, these
+    are open_files / workers files at a time. If this is not a whole number, they are all open files. If the
+    dataset has lengths, neighbouring micro-batches exchange examples. So a worker decodes all open files, or
+    with many workers the files of its group of micro-batches. The next file is decoded when about a quarter
+    of the current one is left, so up to twice as many files are in memory.
 
-    form: makes batches from gathered examples. batch_size: rows of a micro-batch.
-    accumulation: micro-batches per update that each worker computes.
-    first_update: number of the first update, for masking rates that change.
-    prepare: called in the thread with each batch, or with many micro-batches of rows at once. It may pin
-    memory.
+    rows: the rows to train on.
+    form: makes batches from gathered examples, that is, from examples in arrays.
+    batch_size: number of rows in a micro-batch.
+    accumulation: number of micro-batches that each worker computes in an update.
+    workers: number of workers.
+    rank: number of this worker.
+    seed: seed of the order.
+    open_files: number of files that are read at the same time, over all workers.
+    position: position in the data at which to begin.
+    first_update: number of the first update, on which the masking rate may depend.
+    prepare: function that is called in the thread with each batch, or with many micro-batches at once, for
+    example to pin their memory.
+    warn: function that prints a warning.
     """
 
     def __init__(
@@ -118,13 +130,13 @@ class Loader(Prefetcher[Update]):
             warn(f"{data.name}: {files} files for {workers} workers, so each file is read by several")
         self._rows, self._form, self._batch_size, self._prepare = rows, form, batch_size, prepare
         self._decoder = Decoder(rows, kept_lengths=2 * open_files + 2)
-        # most_rows bounds how many rows are gathered at a time. ahead: how far in advance files are decoded,
-        # in rows: about a quarter of each open file.
+        # ``most_rows`` limits how many rows are gathered at a time. ``ahead`` says how many rows in advance
+        # files are decoded. It is about a quarter of each open file.
         dealer = Dealer(
             order=order,
             lengths=self._decoder.lengths,
             by_lengths=rows.by_lengths,
-            workers=workers,
+            world_size=workers,
             rank=rank,
             micro_batches=workers * accumulation,
             batch_size=batch_size,
@@ -135,9 +147,12 @@ class Loader(Prefetcher[Update]):
         found = self.find_rows(dealer, start, first_update)
         super().__init__(self._updates(found, first_update), _PREFETCHED_UPDATES)
 
-    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        """Yield this worker's rows in an endless sequence that begins at the position. update: number of the
-        first update.
+    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
+        """Yield the rows of this worker, a few updates at a time, without end.
+
+        dealer: divides the rows among the workers.
+        start: position in the data at which to begin.
+        update: number of the first update.
         """
         return self._rows.find(dealer, start)
 
@@ -146,31 +161,40 @@ class Loader(Prefetcher[Update]):
         super().close()
         self._decoder.close()
 
-    def _updates(self, found: Iterator[OwnRows], update: int) -> Iterator[Update]:
-        """Decode, gather and batch the rows of one or several updates, then yield the updates one by one."""
+    def _updates(self, found: Iterator[WorkerRows], update: int) -> Iterator[Update]:
+        """Decode the rows of one or several updates, gather them and make batches. Yield the updates one by
+        one.
+
+        found: this worker's rows, one or several updates at a time.
+        update: number of the first update.
+        """
         for own in found:
-            # ``own`` has this worker's rows of one update, or of several small ones. The decoder's threads
-            # begin with the files that hold these rows, then go on with those that the next rows will need.
+            # ``own`` has this worker's rows of one update, or of several small updates. The decoder's threads
+            # first decode the files with these rows, then files that later rows will need.
             self._decoder.start(own.now, own.coming)
             gathered, size = self._gather(own, update), self._batch_size
             batches = self._form.batches(gathered, size, self._prepare)
-            # 12 rows for 3 updates and 2 rows per micro-batch -> each update takes the next 2 micro-batches.
+            # For example, 12 rows of 3 updates with 2 rows in a micro-batch are 2 micro-batches for each
+            # update.
             for position in own.positions:
                 yield Update(list(islice(batches, gathered.rows // size // len(own.positions))), position)
             update += len(own.positions)
 
-    def _gather(self, own: OwnRows, update: int) -> GatheredExamples:
-        """Return the examples of this worker's rows, with masks. update: number of their first update."""
+    def _gather(self, own: WorkerRows, update: int) -> GatheredExamples:
+        """Copy the examples of this worker's rows into arrays, and draw masks if this is configured.
+
+        update: number of the first update to which the rows belong.
+        """
         pieces = [(self._decoder.file(part.file), part.rows, part.targets) for part in own.parts]
-        pieces, ends = self._rows.expand(own, pieces)
+        pieces, ends = self._rows.list_examples(own, pieces)
         gathered, masks = gather_examples(pieces, self._rows.layout, ends), self._rows.masks
         return gathered if masks is None else masks.draw(gathered, own, pieces, update)
 
 
 class Decoder:
-    """Decodes, in threads, the files that are in use or will be used soon. Also remembers their lengths.
+    """Decodes files in threads before they are needed, and remembers the lengths of their examples.
 
-    kept_lengths: number of files for which lengths are remembered.
+    kept_lengths: number of files whose lengths are remembered.
     """
 
     def __init__(self, rows: Rows, kept_lengths: int) -> None:
@@ -181,9 +205,10 @@ class Decoder:
         self.lengths = lru_cache(maxsize=kept_lengths)(self._find_lengths)
 
     def start(self, now: Iterable[int], coming: Iterable[int]) -> None:
-        """Start to decode these files. Forget the files in use that are not among them.
+        """Start to decode files in threads. Forget files of the previous call that are no longer needed.
 
-        now: numbers of the files that are needed first. coming: files that are needed next.
+        now: numbers of the files that are needed first.
+        coming: numbers of the files that are needed later.
         """
         used = list(now)
         # a dict without values serves as a set that keeps this order
@@ -195,7 +220,9 @@ class Decoder:
         self._in_use = set(used)
 
     def file(self, number: int) -> CompactExamples:
-        """Return the examples of a file that ``start`` was called with. Waits until it is decoded."""
+        """Return the examples of a file, after waiting until it is decoded. ``start`` must have been called
+        with it.
+        """
         return self._files[number].result()
 
     def close(self) -> None:
@@ -203,9 +230,10 @@ class Decoder:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _find_lengths(self, number: int) -> Array:
-        """Return the tokens of a file's examples, from the lengths file or by decoding the file.
+        """Return the number of tokens of each example of a file.
 
-        Raises ShardError with the first example that is empty or longer than the layout allows.
+        They are read from the dataset's file with lengths. If there is none, the file is decoded. ShardError
+        for an example that is empty or longer than max_seq_length.
         """
         shard, most = self._data.shards[number], self._data.layout.max_seq_length
         if not self._data.has_lengths:

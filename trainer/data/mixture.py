@@ -1,10 +1,11 @@
 """Mixtures of datasets: the order of their examples, and the epochs of each source.
 
-A source is one of the mixed datasets. Its examples come in the same order as if it were trained on alone
-(``trainer.data.order``), and it begins its next epoch when it runs out. ``bertdata.dataset.mixture.turns``
-decides which source provides the next example. So the order is a function of the seed and the sources'
-weights. An epoch of the mixture, in positions and settings, has as many examples as all sources together. If
-the datasets are packed, the word "examples" in this module means packed rows.
+The mixed datasets are called sources. The examples of a source come in the same order as if it were trained
+on alone (``trainer.data.order``). When a source has no more examples, its next epoch begins.
+``bertdata.dataset.mixture.turns`` decides which source provides the next example. So the order depends only
+on the seed, the sources and their weights. In positions and settings, an epoch of the mixture has as many
+examples as all sources together. If the datasets are packed, the word "examples" in this module means packed
+rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +21,10 @@ from trainer.data.order import FileRows, Order, Position
 
 
 class MixedOrder(Order):
-    """The endless order of a mixture's examples.
+    """The order of a mixture's examples, without end.
 
-    files: files of all sources, one source after the other, each as (name, number of examples).
-    open_files: number of open files per source.
+    files: (name, number of examples) of each file, for one source after the other.
+    open_files: number of files of each source that are read at the same time.
     """
 
     def __init__(
@@ -44,13 +45,16 @@ class MixedOrder(Order):
         self.examples = sum(order.examples for order in self._orders)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at the offsets from the position, file by file.
+        """Yield the examples at some distances after a position, file by file.
 
-        Also yields files that have none of these examples but will be needed for later ones. A source with a
-        small weight may not be used for a long time, and its open files must stay decoded meanwhile.
+        Files that are needed for later examples are yielded too, with no examples. A source with a small
+        weight may not be used for a long time. Its open files must stay decoded meanwhile.
+        position: position in the data.
+        offsets: distances of the examples from the position.
         """
-        # sources: source of each place. numbers: examples of that source before the place.
-        # following: examples of each source before the place after the last one.
+        # For each place, ``sources`` has the source that provides its example, and ``numbers`` how many
+        # examples this source has provided before. ``following`` has the number of examples that each source
+        # has provided up to and with the last place.
         places = position.epoch * self.examples + position.examples + offsets
         sources, numbers = self._turns.find(places)
         following = self._turns.count_turns(int(places.max()) + 1)
@@ -67,11 +71,13 @@ class MixedOrder(Order):
                 )
 
     def epochs(self, place: int) -> list[float]:
-        """Return how many epochs of each source lie before a place."""
+        """Return for each source how many of its epochs, as a fraction, lie before a place in the mixture."""
         counts = self._turns.count_turns(place).tolist()
         return [count / order.examples for count, order in zip(counts, self._orders, strict=True)]
 
 
 def bind_mixed_order(sources: Sequence[SourceShare]) -> partial[MixedOrder]:
-    """Return ``MixedOrder`` with the sources bound, to be called with the arguments of ``Order``."""
+    """Return a function that makes the ``MixedOrder`` of these sources. It takes the same arguments as
+    ``Order``.
+    """
     return partial(MixedOrder, sources=sources)

@@ -1,11 +1,11 @@
 """ModernBERT's rows: order, packing and masks as in ModernBERT's program.
 
-In that program a micro-batch is a single long row. Here such a row takes the first of a micro-batch's
-batch_size rows, and the others stay empty. A position in the data consists of two numbers: the batches of the
-epoch that are used, and the random integers that were rejected and drawn again for masks. With both, a
-resumed run can restore the random stream of the masks without drawing the earlier masks again. A checkpoint
-stores the second number only for rank 0. On a resume, the other ranks draw the masks of the epoch's earlier
-batches again.
+In that program a micro-batch is a single long row. Here such a row is the first of the batch_size rows of a
+micro-batch, and the other rows are empty. A position in the data consists of two numbers: how many batches of
+the epoch are used, and how many random integers were rejected and drawn again for masks. With both numbers, a
+resumed run can restore the random stream without drawing the earlier masks again. A checkpoint stores the
+second number only for rank 0. After a resume, the other ranks draw the masks of the epoch's earlier batches
+again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,24 +28,28 @@ from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes
 from trainer.data.dynamic_masks import MaskingAtLoad, find_vocabulary, remove_drawn_masks
 from trainer.data.examples import CompactExamples, GatheredExamples, Piece, make_empty_columns
-from trainer.data.order import Dealer, OwnRows, Position
+from trainer.data.order import Dealer, Position, WorkerRows
 from trainer.data.packs import FullRows
 
 ROW_LAYOUT = "modernbert"
-"""Name that a ShardLayout has for ModernBERT's rows."""
+"""Value of ShardLayout.packing for rows as in ModernBERT's program."""
 
-# standard deviations of a budget's masked slots: a budget allows 3 times this, so 8, which masks never exceed
+# A batch shape (budget) has slots for the mean number of masked words plus 3 times the deviation of a sample.
+# With this factor it has slots for 8 standard deviations, which masks never exceed.
 _DEVIATIONS = 8 / 3
 _SAMPLE = 64
 
 
-class TakenExamples(CompactExamples):
-    """Stored sequences in the form of examples to gather from. Columns other than the ids are zeros."""
+class SequenceExamples(CompactExamples):
+    """Stored sequences with the interface of a file of decoded examples. All columns except the ids are
+    zeros.
+    """
 
     def __init__(self, sequences: StoredSequences, layout: ShardLayout) -> None:
         self._sequences, self._layout = sequences, layout
 
     def take(self, numbers: Array) -> dict[str, Array]:
+        """Return the ids of some sequences, and zeros in all other columns."""
         longest, found = self._layout.max_seq_length, make_empty_columns(self._layout, len(numbers))
         found[IDS_ENDS] = lengths = np.minimum(self._sequences.lengths[numbers], longest)
         used = np.arange(longest) < lengths[:, np.newaxis]
@@ -54,14 +58,20 @@ class TakenExamples(CompactExamples):
 
 
 class CountingEpoch(ModernBertEpoch):
-    """An epoch of ModernBERT's loader that counts how many random integers were rejected and drawn again for
-    its masks.
+    """An epoch of ModernBERT's loader that also counts random integers for its masks which were drawn again.
+
+    An integer is rejected and drawn again if it would make the distribution uneven.
     """
 
     redrawn = 0
 
     def draw(self, packed: PackedBatch, ids: Array) -> tuple[Array, Array]:
-        """Return the masked ids and the labels for a batch's ids, without padding."""
+        """Draw the masks of a batch. Return the ids with masks, and the label of each id, both without
+        padding.
+
+        packed: the batch's rows.
+        ids: token ids of the batch, without padding.
+        """
         made = self.mask(packed, ids)
         self.redrawn += made.redrawn
         cells, labels = np.asarray(made.ids), np.asarray(made.labels)
@@ -71,10 +81,11 @@ class CountingEpoch(ModernBertEpoch):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ModernBertBatch(OwnRows):
+class ModernBertBatch(WorkerRows):
     """A worker's rows of one update.
 
-    epoch: epoch of the rows. The state of its random masks is that before this batch.
+    packed: how the examples are packed into rows.
+    epoch: epoch of the rows. The masks of all batches before this one are already drawn.
     """
 
     packed: PackedBatch
@@ -83,27 +94,28 @@ class ModernBertBatch(OwnRows):
 
 @dataclass(frozen=True, slots=True)
 class ModernBertMasks:
-    """ModernBERT's masks for rows that are gathered."""
+    """Draws masks as ModernBERT's program does, when examples are copied into arrays."""
 
     masked: OpenedDataset
     counts_vary = True
 
     def draw(
-        self, gathered: GatheredExamples, own: OwnRows, pieces: list[Piece], update: int
+        self, gathered: GatheredExamples, own: WorkerRows, pieces: list[Piece], update: int
     ) -> GatheredExamples:
-        """Return the gathered examples with masks, and complete the position in ``own``.
+        """Draw masks for gathered examples. Return the examples with masks.
 
-        The ids are changed in place.
+        The ids are changed in place. The position in ``own`` gets its second number, which is known only now.
         """
         assert isinstance(own, ModernBertBatch)
         used = np.arange(gathered.ids.shape[1]) < gathered.lengths[:, np.newaxis]
         ids, labels = own.epoch.draw(own.packed, gathered.ids[used].astype(np.uint32))
         gathered.ids[used] = ids
-        redrawn = own.epoch.redrawn + 1  # counted from 1, because 0 means that the number is not known
+        redrawn = own.epoch.redrawn + 1  # stored plus 1, because 0 means that the number is not known
         own.positions[0] = own.positions[0]._replace(
             examples=redrawn if redrawn < self.masked.examples else 0
         )
-        # Convert a label per token to lists, for each example, of masked positions and original ids.
+        # Each token has a label. Convert the labels of an example to a list of masked positions and a list of
+        # original ids.
         chosen = np.zeros(used.shape, bool)
         chosen[used] = labels != IGNORED
         counts = chosen.sum(axis=1, dtype=np.int32)
@@ -116,10 +128,12 @@ class ModernBertMasks:
 
 @dataclass(frozen=True, kw_only=True)
 class ModernBertRows(FullRows):
-    """The rows of a training whose order and packing are those of ModernBERT's loader.
+    """The rows on which a training trains, with order and packing as in ModernBERT's loader.
 
-    sequences: stored sequences of ``data``. ids: ids of the mask and of padding. mask_prob: masking rate.
-    Raises DatasetError if the dataset is too small to fill a batch in an epoch.
+    DatasetError if an epoch of the dataset does not fill a batch.
+    sequences: the stored sequences of ``data``.
+    ids: token ids of the mask and of padding.
+    mask_prob: masking rate.
     """
 
     sequences: StoredSequences
@@ -128,9 +142,10 @@ class ModernBertRows(FullRows):
 
     @property
     def layout(self) -> ShardLayout:
-        """The layout of the rows.
+        """Sizes of the rows, such as max_seq_length and the largest number of examples in a row.
 
-        Any token may be masked, and a row holds at most as many of the shortest examples as fit.
+        Any token may be masked. The largest number of examples in a row is reached if all are as short as the
+        shortest example.
         """
         longest = self.data.layout.max_seq_length
         shortest = int(self.sequences.lengths.min())
@@ -147,22 +162,30 @@ class ModernBertRows(FullRows):
         return self.sequences
 
     def describe(self, update: str) -> str:
+        """Return a text that describes the rows, for checkpoints."""
         return f"ModernBERT's, {update} of full length"
 
     def sizes(self) -> ExampleSizes:
-        """Return the sizes of full rows."""
+        """Return the sizes of a sample of rows. All rows are taken as full."""
         longest, rate = self.data.layout.max_seq_length, self.mask_prob
         deviation = _DEVIATIONS * float(np.sqrt(rate * (1 - rate) * longest))
         return ExampleSizes(lengths=np.full(_SAMPLE, longest), masks_per_token=rate, deviation=deviation)
 
-    def find(self, dealer: Dealer, start: Position) -> Iterator[OwnRows]:
-        size = dealer.micro_batches // dealer.workers
-        return self.find_sized(dealer, start, start.rows, lambda update: size)
+    def find(self, dealer: Dealer, start: Position) -> Iterator[WorkerRows]:
+        """Yield the rows of a worker for updates with equally many micro-batches."""
+        size = dealer.micro_batches // dealer.world_size
+        return self.find_for_sizes(dealer, start, start.rows, lambda update: size)
 
-    def find_sized(
+    def find_for_sizes(
         self, dealer: Dealer, start: Position, update: int, size_of: Callable[[int], int]
-    ) -> Iterator[OwnRows]:
-        """Yield the worker's rows of updates with ``size_of(update)`` micro-batches each."""
+    ) -> Iterator[WorkerRows]:
+        """Yield the rows of a worker for updates that may differ in their number of micro-batches.
+
+        dealer: has the numbers of workers and rows.
+        start: position in the data at which to begin.
+        update: number of the first update.
+        size_of: function that returns the number of this worker's micro-batches in an update.
+        """
         settings, batches = self._settings(dealer), start.rows
         sizes = [size_of(update - batches + number) for number in range(batches)]
         epoch = self.go_to(settings, start, sizes)
@@ -185,26 +208,28 @@ class ModernBertRows(FullRows):
             )
 
     def _settings(self, dealer: Dealer) -> ModernBertSettings:
-        """Return the settings of ModernBERT's loader for a worker."""
+        """Return the settings with which ModernBERT's loader runs on this worker."""
         return ModernBertSettings(
-            batch_size=dealer.batch_size * dealer.micro_batches // dealer.workers,
+            batch_size=dealer.batch_size * dealer.micro_batches // dealer.world_size,
             micro_batch_size=dealer.batch_size,
             max_seq_len=self.data.layout.max_seq_length,
             mask_prob=self.mask_prob,
             order_seed=dealer.seed,
             mask_seed=dealer.seed,
             rank=dealer.rank,
-            world=dealer.workers,
+            world=dealer.world_size,
         )
 
     def go_to(self, settings: ModernBertSettings, start: Position, sizes: Sequence[int]) -> CountingEpoch:
-        """Return the epoch of the position, advanced past the batches before it.
+        """Return the epoch to which a position belongs, after going past its batches before the position.
 
-        sizes: rows of each batch before the position.
+        start: the position in the data.
+        sizes: number of rows of each batch before the position.
         """
         epoch = CountingEpoch(self.sequences, settings, self.ids, start.epoch)
-        # Packing depends on lengths only, so it can be repeated without reading ids. Masks need the ids,
-        # unless the number of integers drawn again is known: then the random stream jumps ahead.
+        # Packing depends only on lengths, so it can be repeated without reading token ids. Masks must be
+        # drawn again, which needs the ids. But if the number of integers that were drawn again is known, the
+        # random stream can jump ahead without the ids.
         redrawn = start.examples - 1 if settings.rank == 0 else -1
         for rows in sizes:
             packed = epoch.pack(rows)
@@ -218,17 +243,18 @@ class ModernBertRows(FullRows):
             epoch.redrawn = redrawn
         return epoch
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """Return all examples of a batch, which ModernBERT's packing has already chosen, and the row ends."""
         assert isinstance(own, ModernBertBatch)
         assert own.row_ends is not None
-        examples, numbers = TakenExamples(self.sequences, self.layout), own.packed.numbers
+        examples, numbers = SequenceExamples(self.sequences, self.layout), own.packed.numbers
         return [(examples, numbers, np.arange(len(numbers)))], own.row_ends
 
 
 def make_modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
-    """Return the rows to train on.
+    """Return rows with ModernBERT's order, packing and masks for a training.
 
-    Raises SettingsError if data or configuration do not allow ModernBERT's rows.
+    SettingsError if the data or the configuration do not allow such rows.
     """
     keys, objective = config.loading, find_objective(data.layout.objective)
     if keys.bins or keys.pack_on_load or keys.rows:
@@ -259,9 +285,9 @@ def make_modernbert_rows(config: Config, data: OpenedDataset) -> ModernBertRows:
 
 
 def open_modernbert_source(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """Return the opened training data without masks.
+    """Return the opened training data without masks, for masks as in ModernBERT's program.
 
-    ModernBERT's program may mask any token except padding.
+    That program may mask any token except padding.
     """
     source = remove_drawn_masks(config, data)
     _, vocabulary = find_vocabulary(config, source, str(config.data.train_data), "modernbert")

@@ -16,11 +16,13 @@ from bertdata.tokens.tokenizer_json import (
 
 
 def find_named_tokenizer(path_or_name: str, dialect: str = "google") -> TokenizerFile:
-    """Return the tokeniser of a vocabulary, of a tokenizer.json or of a model's directory.
+    """Return the tokeniser that a user names.
 
-    A tokeniser made from a vocabulary lower-cases text. For a model's directory, the tokeniser is the same
-    that AutoTokenizer of transformers makes. For a tokenizer.json, the files next to it help to determine the
-    special tokens.
+    path_or_name: a vocabulary, a tokenizer.json, or a model's directory. It may also be the name of a known
+    vocabulary. A tokeniser made from a vocabulary lower-cases text. The tokeniser of a model's directory is
+    the same that transformers' AutoTokenizer makes. The special tokens of a tokenizer.json are also taken
+    from files next to it.
+    dialect: the variant of word-piece tokenisation, by the program that has it.
     """
     if storage.is_directory(path_or_name):
         found = find_model_tokenizer(path_or_name)
@@ -42,9 +44,10 @@ def find_vocabulary_warnings(vocabulary: str | None) -> list[str]:
 
 
 def change_casing(file: TokenizerFile, lower_case: bool | None) -> TokenizerFile:
-    """Return the tokeniser with lower_case set to this value, or unchanged for None.
+    """Return the tokeniser, changed to lower-case text or not.
 
-    Raises UsageError for a casing of a tokenizer.json, which determines its casing itself.
+    lower_case: whether to lower-case text. None returns the tokeniser unchanged. UsageError for a value if
+    the tokeniser is a tokenizer.json, which determines the casing itself.
     """
     if isinstance(file, VocabularyFile):
         return file if lower_case is None else replace(file, lower_case=lower_case)

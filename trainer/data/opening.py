@@ -18,7 +18,8 @@ from trainer.config.settings import Config
 from trainer.data.dynamic_masks import MaskingAtLoad, mask_once
 from trainer.plugins import find
 
-PADDING_TOKENS = 127  # most vocabulary rows without a token: sizes may be rounded up to a multiple of 128
+# largest number of embeddings without a token: a model may round its vocabulary size up to a multiple of 128
+PADDING_TOKENS = 127
 
 
 def open_configured(
@@ -31,12 +32,14 @@ def open_configured(
 ) -> OpenedDataset:
     """Open the dataset at the paths and check that it fits the configuration.
 
-    Examples without masks get masks that are the same in each epoch. If masks are to be drawn while loading,
-    ``prepare_for_training`` removes them again. Lengths are checked here if the configuration has the model's
-    positions, otherwise when the model's shape is known. paths: one or several datasets, separated by commas.
-    model_vocabulary_size: size of the model's vocabulary if the configuration has none. held_out: if the
-    directory has training and test files, open the test files. task: name of the task that learns the data,
-    or None for any pre-training.
+    If the examples have no masks, masks are drawn that are the same in each epoch. ``prepare_for_training``
+    removes them again if masks are drawn while loading. The length of examples is checked here if the
+    configuration says how many positions the model has. Otherwise it is checked when the model is known.
+
+    paths: one or several datasets, separated by commas.
+    model_vocabulary_size: size of the model's vocabulary if the configuration does not have it, or None.
+    held_out: if a directory has training files and test files, True opens the test files.
+    task: name of the task that learns the data. None: any pre-training task.
     """
     model, is_dynamic = config.model_settings, config.masking_at_load is not None
     data = open_for_training(
@@ -59,7 +62,9 @@ def open_configured(
 
 
 def prepare_for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
-    """Return the opened training data as the loader takes them: without masks if it draws masks itself."""
+    """Prepare opened data for the loader: if the loader draws masks itself, remove the masks. Return the
+    data.
+    """
     masking = config.masking_at_load
     if masking is None:
         return data
@@ -68,7 +73,9 @@ def prepare_for_training(config: Config, data: OpenedDataset) -> OpenedDataset:
 
 
 def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset | None = None) -> str:
-    """Return a line for the log about a phase: its datasets, their numbers of examples and their lengths."""
+    """Return a line for the log about a phase of training: which data it uses, and how many examples they
+    have.
+    """
     layout = data.layout
     has_limit = layout.max_predictions_per_seq > 0 and not config.masking_at_load
     masked = f", {layout.max_predictions_per_seq} masked" * has_limit
@@ -87,7 +94,10 @@ def describe_phase(config: Config, data: OpenedDataset, held_out: OpenedDataset 
 
 
 def describe_left_out(data: OpenedDataset, kind: str) -> str:
-    """Return in words how many files of the other kind (training or test) are left out, or ""."""
+    """Return a text about the training or test files that were not opened, or "" if all files were.
+
+    kind: the kind of files that were opened, "training" or "test".
+    """
     if not data.left_out:
         return ""
     return f", without {data.left_out} file{'s' if data.left_out > 1 else ''} of {kind} text"
@@ -99,15 +109,17 @@ def find_training_paths(config: Config) -> str | None:
 
 
 def find_data_warnings(config: Config, paths: str | None) -> list[str]:
-    """Return warnings about data whose vocabulary does not suit their text or casing.
+    """Return warnings about datasets whose vocabulary does not fit their text or their casing.
 
-    Only datasets with a manifest can be checked.
+    Datasets without a manifest cannot be checked.
     """
     return [warning for dataset in find_verified(config, paths) for warning in check_vocabulary_fit(dataset)]
 
 
 def find_verified(config: Config, paths: str | None) -> list[FoundDataset]:
-    """Return the datasets at the paths, or none if the configuration says unverified."""
+    """Return the datasets at the paths whose files are to be verified. [] if the configuration says
+    unverified.
+    """
     if paths is None or config.data.unverified:
         return []
     return [dataset for path in split_paths(paths) for dataset in find_datasets(path)]
@@ -122,11 +134,15 @@ def open_for_training(
     task: str | None = None,
     split: Split | None = None,
 ) -> OpenedDataset:
-    """Open the dataset at the paths, with the model's vocabulary size in place of the dataset's if known.
+    """Open the dataset at the paths, and check that it fits the configured sizes and the model.
 
-    longest: the model's max_position_embeddings. task: task that must learn the examples, or None for any.
-    paths, split: as in ``open_weighted``, which also raises the errors about the data.
-    Raises SettingsError if a configured size differs from the dataset's. Test text may be shorter.
+    SettingsError if a configured size is not the dataset's. Test data may have shorter sequences.
+
+    paths, split: arguments of ``open_weighted``, which also raises the errors about the data.
+    keys: the configuration's keys about data.
+    longest: number of positions of the model, or None if it is not known yet.
+    vocabulary_size: size of the model's vocabulary, which replaces the dataset's. None keeps the dataset's.
+    task: name of the task that must be able to learn the examples, or None.
     """
     data = open_weighted(paths, unverified=keys.unverified, split=split)
     layout, tokens, size = data.layout, data.vocabulary_size, vocabulary_size
@@ -150,9 +166,9 @@ def open_for_training(
 
 
 def check_data_length(data: OpenedDataset, longest: int | None) -> None:
-    """Raise SettingsError if the dataset's sequences are longer than the model's positions.
+    """Raise SettingsError if the dataset has sequences with more tokens than the model has positions.
 
-    longest: the model's max_position_embeddings, or None if it is not known yet.
+    longest: number of positions of the model, or None if it is not known yet.
     """
     remedy = f"make them with --max-seq-length {longest} or less, or train a model with more positions"
     check_length(data.layout.max_seq_length, longest, data.name, remedy)

@@ -1,16 +1,18 @@
-"""The order of the examples in training, and how the rows of an update are dealt to its micro-batches.
+"""The order of the examples in training, and how the examples of an update are divided among its
+micro-batches.
 
-The order is a function of seed, epoch, files and the number of open files. If the dataset is packed, the word
-"examples" in this module means packed rows.
+The order depends only on the seed, the epoch, the files and the number of open files. If the dataset is
+packed, the word "examples" in this module means packed rows.
 
-In each epoch the files are sorted by a hash and dealt to ``open_files`` queues, each file to the queue with
-the fewest examples so far. A queue reads its files one after the other, each in a random permutation. The
-queues take turns, with an example each. Queues that have run out are skipped.
+In each epoch the files are sorted by a hash and divided among ``open_files`` queues. Each file goes to the
+queue that has the fewest examples so far. A queue reads its files one after the other, each in a random
+permutation. The queues take turns: each provides one example, then it is the next queue's turn. Queues
+without examples are skipped.
 
-Row i of an update goes to micro-batch i mod Q, where Q = workers x accumulation. If the lengths of the
-examples are known, neighbouring micro-batches form groups, and each group deals its examples again so that
-its micro-batches have nearly equal tokens. Otherwise workers with short examples would wait for workers with
-long ones.
+Let Q = workers x accumulation be the number of micro-batches in an update. Example i of an update belongs to
+micro-batch i modulo Q. If the lengths of the examples are known, neighbouring micro-batches form groups. The
+examples of a group are then divided again, so that its micro-batches have nearly equally many tokens.
+Otherwise workers with short examples would wait for workers with long ones.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,12 +27,13 @@ from bertdata.examples.columns import Array
 
 
 class Position(NamedTuple):
-    """A place in the order, from which a run can continue.
+    """A position in the order of the training data, from which a run can continue.
 
-    epoch: number of the epoch, from 0. examples: examples of the epoch that are consumed.
-    rows: used with packing while loading and with length bins, which reorder a window of examples at a time.
-    Then ``examples`` is where the window begins, and ``rows`` counts the rows of the window that are
-    consumed.
+    epoch: number of the epoch, counted from 0.
+    examples: number of the epoch's examples that are already used.
+    rows: 0, except with packing while loading and with length bins. These change the order within a window of
+    consecutive examples. Then ``examples`` is the example at which the window begins, and ``rows`` is the
+    number of the window's rows that are already used.
     """
 
     epoch: int = 0
@@ -39,9 +42,12 @@ class Position(NamedTuple):
 
 
 class FileRows(NamedTuple):
-    """Rows of one file in an epoch, and their places in the result that the caller asked for.
+    """Some examples of a single file, and where each belongs in the result that a caller wants.
 
-    rows: numbers of examples in the file. targets: for each row its index in the result.
+    file: number of the file.
+    rows: indices of the examples in the file.
+    targets: for each of these examples, its index in the result.
+    epoch: number of the epoch.
     """
 
     file: int
@@ -51,9 +57,9 @@ class FileRows(NamedTuple):
 
 
 def draw_numbers(count: int, *key: object) -> Array:
-    """Return ``count`` random 64-bit numbers from the key, the same on every machine.
+    """Return ``count`` random 64-bit numbers that follow from the key. They are the same on every machine.
 
-    SplitMix64 (Steele et al. 2014), started from a hash of the key.
+    The generator is SplitMix64 (Steele et al. 2014). It starts with a hash of the key.
     """
     start = np.frombuffer(_digest(*key)[:8], dtype="<u8")
     z = start + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -64,13 +70,16 @@ def draw_numbers(count: int, *key: object) -> Array:
 
 
 def _digest(*key: object) -> bytes:
+    """Return a hash of the key, which is the same on every machine."""
     return blake2b("/".join(map(str, key)).encode()).digest()
 
 
 class Order:
-    """The endless order of the examples of some files.
+    """The order of the examples of some files, without end. The module's docstring explains it.
 
     files: (name, number of examples) of each file.
+    seed: seed of the order.
+    open_files: number of files that are read at the same time.
     """
 
     def __init__(self, files: Sequence[tuple[str, int]], *, seed: int, open_files: int) -> None:
@@ -78,17 +87,23 @@ class Order:
         self._seed = seed
         self._queues = min(open_files, sum(examples > 0 for _, examples in files))
         self.examples = sum(examples for _, examples in files)
-        self._epoch = lru_cache(maxsize=2)(self._deal)
+        self._epoch = lru_cache(maxsize=2)(self._divide_files)
         self._permutation = lru_cache(maxsize=2 * open_files + 2)(self._permute)
 
     def advance(self, position: Position, examples: int) -> Position:
-        """Return the position ``examples`` examples after this position, in a later epoch if necessary."""
+        """Return the position that lies ``examples`` examples after another position. It may be in a later
+        epoch.
+        """
         epochs, rest = divmod(position.examples + examples, self.examples)
         return Position(position.epoch + epochs, rest)
 
     def find(self, position: Position, offsets: Array) -> Iterator[FileRows]:
-        """Yield the examples at the offsets from the position, file by file."""
-        # Offsets may reach into the next epoch, which has another order.
+        """Yield the examples at some distances after a position, file by file.
+
+        position: position in the data.
+        offsets: distances of the examples from the position, in examples.
+        """
+        # An offset may lie in the next epoch, which has another order.
         epochs, index = np.divmod(position.examples + offsets, self.examples)
         for epoch in np.unique(epochs):
             targets = np.flatnonzero(epochs == epoch)
@@ -97,12 +112,12 @@ class Order:
                 yield FileRows(file, self._permutation(number, file)[offset], targets[here], number)
 
     def _permute(self, epoch: int, file: int) -> Array:
-        """Return the random order of a file's examples in an epoch."""
+        """Return the indices of a file's examples in their random order for an epoch."""
         name, examples = self._files[file]
         return np.argsort(draw_numbers(examples, self._seed, epoch, name), kind="stable").astype(np.uint32)
 
-    def _deal(self, epoch: int) -> "_Epoch":
-        """Deal the files to the queues for an epoch."""
+    def _divide_files(self, epoch: int) -> "_EpochIndex":
+        """Divide the files among the queues for an epoch."""
         queues: list[list[int]] = [[] for _ in range(self._queues)]
         totals = [0] * self._queues
         used = [number for number, (_, examples) in enumerate(self._files) if examples]
@@ -111,34 +126,41 @@ class Order:
             queues[queue].append(file)
             totals[queue] += self._files[file][1]
         files = [file for queue in queues for file in queue]
-        return _Epoch(files, [self._files[file][1] for file in files], np.array(totals))
+        return _EpochIndex(files, [self._files[file][1] for file in files], np.array(totals))
 
 
-class _Epoch:
-    """Maps the place of an example in an epoch to a file and a row in that file.
+class _EpochIndex:
+    """Finds the file of an example and its index in this file, by the example's place in an epoch.
 
-    files: files of all queues, one queue after the other. totals: number of examples of each queue.
+    files: numbers of the files of all queues, one queue after the other.
+    examples: number of examples in each of these files.
+    totals: number of examples of each queue.
     """
 
     def __init__(self, files: list[int], examples: list[int], totals: Array) -> None:
-        # Cut the epoch into stretches within which no queue runs out, so that a division finds the queue.
-        # Queues of 3, 1 and 2 examples take turns as 0 1 2 | 0 2 | 0. These are stretches of 3, 2 and 1
-        # queues, which begin at turns 0, 1 and 2.
+        # Divide the epoch into stretches in which all queues that take turns have examples. Within a stretch,
+        # a division is enough to find the queue. For example, queues with 3, 1 and 2 examples take turns as 0
+        # 1 2 | 0 2 | 0. These are three stretches with 3, 2 and 1 queues, which begin at turns 0, 1 and 2.
         self._files, self._ends = files, np.cumsum(examples)
         self._firsts = self._ends - examples
         self._before = np.cumsum(totals) - totals
         self._turns = np.unique([0, *totals])[:-1]  # the first turn of each stretch
         has_more = totals > self._turns[:, np.newaxis]
         self._widths = has_more.sum(axis=1)
-        # queues that still have examples come first, in order
+        # For each stretch, the queues that still have examples, followed by the others.
         self._active = np.argsort(~has_more, axis=1, kind="stable")
         lengths = np.diff([*self._turns, totals.max()])
         self._starts = np.cumsum([0, *(lengths * self._widths)[:-1]])
 
     def find(self, index: Array) -> Iterator[tuple[int, Array, Array]]:
-        """Yield for each file (file, rows before permutation, their places in ``index``)."""
-        # Find the stretch of each index, then the turn and the queue in it, then the place that the example
-        # would have if all queues lay one after the other. The place belongs to one file.
+        """Yield for each file (number of the file, indices of examples in it, their places in ``index``).
+
+        The indices are those before the file's examples are permuted.
+        index: places of examples in the epoch.
+        """
+        # Find the stretch of each place, then the turn and the queue in the stretch. From these, compute the
+        # place that the example would have if all queues were read one after the other. It lies in one of the
+        # files.
         stretch = np.searchsorted(self._starts, index, side="right") - 1
         turn, beside = np.divmod(index - self._starts[stretch], self._widths[stretch])
         queue = self._active[stretch, beside]
@@ -152,26 +174,36 @@ class _Epoch:
 def choose_group_size(micro_batches: int, batch_size: int) -> int:
     """Return the number of neighbouring micro-batches that exchange examples to get nearly equal tokens.
 
-    It is the smallest divisor of ``micro_batches`` with which a group has at least 8 micro-batches and 1024
-    examples. That is enough to make groups nearly equal to each other too. A worker decodes only the files of
-    its groups, so that the work does not grow with the number of workers. A core decodes 90,000 to 220,000
-    examples of TFRecord per second, so decoding the examples of 8 GPUs takes each of their workers some 7 %
-    of a core.
+    The result is the smallest divisor of ``micro_batches`` with which a group has at least 8 micro-batches
+    and 1024 examples. In groups of this size, the total numbers of tokens are nearly equal too. A worker
+    decodes only the files of its groups, so its work does not grow with the number of workers. A processor
+    core decodes 90,000 to 220,000 examples of TFRecord files in a second. Each worker of 8 GPUs needs some 7
+    % of a core to decode the examples of all 8.
+
+    micro_batches: number of micro-batches in an update, over all workers.
+    batch_size: number of examples in a micro-batch.
     """
     least = min(micro_batches, max(8, -(-1024 // batch_size)))
     return next(size for size in range(least, micro_batches + 1) if micro_batches % size == 0)
 
 
-def deal_evenly(lengths: Array, parts: int) -> Array:
-    """Deal the examples of each group to ``parts`` micro-batches with nearly equal tokens.
+def balance_tokens(lengths: Array, parts: int) -> Array:
+    """Divide the examples of each group among its micro-batches, so that all have nearly equally many tokens.
 
-    lengths: tokens of each example, shape (groups, n).
-    Returns the examples of each part, ascending, shape (groups, parts, n / parts).
-    In each round every part gets one example. The longest example of the round goes to the part with the
-    fewest tokens so far. Ties go to the first part, so that examples of equal length are dealt in turn.
+    Return the indices of the examples of each micro-batch in ascending order, shape (groups, parts, n /
+    parts).
+
+    The examples are distributed in rounds, the longest first. In each round every micro-batch gets one
+    example. The micro-batch with the fewest tokens so far gets the longest example of the round. Of
+    micro-batches with equally many tokens, the first gets the longer example. So examples of equal length are
+    given out in turn.
+
+    lengths: number of tokens of each example, shape (groups, n).
+    parts: number of micro-batches in a group.
     """
-    # One group with lengths [5, 9, 3, 7] and 2 parts. Round 1 deals 9 and 7: part 0 gets 9, part 1 gets 7.
-    # Round 2 deals 5 and 3: part 1 is lighter and gets 5, part 0 gets 3. Totals: 12 and 12.
+    # For example, a group has examples of lengths [5, 9, 3, 7] and 2 micro-batches (parts). In round 1, part
+    # 0 gets 9 and part 1 gets 7. In round 2, part 1 has fewer tokens and gets 5, and part 0 gets 3. Both have
+    # 12 tokens.
     groups, count = lengths.shape
     order = np.argsort(-lengths.astype(np.int64), axis=1, kind="stable")
     falling = np.take_along_axis(lengths.astype(np.int64), order, axis=1)
@@ -179,8 +211,8 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
     chosen = np.empty((groups, count), np.int64)
     row = np.arange(groups)[:, np.newaxis]
     for start in range(0, count, parts):
-        # lightest[g, k]: the part of group g with the k-th fewest tokens. It gets the k-th longest of the
-        # round.
+        # lightest[g, k] is the part of group g with the k-th fewest tokens. It gets the k-th longest example
+        # of the round.
         lightest = np.argsort(totals, axis=1, kind="stable")
         totals[row, lightest] += falling[:, start : start + parts]
         chosen[row, order[:, start : start + parts]] = lightest
@@ -188,12 +220,14 @@ def deal_evenly(lengths: Array, parts: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class OwnRows:
+class WorkerRows:
     """The rows of a worker's micro-batches in one or several updates, update by update.
 
-    parts: rows of each file and their places among the worker's rows. If row_ends is set, parts has examples
-    instead, and row_ends is the index of the example after each row.
-    now: files that contain these rows. coming: files to be decoded next.
+    parts: for each file, the rows in it and their places among the worker's rows. If row_ends is set, the
+    examples of these rows, and their places among all examples.
+    row_ends: for each row, the index of the example after its last. None if ``parts`` has rows.
+    now: numbers of the files that contain these rows.
+    coming: numbers of the files to be decoded next.
     positions: position in the data after each update.
     """
 
@@ -206,18 +240,25 @@ class OwnRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dealer:
-    """Finds the rows of an order that are dealt to this worker.
+    """Divides the rows of each update among the micro-batches, and finds the rows of this worker's
+    micro-batches.
 
-    lengths: returns the tokens of a file's rows. by_lengths: deal by length, for nearly equal tokens.
-    micro_batches: micro-batches of all workers in an update. batch_size: rows of each.
-    most_rows: if updates are small, several are found at a time, with at most this number of rows.
-    ahead: distance in rows between the rows in use and those whose files are decoded already.
+    order: the order of the rows.
+    lengths: function that returns the number of tokens of each row of a file.
+    by_lengths: True divides rows by length, so that micro-batches have nearly equally many tokens.
+    world_size: number of workers.
+    rank: number of this worker.
+    micro_batches: number of micro-batches in an update, over all workers.
+    batch_size: number of rows in a micro-batch.
+    seed: seed of the order.
+    most_rows: largest number of rows of several small updates that are found together.
+    ahead: how many rows in advance files are decoded.
     """
 
     order: Order
     lengths: Callable[[int], Array]
     by_lengths: bool
-    workers: int
+    world_size: int
     rank: int
     micro_batches: int
     batch_size: int
@@ -227,35 +268,40 @@ class Dealer:
 
     @property
     def update_rows(self) -> int:
-        """The rows of an update over all workers."""
+        """The number of rows in an update, over all workers."""
         return self.micro_batches * self.batch_size
 
     @property
     def updates(self) -> int:
-        """The number of updates that are found at a time."""
+        """The number of updates whose rows are found together."""
         return max(1, self.most_rows // self.offsets.size)
 
     @property
     def group(self) -> int:
-        """The number of micro-batches that exchange rows."""
+        """The number of neighbouring micro-batches that form a group and exchange rows."""
         return choose_group_size(self.micro_batches, self.batch_size) if self.by_lengths else 1
 
     @cached_property
     def offsets(self) -> Array:
-        """Rows of an update among which this worker's rows are, shape (groups, rows of a group)."""
-        # Example: 4 micro-batches of 2 rows, 2 workers, groups of 2 micro-batches. Row i goes to micro-batch
-        # i mod 4, so group 0 (micro-batches 0 and 1) has rows [0, 1, 4, 5], group 1 has rows [2, 3, 6, 7].
-        # Rank 0 computes micro-batches 0 and 2, so it needs both groups.
-        own = np.arange(self.rank, self.micro_batches, self.workers)
+        """The numbers of an update's rows in the groups to which this worker's micro-batches belong.
+
+        The shape is (groups, rows of a group).
+        """
+        # For example, an update has 4 micro-batches of 2 rows, in groups of 2 micro-batches. Row i belongs to
+        # micro-batch i mod 4. So group 0 (micro-batches 0 and 1) has the rows [0, 1, 4, 5], and group 1 has
+        # the rows [2, 3, 6, 7]. With 2 workers, rank 0 computes micro-batches 0 and 2, so it needs both
+        # groups.
+        own = np.arange(self.rank, self.micro_batches, self.world_size)
         groups = np.unique(own // self.group)[:, np.newaxis, np.newaxis]
         turns = self.micro_batches * np.arange(self.batch_size)[:, np.newaxis]
         members: Array = groups * self.group + np.arange(self.group) + turns
         return members.reshape(len(groups), -1)
 
-    def find(self, position: Position) -> Iterator[OwnRows]:
-        """Yield the worker's rows in an endless sequence that begins at the position."""
+    def find(self, position: Position) -> Iterator[WorkerRows]:
+        """Yield this worker's rows from a position on, one or several updates at a time, without end."""
         order, update_rows = self.order, self.update_rows
-        # The rows of several updates at once: offsets (updates, groups, rows of a group).
+        # The rows of several updates are found together. ``offsets`` has the shape (updates, groups, rows of
+        # a group).
         offsets = np.arange(self.updates)[:, np.newaxis, np.newaxis] * update_rows + self.offsets
         ahead = max(self.ahead, self.updates * update_rows)
         while True:
@@ -263,7 +309,7 @@ class Dealer:
             coming = order.find(position, offsets.ravel() + ahead)
             positions = [order.advance(position, nth * update_rows) for nth in range(1, self.updates + 1)]
             position = positions[-1]
-            yield OwnRows(
+            yield WorkerRows(
                 parts=self._find_own(found, offsets.shape),
                 now=[part.file for part in found],
                 coming=[part.file for part in coming],
@@ -271,25 +317,29 @@ class Dealer:
             )
 
     def _find_own(self, found: list[FileRows], shape: tuple[int, ...]) -> list[FileRows]:
-        """Return the rows that belong to this worker, out of the rows of its groups.
+        """Select the rows of this worker's micro-batches from the rows of its groups.
 
-        found: rows of the groups, with targets in an array of shape (updates, groups, rows of a group).
-        The returned targets are places in the worker's batches, update by update, micro-batch by micro-batch.
+        In the result, the targets are places among the worker's rows, sorted by update and micro-batch.
+        found: rows of the groups. Their targets are flat indices into an array of the given shape.
+        shape: (updates, groups, rows of a group).
         """
         lengths, (updates, groups, count) = np.zeros(shape, np.int64), shape
-        # Without lengths all lengths stay 0, and deal_evenly deals in turn.
+        # If lengths are not known, all stay 0. Then balance_tokens gives rows to the micro-batches in turn.
         if self.by_lengths:
             for part in found:
                 lengths.ravel()[part.targets] = self.lengths(part.file)[part.rows]
-        # dealt: for each update, each group and each micro-batch of the group, the rows that the micro-batch
-        # gets, as indices in the group. Adding ``starts`` makes them indices in the flat array of all rows.
-        dealt = deal_evenly(lengths.reshape(-1, count), self.group).reshape(updates, groups, self.group, -1)
+        # ``dealt`` has the rows of each micro-batch, as indices in its group. Its first axes are the update,
+        # the group and the micro-batch. Adding ``starts`` gives indices in the flat array of all rows.
+        dealt = balance_tokens(lengths.reshape(-1, count), self.group).reshape(
+            updates, groups, self.group, -1
+        )
         starts = np.arange(updates * groups).reshape(updates, groups, 1, 1) * count
-        # The first rows of a group go to its micro-batches in turn, so their numbers are the micro-batches'
-        # numbers. is_own: which micro-batches of each group this worker computes.
-        is_own = self.offsets[:, : self.group] % self.workers == self.rank
+        # The first rows of a group belong to its micro-batches in turn, so a row's number is that of the
+        # micro-batch. ``is_own`` says which micro-batches of each group this worker computes.
+        is_own = self.offsets[:, : self.group] % self.world_size == self.rank
         own = (dealt + starts)[:, is_own].ravel()
-        # places: the inverse of own, -1 for rows of other workers.
+        # ``places`` is the inverse of ``own``: the place of each row among the worker's rows, -1 for other
+        # workers' rows.
         places = np.full(lengths.size, -1)
         places[own] = np.arange(len(own))
         chosen = []

@@ -1,4 +1,4 @@
-"""Rows that pack several examples: rows of a packed dataset, their sizes and their masked slots."""
+"""The rows of a packed dataset, which have several examples each, and their numbers of masked words."""
 
 import math
 from collections.abc import Iterable
@@ -15,20 +15,20 @@ from bertdata.shards.packed.packs import PackBatch
 from trainer.config.settings import Config
 from trainer.data.budgets import ExampleSizes, decode_first_sizes
 from trainer.data.examples import CompactExamples, Piece, Rows
-from trainer.data.order import OwnRows
+from trainer.data.order import WorkerRows
 
-# share of a micro-batch: if the division leaves less than this share over, its rows go to the other
-# micro-batches
+# If dividing the rows leaves a last micro-batch with less than this fraction of the rows of the others, its
+# rows are given to the others.
 _NEARLY_WHOLE = 0.05
-# A packed row has slots for its mean number of masks plus this many standard deviations. It practically never
-# needs more slots.
+# A packed row has slots for the mean number of masked words in a row, plus this number of standard
+# deviations. More are practically never needed.
 _DEVIATIONS = 8
 
 
 class PackedExamples(CompactExamples):
-    """The decoded examples of packed rows.
+    """The decoded examples of a file of packed rows.
 
-    row_bounds: 0, then the index of the example after each row.
+    row_bounds: 0, then for each row the index of the example after its last.
     """
 
     def __init__(self, packs: Iterable[PackBatch], layout: ShardLayout) -> None:
@@ -40,44 +40,53 @@ class PackedExamples(CompactExamples):
 
 @dataclass(frozen=True)
 class FullRows(Rows):
-    """Base class for rows that hold several examples each and all have about equally many tokens."""
+    """Base class for packed rows: each row has several examples, and all have about equally many tokens."""
 
     by_lengths = False
 
     def micro_batches(self, config: Config, copies: int, examples_per_row: float) -> tuple[int, int]:
-        """Return (rows of a micro-batch, micro-batches per update that each copy of the model computes).
+        """Return two numbers: rows in a micro-batch, and micro-batches that each copy of the model computes
+        in an update.
 
-        The configured numbers count examples, unless packed_accumulation is "rows". A row has several
-        examples, so there are fewer micro-batches, or fewer rows in each, to train on about as many examples.
+        The configured numbers count examples, unless packed_accumulation is "rows". As a row has several
+        examples, there are fewer micro-batches, or fewer rows in each. So an update has about as many
+        examples as configured.
         """
         size, count = super().micro_batches(config, copies, examples_per_row)
         if config.loading.packed_accumulation == "rows" or examples_per_row <= 1:
             return size, count
-        # Keep micro-batches as large as configured and make fewer of them: batch_size 32, accumulation 8 and
-        # 2 examples per row -> 4 micro-batches of 32 rows.
+        # Micro-batches keep their configured number of rows, but there are fewer of them. For example,
+        # batch_size 32 and accumulation 8 give 4 micro-batches of 32 rows if a row has 2 examples.
         packed = max(1, math.ceil(count / examples_per_row - _NEARLY_WHOLE))
         return max(1, round(size * count / (packed * examples_per_row))), packed
 
 
 @dataclass(frozen=True)
 class PackRows(FullRows):
-    """The packed rows of a dataset, in the order in which they are dealt."""
+    """The packed rows of a dataset, on which a training trains."""
 
     @property
     def examples_per_row(self) -> float:
+        """The average number of examples in a row of the dataset."""
         return self.data.examples / sum(shard.rows or 0 for shard in self.data.shards)
 
     def sizes(self) -> ExampleSizes:
+        """Return the sizes of the first rows of the dataset."""
         tokens, masks = decode_first_sizes(self.masks.masked if self.masks else self.data)
         rows = _find_first_rows(self.data, len(tokens))
         return ExampleSizes.of(np.bincount(rows, tokens), np.bincount(rows, masks))
 
     def decode(self, shard: Shard) -> CompactExamples:
+        """Return the decoded examples of a shard, and the bounds of its rows."""
         return PackedExamples(self.data.packs(shard), self.data.layout)
 
-    def expand(self, own: OwnRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
-        """Return the examples of packed rows, whose pieces list rows, and the example after each row."""
-        # First find the number of examples of each row, which shows where each row ends in the batch.
+    def list_examples(self, own: WorkerRows, pieces: list[Piece]) -> tuple[list[Piece], Array]:
+        """Return the examples in a worker's rows, file by file, and for each row the index of the example
+        after its last.
+
+        pieces: the rows, file by file.
+        """
+        # First find the number of examples in each row, from which follows where the row ends in the batch.
         sizes, bounds = np.zeros(sum(len(part.rows) for part in own.parts), np.int64), list[Array]()
         for held, rows, targets in pieces:
             assert isinstance(held, PackedExamples)
@@ -92,9 +101,10 @@ class PackRows(FullRows):
 
 
 def count_mask_slots(rows: Rows) -> int:
-    """Return the masked slots of a packed row: the layout's number, otherwise enough for the masking rate.
+    """Return the number of slots for masked words that a packed row needs in a batch.
 
-    The second case is that of masks drawn while loading, which may be more than the dataset's slots.
+    For a packed dataset with stored masks, the layout has this number. Otherwise it is estimated from a
+    sample of examples. Masks that are drawn while loading may be more than the stored ones.
     """
     layout = rows.layout
     known = LAYOUTS.get(layout.packing or "")
@@ -104,7 +114,7 @@ def count_mask_slots(rows: Rows) -> int:
     tokens, masks = decode_first_sizes(rows.masks.masked if rows.masks else rows.data)
     if not masks.any():
         return 0
-    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # mean number of masks in a full row
+    mean = float(np.max((masks - 0.5) / tokens)) * layout.max_seq_length  # mean number in a full row
     by_rate = math.ceil(mean + layout.sequences_per_row / 2) + 1
     if rows.masks is not None and rows.masks.counts_vary:
         by_rate += math.ceil(_DEVIATIONS * math.sqrt(mean))
@@ -112,7 +122,7 @@ def count_mask_slots(rows: Rows) -> int:
 
 
 def _find_first_rows(data: OpenedDataset, examples: int) -> Array:
-    """Return the packed row of each of the first examples."""
+    """Return, for each of the first examples of the dataset, the number of its packed row."""
     sizes, seen = list[Array](), 0
     for packs in (packs for shard in data.shards for packs in data.packs(shard)):
         sizes.append(columns.compute_lengths(packs.ends))
@@ -124,11 +134,13 @@ def _find_first_rows(data: OpenedDataset, examples: int) -> Array:
 
 
 def find_row_examples(bounds: Array, rows: Array, ends: Array) -> tuple[Array, Array]:
-    """Return the examples of some rows, and places for them such that each row ends at its end.
+    """Return the indices of the examples in some rows, and the place of each in the result.
 
-    bounds: 0, then the index of the example after each row. ends: place after each row's last example.
+    bounds: 0, then for each row of the file the index of the example after its last.
+    rows: numbers of the rows.
+    ends: for each of these rows, the place after its last example in the result.
     """
-    # bounds [0, 2, 5], rows [1], ends [3] -> examples [2, 3, 4] at places [0, 1, 2]
+    # For example, bounds [0, 2, 5], rows [1] and ends [3] give the examples [2, 3, 4] at places [0, 1, 2].
     counts = bounds[rows + 1] - bounds[rows]
     beside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(bounds[rows], counts) + beside, np.repeat(ends - counts, counts) + beside

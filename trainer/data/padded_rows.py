@@ -1,4 +1,4 @@
-"""Batches of padded rows made from gathered examples: an example per row, or several packed."""
+"""Making batches of padded rows from gathered examples. A row has one example, or several packed examples."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,52 +13,60 @@ from trainer.data.modernbert_rows import ROW_LAYOUT
 from trainer.data.packs import count_mask_slots
 from trainer.data.row_batches import RowBatch
 
-WIDTH_STEP = 8  # tokens, for matrix units, as in LDDL's loader
+# Widths of rows, in tokens, are multiples of this number, which suits matrix units (LDDL's loader has it
+# too).
+WIDTH_STEP = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowForm(Form):
-    """Maker of batches of padded rows with S ids, for devices that cannot use flat batches.
+    """Makes batches of padded rows with at most S ids, for devices that cannot use flat batches.
 
-    slots: masked slots of a packed row. None: rows are not packed.
-    width_step: rows are padded to the longest of the micro-batch, rounded up to a multiple of this. None:
-    rows are padded to S.
+    slots: number of slots for masked words in a packed row. None: rows are not packed.
+    width_step: rows are padded to the length of the micro-batch's longest row, rounded up to a multiple of
+    this number. None: all rows are padded to S ids.
     """
 
     slots: int | None = None
     width_step: int | None = None
 
     def batches(self, gathered: GatheredExamples, size: int, prepare: Prepare) -> Iterator[RowBatch]:
-        """Yield batches of ``size`` rows. If all have the same width they are prepared together."""
+        """Yield batches of ``size`` rows from the examples. If all batches have the same width, ``prepare``
+        is called once for all of them.
+        """
         if self.width_step is not None:
             for start in range(0, max(gathered.rows, 1), size):
-                own = gathered.cut(start, start + size)
+                own = gathered.slice_rows(start, start + size)
                 yield prepare(pad_rows(_narrow_windows(own, self.width_step), size))
             return
         count = max(-(-gathered.rows // size), 1) * size
         whole = pad_rows(gathered, count) if self.slots is None else pack_rows(gathered, count, self.slots)
         batch = prepare(whole)
         for start in range(0, count, size):
-            yield batch.cut(start, min(start + size, count))
+            yield batch.slice_rows(start, min(start + size, count))
 
-    def blanks(self) -> Iterator[RowBatch]:
+    def make_blank_batches(self) -> Iterator[RowBatch]:
+        """Yield nothing, because padded rows are not compiled in advance."""
         return iter(())
 
     @property
     def sizes_vary(self) -> bool:
+        """True if batches have different widths."""
         return self.width_step is not None
 
     def describe(self) -> str:
+        """Return a text for the log about the width of the rows."""
         if self.width_step is not None:
             return f"rows padded to the longest of a micro-batch, to a multiple of {self.width_step} tokens"
         return "padded rows" if self.slots is None else f"packed rows with {self.slots} masked slots"
 
 
 def make_row_form(rows: Rows, few_widths: bool = False) -> RowForm:
-    """Return the object that makes padded batches of these rows.
+    """Return the object that makes batches of padded rows.
 
-    few_widths: rows from bins get at most as many different widths as there are bins. Otherwise widths are
-    multiples of 8.
+    rows: the rows that are trained on.
+    few_widths: True limits the number of different widths of rows to the number of length bins. False allows
+    every multiple of 8.
     """
     if rows.layout.packing == ROW_LAYOUT:
         raise SettingsError("masking modernbert has flat batches, which this device does not take")
@@ -72,15 +80,18 @@ def make_row_form(rows: Rows, few_widths: bool = False) -> RowForm:
 
 
 def choose_width_step(longest: int, widths: int | None) -> int:
-    """Return the step between the widths of rows: the smallest multiple of 8 that makes at most ``widths``.
+    """Return the step between two widths of rows: the smallest multiple of 8 with at most ``widths`` widths.
 
-    longest: the largest width. widths: None for a step of 8.
+    longest: the largest width.
+    widths: largest number of different widths. None: any number, so the step is 8.
     """
     return WIDTH_STEP if widths is None else -(-longest // (widths * WIDTH_STEP)) * WIDTH_STEP
 
 
 def _narrow_windows(gathered: GatheredExamples, step: int) -> GatheredExamples:
-    """Return a copy with windows as wide as the longest example, rounded up to a multiple of ``step``."""
+    """Return the examples in narrower arrays: as wide as the longest example, rounded up to a multiple of
+    ``step``.
+    """
     longest = int(gathered.lengths.max(initial=1))
     width = min(-(-longest // step) * step, gathered.layout.max_seq_length)
     layout = replace(gathered.layout, max_seq_length=width)
@@ -90,15 +101,15 @@ def _narrow_windows(gathered: GatheredExamples, step: int) -> GatheredExamples:
 
 
 def pad_rows(gathered: GatheredExamples, count: int) -> RowBatch:
-    """Return a batch of ``count`` rows: the gathered examples, then rows of zeros with label -1 that fill it
-    up.
+    """Make a batch of ``count`` padded rows, with an example in each row.
 
-    Behind each example the padding id of its tokeniser is written. The gathered arrays are changed in place.
+    If there are fewer examples, the batch is filled up with rows of zeros whose label is -1. Padding after
+    an example has the padding id of the tokeniser. The arrays of the gathered examples are changed in place.
     """
     layout = gathered.layout
     slot = np.arange(layout.max_seq_length, dtype=np.int32)
-    # Boolean masks of shape (rows, S): cells with ids, cells of the second segment. masked: (rows, P), used
-    # slots.
+    # ``used`` says which cells have ids, and ``second`` which of them belong to segment 1. Both have the
+    # shape (rows, S). ``masked`` says which slots for masked words are used, and has the shape (rows, P).
     used = slot < gathered.lengths[:, np.newaxis]
     second = used & (slot >= gathered.segment_lengths[:, np.newaxis])
     masked = np.arange(layout.max_predictions_per_seq, dtype=np.int32) < gathered.masks[:, np.newaxis]
@@ -130,12 +141,14 @@ def _add_zero_rows(array: Array, count: int) -> Array:
 
 
 def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
-    """Return a batch of ``count`` packed rows: the gathered rows, then rows of zeros with label -1 that fill
-    it up.
+    """Make a batch of ``count`` packed rows, with the gathered examples.
 
-    slots: masked slots of a row. Raises ShardError if a row has more examples, ids or masked words than fit.
+    If there are fewer rows, the batch is filled up with rows of zeros whose label is -1. ShardError if a row
+    has more examples, ids or masked words than fit.
+    slots: number of slots for masked words in a row.
     """
-    # row: the row of each example. number: its place in the row. starts: where its tokens begin in the row.
+    # For each example, ``row`` is its row, ``number`` its place among the row's examples, and ``starts`` the
+    # place in the row where its tokens begin.
     lengths, row_ends = gathered.lengths, gathered.row_ends
     sizes = np.diff(row_ends, prepend=0)
     row = np.repeat(np.arange(gathered.rows), sizes)
@@ -145,8 +158,9 @@ def pack_rows(gathered: GatheredExamples, count: int, slots: int) -> RowBatch:
     before = np.cumsum(lengths) - lengths
     starts = before - (np.cumsum(tokens) - tokens)[row]  # from the start of the row
     place = np.arange(lengths.sum()) - np.repeat(before, lengths)
-    # used, masked: cells to fill in the batch. own_ids, own_masks: cells to read in the examples' windows.
-    # Both have equally many true cells in the same order, so _spread_values copies the values in one go.
+    # ``used`` and ``masked`` say which cells of the batch to fill. ``own_ids`` and ``own_masks`` say which
+    # cells of the examples' arrays to read. They have equally many true cells in the same order, so that
+    # _spread_values can copy all values at once.
     used, masked = _mark_used(tokens, count, gathered.layout.max_seq_length), _mark_used(masks, count, slots)
     own_ids = _mark_used(lengths, len(gathered), gathered.ids.shape[1])
     own_masks = _mark_used(gathered.masks, len(gathered), gathered.labels.shape[1])
@@ -178,7 +192,10 @@ def _check_row_sizes(
 ) -> None:
     """Raise ShardError if a packed row has too many examples, ids or masked words.
 
-    sizes, tokens, masks: examples, ids and masked words of each row. slots: masked slots of a row.
+    sizes: number of examples in each row.
+    tokens: number of ids in each row.
+    masks: number of masked words in each row.
+    slots: number of slots for masked words in a row.
     """
     most = {
         "examples": (sizes, gathered.layout.sequences_per_row),
@@ -191,7 +208,7 @@ def _check_row_sizes(
 
 
 def _sum_rows(values: Array, ends: Array) -> Array:
-    """Return the sum of each row's values. ends: index of the value after each row."""
+    """Return the sum of the values of each row. ends: for each row, the index of the value after its last."""
     totals = np.insert(np.cumsum(values, dtype=np.int64), 0, 0)
     return np.diff(totals[ends], prepend=0)
 
@@ -204,8 +221,9 @@ def _mark_used(sizes: Array, count: int, width: int) -> Array:
 
 
 def _spread_values(values: Array, used: Array) -> Array:
-    """Return an array of rows whose used cells have these values, one after the other. All other cells are
-    zeros. used: True for cells to fill.
+    """Fill cells of an array of zeros with values, one after the other. Return the array.
+
+    used: True for the cells to fill. The result has the same shape.
     """
     rows = np.zeros(used.shape, np.int32)
     rows[used] = values

@@ -1,4 +1,4 @@
-"""Choice of the rows that a training reads."""
+"""Choosing the class of rows for a training. A row is an example, or several that are packed together."""
 
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.settings import Config
@@ -10,9 +10,11 @@ from trainer.plugins import find
 
 
 def find_rows(config: Config, data: OpenedDataset) -> Rows:
-    """Return the configured rows of a dataset for the loader: single examples, packed, or from length bins.
+    """Return the rows of a dataset for the loader, as configured. SettingsError if the dataset does not allow
+    them.
 
-    Raises SettingsError if the dataset does not allow them.
+    A row may be a single example or several packed examples. Examples may be drawn from bins of similar
+    length.
     """
     masking = config.masking_at_load
     rows = Rows(data)

@@ -1,4 +1,4 @@
-"""Batches of a single sequence, to try a model."""
+"""Batches of a single sequence, with which a user tries a model."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,11 @@ from trainer.data.batches import FlatBatch
 def make_single_batch(
     ids: Sequence[int], *, first_length: int | None = None, masks: Sequence[int] = ()
 ) -> FlatBatch:
-    """Return a flat batch of one sequence.
+    """Return a flat batch of a single sequence.
 
-    first_length: number of ids in segment 0. None: all. masks: positions of the masked slots.
+    ids: token ids of the sequence.
+    first_length: number of ids in segment 0. None: all ids.
+    masks: positions for which the model predicts words.
     """
     types = torch.zeros(len(ids), dtype=torch.int32)
     if first_length is not None:

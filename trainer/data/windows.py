@@ -9,9 +9,10 @@ from trainer.data.order import FileRows
 
 
 class Window:
-    """The examples of a window, in another order.
+    """The examples of a window, that is, consecutive examples of the training's order, in another order.
 
-    parts: the examples as the order yields them. order: for each new place the old place.
+    parts: the examples as the training's order yields them, file by file.
+    order: for each place in the new order, the place in the training's order.
     """
 
     def __init__(self, parts: list[FileRows], order: Array) -> None:
@@ -22,12 +23,12 @@ class Window:
         self._part, self._place = part[order], place[order]
 
     def find(self, index: Array, targets: Array) -> Iterator[FileRows]:
-        """Yield the examples at the places ``index`` of the window, file by file.
+        """Yield some of the window's examples, file by file.
 
-        targets: for each example its place among the rows that were asked for.
-
-        Also yields files that have none of these examples, because other examples of these files are needed
+        Files of the window without any of these examples are yielded too, because their examples are needed
         soon.
+        index: places of the examples in the window's new order.
+        targets: for each of these examples, its index in the result that the caller wants.
         """
         own, place = self._part[index], self._place[index]
         for number, part in enumerate(self.parts):
@@ -36,7 +37,12 @@ class Window:
 
 
 def find_lengths(parts: list[FileRows], count: int, lengths: Callable[[int], Array]) -> Array:
-    """Return the tokens of each of a window's examples. lengths: returns the tokens of a file's examples."""
+    """Return the number of tokens of each example of a window.
+
+    parts: the examples, file by file.
+    count: number of examples in the window.
+    lengths: function that returns the number of tokens of each example of a file.
+    """
     found = np.empty(count, np.int64)
     for part in parts:
         found[part.targets] = lengths(part.file)[part.rows]

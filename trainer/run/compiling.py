@@ -50,7 +50,7 @@ def compile_shapes(training: Training, planned: PlannedUpdates) -> Training:
     """Compile the model for every usual shape of a micro-batch, without training."""
     runtime, form = planned.runtime, planned.form()
     runtime.log("compiling")
-    updates: list[list[Sequence[Batch]]] = [[[blank]] for blank in form.blanks()]
+    updates: list[list[Sequence[Batch]]] = [[[blank]] for blank in form.make_blank_batches()]
     if not updates:
         with closing(planned.loader(form, training.state)) as loader:
             updates = [[next(loader).batches for _ in range(runtime.device.updates_per_call)]]

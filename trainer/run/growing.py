@@ -11,7 +11,7 @@ from trainer.config.schedules.form import Schedule
 from trainer.data.batches import Form
 from trainer.data.examples import Rows
 from trainer.data.loader import Loader
-from trainer.data.order import Dealer, OwnRows, Position
+from trainer.data.order import Dealer, Position, WorkerRows
 from trainer.run.course import UpdateCourse, plan_course
 from trainer.run.planned_updates import PlannedUpdates
 from trainer.update.worker import Runtime
@@ -51,11 +51,11 @@ class GrowingLoader(Loader):
         self._course = course
         super().__init__(rows, **given)
 
-    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
-        found = self._rows.find_sized(dealer, start, update, self._course.micro_batches)
+    def find_rows(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
+        found = self._rows.find_for_sizes(dealer, start, update, self._course.micro_batches)
         return self._find_in_stretches(dealer, start, update) if found is None else found
 
-    def _find_in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[OwnRows]:
+    def _find_in_stretches(self, dealer: Dealer, start: Position, update: int) -> Iterator[WorkerRows]:
         """Yield this worker's rows, stretch by stretch. In a stretch, all updates have the same size.
 
         The order can deal rows only to updates of a fixed size. So where the size changes, dealing starts
@@ -64,7 +64,7 @@ class GrowingLoader(Loader):
         while True:
             until = self._course.next_change(update)
             most_rows = dealer.most_rows if until is None else 0  # 0: one update at a time
-            count = dealer.workers * self._course.micro_batches(update)
+            count = dealer.world_size * self._course.micro_batches(update)
             sized = replace(dealer, micro_batches=count, most_rows=most_rows)
             for own in self._rows.find(sized, start):
                 yield own

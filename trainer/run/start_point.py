@@ -179,7 +179,7 @@ class WholeModelReader:
                         f"{path}: holds no moments of an optimiser; leave out start_moments"
                     )
             start = self._runtime.config.start
-            return list(moments), start.updates_of_moments(checkpoint.updates)
+            return list(moments), start.count_moment_updates(checkpoint.updates)
 
         names, updates = self._runtime.on_rank_0(read)
         if with_moments:

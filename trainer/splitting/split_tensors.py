@@ -76,7 +76,7 @@ class SplitTensors:
             if not moments:
                 raise CheckpointError(f"{path}: holds no moments of an optimiser; leave out start_moments")
             _fill_stored_parts(self._strategy.moment_parts(), moments)
-            self._strategy.set_applied(self._runtime.config.start.updates_of_moments(checkpoint.updates))
+            self._strategy.set_applied(self._runtime.config.start.count_moment_updates(checkpoint.updates))
 
     def read(self, path: Path, saved: State, applied: int) -> None:
         """Read weights and moments from a checkpoint of this trainer, after checking its files.

@@ -18,7 +18,13 @@ from bertdata.records import ShardLayout
 from tests.support.dealers import dealer_by_lengths
 from tests.support.training_runs import Trainer, losses, refuse, tensors, words
 from trainer.config.settings import Config
-from trainer.data.bins import BinnedOrder, RowsFromBins, choose_bin_edges, find_unit_places, sort_into_bins
+from trainer.data.bins import (
+    BinnedOrder,
+    RowsFromBins,
+    choose_bin_edges,
+    convert_to_unit_places,
+    sort_into_bins,
+)
 from trainer.data.examples import Rows
 from trainer.data.forms import make_form
 from trainer.data.generated import generate_data
@@ -162,7 +168,7 @@ def test_no_window_is_much_shorter_than_the_others():
 def test_the_units_of_an_update_are_the_groups_that_are_dealt_together(micro_batches, batch_size):
     for rank in range(micro_batches):
         dealer = dealer_by_lengths(micro_batches, rank, micro_batches, np.ones(micro_batches * batch_size))
-        places = find_unit_places(np.arange(3 * dealer.update_rows), dealer)
+        places = convert_to_unit_places(np.arange(3 * dealer.update_rows), dealer)
         assert sorted(places) == list(range(3 * dealer.update_rows))
         (unit,) = np.unique(places[dealer.offsets.ravel()] // (dealer.group * batch_size))
         assert unit == rank // dealer.group

@@ -106,7 +106,7 @@ def all_rows(found: list[list[PaddedExamples]]) -> list[bytes]:
 
 def filled(batch: PaddedExamples) -> PaddedExamples:
     """The batch without the missing examples that fill it."""
-    return batch.cut(0, int((batch.next_sentence_labels >= 0).sum()))
+    return batch.slice_rows(0, int((batch.next_sentence_labels >= 0).sum()))
 
 
 def whole(data: OpenedDataset) -> Counter:
@@ -321,7 +321,7 @@ def test_evaluation_takes_every_example_once_over_the_workers(workers, limit):
             assert not batch.masked_lm_weights[used:].any()
             assert not batch.attention_mask[used:].any()
             sizes.add(len(batch))
-            real.update(rows(batch.cut(0, used)))
+            real.update(rows(batch.slice_rows(0, used)))
     expected = list(whole(data))[: limit or data.examples]
     assert real == Counter(expected)
     assert sizes == {4}

@@ -15,7 +15,7 @@ from trainer.config.settings import Config
 from trainer.data.examples import Rows
 from trainer.data.generated import generate_data
 from trainer.data.loader import Loader
-from trainer.data.order import choose_group_size, deal_evenly
+from trainer.data.order import balance_tokens, choose_group_size
 from trainer.data.rows import find_rows
 
 REAL = ShardLayout(max_seq_length=512, max_predictions_per_seq=80)
@@ -33,7 +33,7 @@ def lengths_and_parts(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 def test_each_part_gets_as_many_examples_and_each_example_goes_to_one_part(given_):
     lengths, parts = given_
     groups, count = lengths.shape
-    dealt = deal_evenly(lengths, parts)
+    dealt = balance_tokens(lengths, parts)
     assert dealt.shape == (groups, parts, count // parts)
     assert (np.sort(dealt.reshape(groups, -1), axis=1) == np.arange(count)).all()
     assert (np.diff(dealt, axis=2) > 0).all()
@@ -42,7 +42,7 @@ def test_each_part_gets_as_many_examples_and_each_example_goes_to_one_part(given
 @given(given_=lengths_and_parts())
 def test_no_two_parts_differ_by_more_than_the_longest_example(given_):
     lengths, parts = given_
-    dealt = deal_evenly(lengths, parts)
+    dealt = balance_tokens(lengths, parts)
     for row, own in zip(lengths.astype(int), dealt, strict=True):
         totals = row[own].sum(axis=1)
         assert totals.max() - totals.min() <= row.max() - row.min()
@@ -51,20 +51,20 @@ def test_no_two_parts_differ_by_more_than_the_longest_example(given_):
 @given(given_=lengths_and_parts())
 def test_groups_are_dealt_each_by_itself(given_):
     lengths, parts = given_
-    apart = [deal_evenly(row[np.newaxis], parts)[0] for row in lengths]
-    assert (deal_evenly(lengths, parts) == np.stack(apart)).all()
+    apart = [balance_tokens(row[np.newaxis], parts)[0] for row in lengths]
+    assert (balance_tokens(lengths, parts) == np.stack(apart)).all()
 
 
 def test_the_deal_is_the_same_on_every_machine_and_for_ever():
     lengths = np.array([[9, 4, 7, 7, 1, 8, 2, 5, 5]])
     # round 1: 9, 8, 7 to parts 0, 1, 2; round 2: 7 to part 2, then 5 to part 1 and 5 to part 0; round 3: 4 to
     # part 1 with 13 tokens, 2 to part 0 with 14, the first of two, 1 to part 2
-    assert deal_evenly(lengths, 3).tolist() == [[[0, 6, 8], [1, 5, 7], [2, 3, 4]]]
+    assert balance_tokens(lengths, 3).tolist() == [[[0, 6, 8], [1, 5, 7], [2, 3, 4]]]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
 def test_examples_of_one_length_are_dealt_in_turn(parts):
-    dealt = deal_evenly(np.full((2, 20), 7), parts)
+    dealt = balance_tokens(np.full((2, 20), 7), parts)
     assert (dealt == np.arange(20).reshape(-1, parts).T).all()
 
 

@@ -430,9 +430,12 @@ def test_modes():
 def test_position_ids_for_all_examples_stay_when_a_batch_is_cut():
     rows = torch.arange(12).reshape(4, 3)
     batch = RowBatch(**dict.fromkeys(BATCH, rows), position_ids=torch.arange(3))
-    assert batch.cut(1, 3).position_ids.tolist() == [0, 1, 2]
-    assert batch.cut(1, 3).input_ids.tolist() == [[3, 4, 5], [6, 7, 8]]
-    assert RowBatch(**dict.fromkeys(BATCH, rows), position_ids=rows).cut(1, 3).position_ids.shape == (2, 3)
+    assert batch.slice_rows(1, 3).position_ids.tolist() == [0, 1, 2]
+    assert batch.slice_rows(1, 3).input_ids.tolist() == [[3, 4, 5], [6, 7, 8]]
+    assert RowBatch(**dict.fromkeys(BATCH, rows), position_ids=rows).slice_rows(1, 3).position_ids.shape == (
+        2,
+        3,
+    )
     assert RowBatch(**dict.fromkeys(BATCH, rows)).map(torch.neg).position_ids is None
 
 

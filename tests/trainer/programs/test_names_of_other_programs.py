@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.configurations import config_file
-from trainer.commands.foreign_names import _FOREIGN, _OURS, add_name_hints
+from trainer.commands.foreign_names import _FOREIGN_NAMES, _OUR_KEYS, add_name_hints
 from trainer.config.flags import UnknownKeyError, make_config
 from trainer.config.settings import get_known_names
 from trainer.programs.choice import find_program, find_programs_with
@@ -60,9 +60,9 @@ def test_another_name_for_a_key_of_ours_is_refused_and_names_ours_first(tmp_path
 
 
 def test_every_hint_names_a_key_of_ours_and_no_hint_hides_a_key():
-    assert set(_FOREIGN) <= set(get_known_names())
-    assert set(_OURS).isdisjoint(get_known_names())
-    assert len(_OURS) == sum(len(names.split()) for names in _FOREIGN.values())
+    assert set(_FOREIGN_NAMES) <= set(get_known_names())
+    assert set(_OUR_KEYS).isdisjoint(get_known_names())
+    assert len(_OUR_KEYS) == sum(len(names.split()) for names in _FOREIGN_NAMES.values())
 
 
 def test_a_key_of_another_programs_file_is_refused_and_names_its_door(tmp_path):

@@ -109,4 +109,4 @@ def test_labels_and_positions_lie_at_the_place_of_their_sequence():
     _, packed = both_forms(*kinds, **own)
     assert packed.targets["answer_starts"].tolist() == [[4, 0, 3], [9, 0, 0], [5, 3, 0], [0, 0, 0]]
     assert packed.next_sentence_labels.tolist() == [[0, 0, 0], [0, -1, -1], [0, 0, -1], [-1, -1, -1]]
-    assert packed.cut(1, 3).targets["answer_ends"].tolist() == [[14, 0, 0], [7, 6, 0]]
+    assert packed.slice_rows(1, 3).targets["answer_ends"].tolist() == [[14, 0, 0], [7, 6, 0]]

@@ -1,8 +1,10 @@
-"""Adapting models with missing parts (of Graphcore's and RaNNC's programs) to programs that need these parts.
+"""Writing models of Graphcore's and RaNNC's programs for other programs, which need parts that the models
+lack.
 
 A missing bias equals a bias of zeros. A missing dense layer before the word logits cannot be imitated,
-because other programs' layer has an activation and a norm. Pre-norm models are MegatronBert in transformers.
-A TensorFlow 1 checkpoint stores tensors by name, next to a bert_config.json that can describe any shape.
+because in other programs an activation and a norm follow this layer. A model with norms before its parts
+(pre-norm) is a MegatronBert in transformers. A TensorFlow 1 checkpoint stores tensors by name, next to a
+bert_config.json that can describe any shape.
 """
 
 from dataclasses import replace
@@ -25,11 +27,12 @@ _WORD_HEAD = "cls.predictions."
 def add_missing_biases(
     checkpoint: Checkpoint, program: str, *, has_norms_first: bool = False, says_shape: bool = False
 ) -> Checkpoint:
-    """Return the checkpoint with zeros for the biases that its model lacks, as other programs need them.
+    """Add biases of zeros where the checkpoint's model has none, for a program that needs all biases.
 
-    SettingsError for a model that the program cannot represent.
-    has_norms_first: the program also has pre-norm models.
-    says_shape: the format stores weights of any shape, which its model file describes.
+    Return the changed checkpoint. SettingsError for a model that the program cannot represent.
+    program: name of the program that reads the result, for messages.
+    has_norms_first: whether the program also has models with norms before their parts (pre-norm).
+    says_shape: whether the format can store a model of any shape, because its model file describes the shape.
     """
     config = checkpoint.expect_config()
     if isinstance(config, ModernBertConfig):
@@ -64,9 +67,10 @@ def add_missing_biases(
 
 
 def drop_word_head(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint without its masked-word head, if the head lacks the dense layer before it.
+    """Remove a masked-word head that has no dense layer before the word logits. Return the changed
+    checkpoint.
 
-    transformers has no such head. The encoder, the pooler and other heads are kept.
+    transformers has no such head, so it could not read the weights. All other parts of the model are kept.
     """
     config = checkpoint.expect_config()
     if config.use_cls_layer or not _has_heads(checkpoint):
@@ -78,9 +82,10 @@ def drop_word_head(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def describe_changes(checkpoint: Checkpoint, to: str = "") -> str:
-    """Return how the written model differs from the original, as text for a message. Empty if it does not.
+    """Return the end of a message about a written model: how it differs from the original, or "" if it does
+    not.
 
-    to: name of the format.
+    to: name of the format that is written.
     """
     config = checkpoint.expect_config()
     if not config.has_biases:

@@ -15,7 +15,7 @@ from trainer.config.roberta import RobertaConfig
 
 GOOGLES_NAME, TRANSFORMERS_NAME = "bert_config.json", "config.json"
 NAMES = (GOOGLES_NAME, TRANSFORMERS_NAME)
-"""Names that the model file may have. Google's programs read the first of them."""
+"""Names that the model file may have: the name in Google's programs, then the name in transformers."""
 
 _TANH_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 
@@ -42,7 +42,7 @@ GOOGLES_KEYS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelDescription:
-    """The content of a model file. Its ``config`` is None if there is no file."""
+    """The content of a model file and the model it describes. ``config`` is None if there is no file."""
 
     config: ModelConfig | None
     file: ModelFile
@@ -51,10 +51,11 @@ class ModelDescription:
 def read_description(
     directory: str, given: str | None = None, *, tanh: bool = False, names: Sequence[str] = NAMES
 ) -> ModelDescription:
-    """Read the model file at ``given``, or the one in the directory.
+    """Read the model file of a checkpoint in a directory.
 
-    tanh: the program computes ``gelu`` in its tanh form, as Google's, MLPerf's and NVIDIA's do.
-    names: names of the file, in order of preference.
+    given: path of a model file to read instead. None: search in the directory.
+    tanh: True if the program that wrote the checkpoint computes ``gelu`` in its tanh form.
+    names: file names to search for. The first that exists is read.
     """
     path = given
     if path is None:
@@ -100,7 +101,9 @@ def write_bert_config(config: ModelConfig, directory: str) -> None:
 
 
 def find_unusual_keys(config: ModelConfig) -> dict[str, bool]:
-    """Return the keys, with values, that make a model compute differently from any BERT of Google's."""
+    """Return the model's keys, with values, that Google's BERT does not have and that change what a model
+    computes.
+    """
     usual = ModelConfig()
     names = ("megatron_residual_connection", "use_cls_layer")
     return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}

@@ -22,9 +22,9 @@ from trainer.checkpoints.checkpoint import STATE, make_initial_state, write_chec
 from trainer.checkpoints.filling import match_moments, match_weights
 from trainer.checkpoints.formats.absent_parts import describe_changes
 from trainer.checkpoints.formats.config_file import BERT_EPSILON
-from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, with_token_ids
+from trainer.checkpoints.formats.huggingface_tokenizer import export_tokenizer, set_special_token_ids
 from trainer.checkpoints.formats.kinds import WRITERS, is_recognised
-from trainer.checkpoints.formats.tensorflow2 import write_objects
+from trainer.checkpoints.formats.tensorflow2 import write_tensors_and_graph
 from trainer.checkpoints.learned_task import make_learned_task_config, read_run_labels
 from trainer.checkpoints.source import find_trainer_checkpoint, open_checkpoint
 from trainer.checkpoints.tokenizer import find_tokenizer
@@ -57,18 +57,20 @@ def convert(
     moments: bool = True,
     task: str | None = None,
 ) -> str:
-    """Convert a checkpoint of any program, or a run's newest, to another format. Return a message.
+    """Convert a checkpoint of any program to another format. Return a message that says what was written.
 
     The tokeniser is converted too. The first tokeniser that exists is taken, in this order: ``vocab``, the
     tokeniser next to the weights or in the run's directory, the training data's copy, or a known vocabulary
-    with the same md5. If the tokeniser is a vocabulary, ``lower_case`` says whether it lower-cases. None
-    takes the training data's casing.
+    with the same md5.
 
+    source: a checkpoint, or a run, which means the run's newest checkpoint.
+    target: directory to write.
     kind: the source's format, or None to recognise it from its files.
     to: format to write. None: Hugging Face's for checkpoints of this trainer, this trainer's for all others.
     model_config: model file, if there is none next to the weights.
     vocab: a vocabulary or its name, a tokenizer.json, or a model's directory.
     train_data: where the training data is now. None: where it was during training.
+    lower_case: whether the tokeniser of a vocabulary lower-cases text. None: as for the training data.
     moments: False leaves out the optimiser's moments.
     task: the user's task class that the run has learned. It must be named here, because no checkpoint may
     choose code to import.
@@ -93,8 +95,8 @@ def convert(
     # 3. If the target is a checkpoint of this trainer, add missing heads. The tokeniser may be missing.
     if to == OURS:
         found = _find_available_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
-        return _write_own(checkpoint, shape, target, found)
-    # 4. For other formats, keep only tensors that belong to the model, let the task rename its head, and
+        return _write_trainer_checkpoint(checkpoint, shape, target, found)
+    # 4. For all other formats, keep only tensors that belong to the model, let the task rename its head, and
     # write.
     found = find_tokenizer(checkpoint, shape, vocab, train_data, lower_case)
     checkpoint = _keep_model_tensors(checkpoint, shape)
@@ -102,7 +104,7 @@ def convert(
         weights = learned.exported(checkpoint.weights, to)
         checkpoint = replace(checkpoint, weights=weights, architecture=learned.architecture)
     if found is not None and to == "huggingface":
-        checkpoint = with_token_ids(checkpoint, found)
+        checkpoint = set_special_token_ids(checkpoint, found)
     what = "weights" if checkpoint.updates is None else f"update {checkpoint.updates}"
     kept = " with moments" if checkpoint.moments and to != "huggingface" else ""
     lacks = f", without a tokeniser: the vocabulary is not at hand; {_REMEDY}"
@@ -120,11 +122,13 @@ def convert(
                     has_segments=shape.type_vocab_size > 1,
                 )
             else:
-                _keep_tokenizer(found, directory)
+                _write_tokenizer_files(found, directory)
             lacks = ""
     form = f"{what}{kept} in {_PROGRAMS.get(to, 'Hugging Face')} form"
     unnamed = _describe_unused_ids(shape, found)
-    return f"{target}: {form}{describe_changes(checkpoint, to)}{_describe_as_bert(shape, to)}{unnamed}{lacks}"
+    return (
+        f"{target}: {form}{describe_changes(checkpoint, to)}{_warn_of_bert_form(shape, to)}{unnamed}{lacks}"
+    )
 
 
 def _find_available_tokenizer(
@@ -152,8 +156,11 @@ def _find_available_tokenizer(
     return found
 
 
-def _describe_as_bert(shape: ModelConfig, to: str) -> str:
-    """Return the end of a message about a RoBERTa written for a program that only knows BERT."""
+def _warn_of_bert_form(shape: ModelConfig, to: str) -> str:
+    """Return the end of a message, which warns if the target's program will read a RoBERTa as a BERT.
+
+    Return "" if it will not.
+    """
     if to == "huggingface" or not isinstance(shape, RobertaConfig):
         return ""
     epsilon = ""
@@ -163,7 +170,10 @@ def _describe_as_bert(shape: ModelConfig, to: str) -> str:
 
 
 def _describe_unused_ids(shape: ModelConfig, file: TokenizerFile | None) -> str:
-    """Return text about ids of a padded vocabulary that have no token. Their rows are written too."""
+    """Return the end of a message, which says how many rows of the word embeddings belong to no token.
+
+    Return "" if there are no such rows.
+    """
     rows = 0 if file is None else shape.vocab_size - vocabulary_of(file).tokens
     return f"; {rows} of its {shape.vocab_size} ids have no token" if rows else ""
 
@@ -171,20 +181,21 @@ def _describe_unused_ids(shape: ModelConfig, file: TokenizerFile | None) -> str:
 def convert_to_prefix(source: str, prefix: str, model_config: str | None) -> str:
     """Convert a checkpoint's weights to the TensorFlow 2 files PREFIX.index and PREFIX.data-00000-of-00001.
 
-    Return a message. Like TensorFlow's model garden, whose converter is imitated, write no other file.
+    Return a message. No other file is written, as by the converter of TensorFlow's model garden.
     """
     if storage.exists(f"{prefix}.index"):
         raise DatasetError(f"{prefix}.index: is there already; name a checkpoint that does not exist yet")
     refuse_input_as_output(prefix, [source, model_config])
     checkpoint = replace(open_checkpoint(source, None, model_config, with_moments=False), moments={})
-    write_objects(_keep_model_tensors(checkpoint, checkpoint.expect_config()), prefix)
+    write_tensors_and_graph(_keep_model_tensors(checkpoint, checkpoint.expect_config()), prefix)
     return f"{prefix}: weights in TensorFlow 2's form; it is read with --model-config"
 
 
-def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
-    """Write a vocabulary, or a tokenizer.json with its special tokens.
+def _write_tokenizer_files(file: TokenizerFile, directory: str) -> None:
+    """Write the tokeniser next to converted weights: a vocabulary, or a tokenizer.json with its special
+    tokens.
 
-    The casing is not stored, because other programs have flags for it.
+    The casing of a vocabulary is not stored, because other programs have flags for it.
     """
     for name, data in make_tokenizer_files(file).items():
         if name != CONFIGURATION_NAME or isinstance(file, TokenizerJson):
@@ -193,7 +204,7 @@ def _keep_tokenizer(file: TokenizerFile, directory: str) -> None:
 
 
 def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
-    """Return the task that the checkpoint's run has learned, or None if unknown.
+    """Return the class of the task that the checkpoint's run has learned, or None if unknown.
 
     SettingsError, with a remedy, for a user's task class that is not imported yet. A checkpoint file may name
     the class, but must not cause its import, which would run code.
@@ -214,9 +225,9 @@ def _find_task(checkpoint: Checkpoint, given: str | None) -> type[Task] | None:
 
 @contextmanager
 def _open_target(target: str) -> Iterator[str]:
-    """Yield the directory to write to, which is renamed to the target at the end.
+    """Yield a temporary directory to write to. At the end it is renamed to the target.
 
-    Remote targets are written in place.
+    A remote target is written directly, without a temporary directory.
     """
     if storage.is_remote(target):
         yield target
@@ -229,7 +240,11 @@ def _open_target(target: str) -> Iterator[str]:
 
 
 def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
-    """Return a pre-training model, or a masked-word model if there is nothing else above the encoder."""
+    """Return a model with the heads that the checkpoint's weights need.
+
+    This is a masked-word model if the weights have only a masked-word head, and for a ModernBERT. Otherwise
+    it is a pre-training model, with both heads and a pooler.
+    """
     above = (WORD_HEAD, *HEADS[1:], PAIR_HEAD, "bert.pooler.")
     starts = {start for start in above if any(name.startswith(start) for name in checkpoint.weights)}
     has_no_pairs = starts == {WORD_HEAD} or isinstance(shape, ModernBertConfig)
@@ -237,14 +252,19 @@ def _make_model(checkpoint: Checkpoint, shape: ModelConfig) -> HeadedBert:
 
 
 def _make_expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[str, Tensor]:
-    """Return tensors without values for a model of this shape and for the checkpoint's other heads."""
-    # the number of labels of a classification head comes from the checkpoint
+    """Return the tensors that a model of this shape with the checkpoint's heads has, by name.
+
+    The tensors have shapes but no values. They are compared with the checkpoint's tensors.
+    """
+    # The number of rows of a head. That of a classification head, one per label, is added from the
+    # checkpoint.
     outputs = {HEADS[1]: _ANSWER_OUTPUTS}
     with torch.device("meta"):
         own = dict(_make_model(checkpoint, shape).state_dict())
         for name, tensor in checkpoint.weights.items():
             head = next((head for head in HEADS[1:] if name.startswith(head)), None)
-            # a tensor of a user's task
+            # A task class of the user may have tensors of any name and shape, so they are accepted as they
+            # are.
             if checkpoint.kind == OURS and not name.startswith(("bert.", *HEADS)):
                 own[name] = torch.empty(tensor.shape)
             if head is None:
@@ -257,9 +277,9 @@ def _make_expected_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> dict[s
 
 
 def _keep_model_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoint:
-    """Return the checkpoint with the tensors of its model only.
+    """Remove tensors that do not belong to the checkpoint's model. Return the changed checkpoint.
 
-    DataError if they do not fit the model's shape.
+    DataError if the remaining tensors do not have the shapes of the model.
     """
     own = _make_expected_tensors(checkpoint, shape)
     weights, _ = match_weights(own, shape, checkpoint)
@@ -271,10 +291,14 @@ def _keep_model_tensors(checkpoint: Checkpoint, shape: ModelConfig) -> Checkpoin
     )
 
 
-def _write_own(
+def _write_trainer_checkpoint(
     checkpoint: Checkpoint, shape: ModelConfig, target: str, tokenizer: TokenizerFile | None
 ) -> str:
-    """Write a checkpoint of this trainer. Missing pre-training heads get random values. Return a message."""
+    """Write the checkpoint in this trainer's format. Return a message that says what was written.
+
+    If pre-training heads are missing, they are added with random values.
+    tokenizer: the tokeniser to write with it, or None.
+    """
     own = _make_expected_tensors(checkpoint, shape)
     weights, missing = match_weights(own, shape, checkpoint)
     weights = {name: weights[name] for name in own if name in weights}

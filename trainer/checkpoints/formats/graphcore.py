@@ -1,8 +1,9 @@
 """Translating tensors of Graphcore's programs to the names and shapes of other programs.
 
-In Hugging Face's format, the word embeddings are split into pieces while SQuAD is trained. In TensorFlow 1,
-the attention's projection and the norms have other names. Query, key and value are a single variable whose
-columns are concatenated (graphcore/examples, Models/modeling_ipu.py).
+The PyTorch programs write Hugging Face's format, but their SQuAD program splits the word embeddings into
+several tensors. The TensorFlow 1 programs have other names for the attention's output projection and the
+norms. They store query, key and value as a single variable with concatenated columns (graphcore/examples,
+Models/modeling_ipu.py).
 """
 
 import re
@@ -46,9 +47,10 @@ def _join_rows(parts: list[StoredTensor]) -> StoredTensor:
 
 
 def find_google_names(variable: str) -> list[str]:
-    """Return the names that Google's program gives to a variable of Graphcore's.
+    """Translate the name of a variable of Graphcore's programs to Google's names.
 
-    There are three names if the variable contains the weights of query, key and value together.
+    The result has three names if the variable has the weights of query, key and value together, otherwise
+    one.
     """
     if joined := _JOINED.fullmatch(variable):
         return [f"{joined[1]}/{third}/{_KINDS[joined[2]]}" for third in _THIRDS]
@@ -57,7 +59,7 @@ def find_google_names(variable: str) -> list[str]:
     return [f"bert/{variable}" if variable.startswith("pooler/") else variable]
 
 
-def take_third(tensor: StoredTensor, number: int) -> StoredTensor:
+def take_query_key_or_value(tensor: StoredTensor, number: int) -> StoredTensor:
     """Return the columns of query (0), key (1) or value (2) from a variable that has all three."""
     width = tensor.shape[-1] // len(_THIRDS)
     first = number * width

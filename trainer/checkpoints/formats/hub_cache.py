@@ -8,15 +8,17 @@ from bertdata.errors import MissingInputError
 from bertdata.io import storage
 
 SIZES = {"base": "bert-base-uncased", "large": "bert-large-uncased-whole-word-masking"}
-"""Models that Habana's launcher calls by a size."""
+"""Models that Habana's launcher lets a user name by their size: base or large."""
 
 _ORGANISATION = "google-bert"
 
 
 def find_pretrained(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return an existing path unchanged, or the cached files of a model such as ``bert-base-uncased``.
+    """Return the path of a pre-trained model. The name may be a path, or a model's name such as
+    bert-base-uncased.
 
-    MissingInputError for a model that was not downloaded.
+    A path that exists is returned unchanged. A model's name gives the directory with its files in the cache.
+    MissingInputError if the model is not in the cache.
     """
     if (
         not _is_model_name(name) or storage.exists(name) or storage.exists(f"{name}.index")

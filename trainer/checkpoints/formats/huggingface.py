@@ -29,7 +29,7 @@ from trainer.checkpoints.formats.labels import LabelKeys, make_label_keys, read_
 from trainer.checkpoints.formats.megatron import from_megatron, is_megatron, to_megatron
 from trainer.checkpoints.formats.modernbert import from_modernbert, to_modernbert
 from trainer.checkpoints.formats.nvidia import from_pytorch_names
-from trainer.checkpoints.formats.output_layer import settle_output_layer
+from trainer.checkpoints.formats.output_layer import resolve_output_layer
 from trainer.checkpoints.formats.pytorch_file import collect_tensors, read_torch
 from trainer.checkpoints.formats.roberta import add_second_bias, from_roberta, to_roberta
 from trainer.checkpoints.formats.wrapped_names import unwrap_names
@@ -42,13 +42,13 @@ from trainer.config.roberta import RobertaConfig
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 """Names that the file of weights in a directory may have. The first that exists is read."""
 
-_INNER = ("model", "state_dict", "model_state_dict", "module")
+_NESTING_KEYS = ("model", "state_dict", "model_state_dict", "module")
 """Keys under which training programs nest the weights in a file that also contains an optimiser's state."""
 
-_OTHER_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
-"""Suffixes of transformers' classes whose classifier does not classify sequences."""
+_UNSUPPORTED_CLASSIFIERS = ("ForTokenClassification", "ForMultipleChoice")
+"""Ends of the names of transformers' classes whose classifier does not classify whole sequences."""
 
-_OTHER_FILES = {
+_UNREADABLE_FILES = {
     "tf_model.h5": "weights of TensorFlow",
     "flax_model.msgpack": "weights of Flax",
     "adapter_model.safetensors": "an adapter of PEFT, which merge_and_unload() puts into its model's weights",
@@ -66,19 +66,22 @@ _ARCHITECTURES = {
     "cls.": "BertForMaskedLM",
     "": "BertModel",
 }
-"""transformers' model class by the prefix of the head's tensors. The first prefix that occurs decides."""
+"""For each prefix of tensor names, transformers' class for a model with such tensors. The first prefix with
+which a tensor's name begins decides.
+"""
 
 
 def read_huggingface(path: str, model_config: str | None = None, kind: str = "huggingface") -> Checkpoint:
-    """Read the checkpoint in a directory or a file of weights.
+    """Read a checkpoint in Hugging Face's format.
 
-    model_config: model file in place of the config.json next to the weights.
-    kind: "huggingface" or "graphcore".
+    path: its directory, or its file of weights.
+    model_config: model file to read instead of the config.json next to the weights.
+    kind: the program that wrote it, "huggingface" or "graphcore".
     """
     directory, file = storage.get_parent(path), path
     if storage.is_directory(path):
         directory, file = path, find_weights(path) or storage.join(path, WEIGHT_FILES[0])
-        _refuse_other_files(directory, file)
+        _refuse_unreadable_weights(directory, file)
     found = read_description(directory, model_config, names=(TRANSFORMERS_NAME, GOOGLES_NAME))
     tensors = unwrap_names(_read_tensors(file), file)
     config = found.config
@@ -93,10 +96,10 @@ def read_huggingface(path: str, model_config: str | None = None, kind: str = "hu
         weights = from_pytorch_names(tensors, file)
         if config is not None and is_megatron(weights):
             weights = from_megatron(weights, config.num_hidden_layers)
-    weights, warnings = _drop_other_heads(weights, classes, path)
+    weights, warnings = _drop_unsupported_classifier(weights, classes, path)
     warnings += warn_of_unread_keys(directory)
     labels = _read_labels(found.file, directory, model_config)
-    return settle_output_layer(
+    return resolve_output_layer(
         Checkpoint(
             kind=kind,
             path=path,
@@ -122,11 +125,11 @@ def _read_labels(file: ModelFile, directory: str, model_config: str | None) -> L
     return labels
 
 
-def _refuse_other_files(directory: str, file: str) -> None:
+def _refuse_unreadable_weights(directory: str, file: str) -> None:
     """Raise MissingInputError for a directory with weights in a format that cannot be read."""
     if storage.exists(file):
         return
-    for name, what in _OTHER_FILES.items():
+    for name, what in _UNREADABLE_FILES.items():
         if storage.exists(storage.join(directory, name)):
             raise MissingInputError(
                 f"{directory}: holds {name}, {what}, which is not read; expected one of "
@@ -134,15 +137,16 @@ def _refuse_other_files(directory: str, file: str) -> None:
             )
 
 
-def _drop_other_heads(
+def _drop_unsupported_classifier(
     weights: dict[str, StoredTensor], classes: Sequence[str], path: str
 ) -> tuple[dict[str, StoredTensor], list[str]]:
-    """Remove a classifier of tokens or of multiple choices from the weights.
+    """Remove the head from the weights if it classifies tokens or multiple choices instead of sequences.
 
-    Its tensors have the same names as those of a classifier of sequences, but another meaning. Return the
-    remaining weights, and a warning if a classifier was removed.
+    Its tensors have the same names as the head that classifies sequences, but another meaning. Return the
+    remaining weights, and a list with a warning if a head was removed.
+    classes: names of the transformers classes in config.json.
     """
-    other = next((name for name in classes if name.endswith(_OTHER_CLASSIFIERS)), None)
+    other = next((name for name in classes if name.endswith(_UNSUPPORTED_CLASSIFIERS)), None)
     kept = {name: tensor for name, tensor in weights.items() if not name.startswith("classifier.")}
     if other is None or len(kept) == len(weights):
         return weights, []
@@ -163,7 +167,9 @@ def _read_tensors(file: str) -> Stored:
         return read_safetensors(file)
     values = read_torch(file)
     inner = [
-        values[key] for key in _INNER if isinstance(values, dict) and isinstance(values.get(key), Mapping)
+        values[key]
+        for key in _NESTING_KEYS
+        if isinstance(values, dict) and isinstance(values.get(key), Mapping)
     ]
     return collect_tensors(inner[0] if inner else values, file)
 

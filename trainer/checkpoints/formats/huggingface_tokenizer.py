@@ -20,24 +20,26 @@ from trainer.checkpoints.any_checkpoint import Checkpoint
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 
-_AS_IT_IS, _ROBERTAS = "PreTrainedTokenizerFast", "RobertaTokenizer"
-"""transformers' class that uses a tokenizer.json unchanged, and its class for RoBERTa."""
+_GENERIC_CLASS, _ROBERTA_CLASS = "PreTrainedTokenizerFast", "RobertaTokenizer"
+"""Two tokeniser classes of transformers: the class that uses any tokenizer.json, and RoBERTa's class."""
 
-_BERT = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
+_BERT_TOKENS = {role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")}
 """The text of each special token in a BERT vocabulary, by its role: cls is [CLS]."""
 
 
 _ROBERTA_IDS = {"bos_token_id": "cls", "eos_token_id": "sep"}
 _MODERNBERT_IDS = {**_ROBERTA_IDS, "cls_token_id": "cls", "sep_token_id": "sep"}
-"""Keys for ids of special tokens in config.json, with each token's role, as in the original models' files."""
+"""Keys of config.json for ids of special tokens, and the role of each token. The original models' files have
+the same keys.
+"""
 
 
-def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
-    """Return the checkpoint with the ids of special tokens that its architecture's config.json contains.
+def set_special_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
+    """Take the ids of special tokens for config.json from the tokeniser. Return the changed checkpoint.
 
-    A BERT's config.json contains only the padding id, which is the default 0 for a vocab.txt. transformers
-    numbers a RoBERTa's positions from the padding id, so that a RoBERTa whose tokeniser has no padding token
-    is a SettingsError.
+    A BERT's config.json has only the padding id. For a vocab.txt it keeps its default, 0. A RoBERTa must have
+    a padding token, because transformers numbers its positions from the padding id. SettingsError for a
+    RoBERTa without such a token.
     """
     config, vocabulary = checkpoint.expect_config(), vocabulary_of(file)
     keys: dict[str, str] = {}
@@ -56,12 +58,13 @@ def with_token_ids(checkpoint: Checkpoint, file: TokenizerFile) -> Checkpoint:
 def export_tokenizer(
     file: TokenizerFile, directory: str, *, longest: int, needs_json: bool = False, has_segments: bool = False
 ) -> None:
-    """Write the tokeniser's files for transformers' AutoTokenizer into a directory that has a config.json.
+    """Write the files from which transformers' AutoTokenizer makes the same tokeniser.
 
-    These are vocab.txt or tokenizer.json, tokenizer_config.json and special_tokens_map.json.
-    longest: most tokens in a sequence.
-    needs_json: transformers does not read a vocab.txt for this architecture, so a tokenizer.json is added.
-    has_segments: the model distinguishes the two texts of a pair.
+    The files are vocab.txt or tokenizer.json, tokenizer_config.json and special_tokens_map.json.
+    directory: directory of the model, which already has a config.json.
+    longest: largest number of tokens in a sequence.
+    needs_json: True adds a tokenizer.json, for an architecture whose vocab.txt transformers does not read.
+    has_segments: whether the model has token types (segments), which distinguish the two texts of a pair.
     """
     config: dict[str, Any]
     files: dict[str, bytes]
@@ -69,14 +72,14 @@ def export_tokenizer(
         special = name_role_tokens(file.roles)
         text = make_tokenizer_json(file, has_segments=has_segments)
         files = {TOKENIZER_NAME: text}
-        config = {"tokenizer_class": _AS_IT_IS, "model_max_length": longest}
+        config = {"tokenizer_class": _GENERIC_CLASS, "model_max_length": longest}
         config["model_input_names"] = list_input_names(has_segments)
         if _adds_prefix_space(text, file.path):
             # transformers 4 reads this value from tokenizer_config.json and ignores the value in
             # tokenizer.json.
             config["add_prefix_space"] = True
     else:
-        special = name_role_tokens(tuple(_BERT.items()))
+        special = name_role_tokens(tuple(_BERT_TOKENS.items()))
         config = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": file.lower_case,  # also strips accents, unless strip_accents is False
@@ -86,7 +89,7 @@ def export_tokenizer(
         }
         files = {VOCABULARY_NAME: format_vocabulary(vocabulary_of(file))}
         if needs_json:
-            config["tokenizer_class"] = _AS_IT_IS
+            config["tokenizer_class"] = _GENERIC_CLASS
             files[TOKENIZER_NAME] = convert_wordpiece(file)
         if not has_segments:
             config["model_input_names"] = list_input_names(has_segments)
@@ -101,25 +104,27 @@ def export_tokenizer(
         and _is_roberta_tokenizer(directory, config | special)
     ):
         _write_file(
-            directory, CONFIGURATION_NAME, _format_json({**config, "tokenizer_class": _ROBERTAS} | special)
+            directory,
+            CONFIGURATION_NAME,
+            _format_json({**config, "tokenizer_class": _ROBERTA_CLASS} | special),
         )
 
 
 def list_input_names(has_segments: bool) -> list[str]:
-    """Return the names of a model's inputs, in transformers' order.
+    """Return the names of a model's inputs for tokenizer_config.json, in transformers' order.
 
-    If tokenizer_config.json lacks these names, transformers 4 passes segments to every model.
+    Without these names in the file, transformers 4 passes token types to every model, even if it has none.
     """
     return ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
 
 
 def make_tokenizer_json(file: TokenizerJson, *, has_segments: bool = True) -> bytes:
-    """Return a tokenizer.json with which the library ``tokenizers`` makes the same model input as this
+    """Return a tokenizer.json with which the library ``tokenizers`` turns a text into the same ids as this
     trainer.
 
-    The original file is returned unchanged unless it truncates or pads texts, skips merges at random, or adds
-    other special tokens to a text than this trainer does.
-    has_segments: whether the token type ids (segments) must be the same too.
+    A file that already does so is returned unchanged. Removed are truncation, padding and merges that are
+    skipped at random. Replaced is a template that adds other special tokens to a text than this trainer adds.
+    has_segments: True if the token type ids (segments) must be the same too.
     """
     data, vocabulary = read_tokenizer_bytes(file.path), vocabulary_of(file)
     whole = parse_json_text(data)
@@ -144,7 +149,8 @@ def _adds_prefix_space(text: bytes, path: str) -> bool:
 
 
 def _is_roberta_tokenizer(directory: str, config: dict[str, Any]) -> bool:
-    """Return whether transformers' RobertaTokenizer would read this directory of a RoBERTa in the same way.
+    """Return whether the directory is a RoBERTa's and transformers' RobertaTokenizer reads its tokeniser
+    correctly.
 
     RobertaTokenizer is preferred because in transformers 5 it obeys ``add_prefix_space=True`` of
     ``from_pretrained``, which users need to classify single words. PreTrainedTokenizerFast ignores it.
@@ -154,7 +160,7 @@ def _is_roberta_tokenizer(directory: str, config: dict[str, Any]) -> bool:
     if files.config.get("model_type") != "roberta" or model.get("type") != "BPE":
         return False
     try:
-        return matches_class(files, _ROBERTAS, config)
+        return matches_class(files, _ROBERTA_CLASS, config)
     except VocabularyError:
         return False
 

@@ -23,8 +23,8 @@ WRITERS: dict[str, Callable[[Checkpoint, str], str]] = {
     "tf2": write_tensorflow2,
     "nvidia": write_nvidia,
 }
-"""Formats that can be written. Each has a function that takes a checkpoint and a new directory, writes the
-files, and returns the path to report to the user.
+"""For each format that can be written, the function that writes it. The function takes a checkpoint and a new
+directory, writes the files, and returns the path to report to the user.
 """
 
 _TENSORFLOW = ("tf1", "tf2")
@@ -36,10 +36,10 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
 
     CheckpointError or DataError for a damaged file. Reading a tensor later raises DataError unless all its
     values are finite floating-point numbers.
-    path: a directory, a file of weights, the prefix of TensorFlow's files or any of them, or the name of a
-    model in Hugging Face's cache.
-    kind: format, or None to recognise it from the files.
-    model_config: model file in place of the one next to the weights.
+    path: a directory or a file of weights. For TensorFlow's pair of index and data files, it may also be
+    their common prefix. The name of a model in Hugging Face's cache is accepted too.
+    kind: name of the format, or None to recognise it from the files.
+    model_config: model file to read instead of the file next to the weights.
     """
     found = _read(find_pretrained(path), kind, model_config)
     checked = {name: tensor.check_on_read(f"{found.path}: {name}") for name, tensor in found.weights.items()}
@@ -47,8 +47,9 @@ def read_checkpoint(path: str, kind: str | None = None, model_config: str | None
 
 
 def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
-    """Open the checkpoint with the reader of its format."""
-    # The files decide in this order: a TensorFlow .index, a .pt file, otherwise Hugging Face's format.
+    """Recognise the format of the checkpoint at a path, and open it with the function for this format."""
+    # The format is recognised by its files: TensorFlow's by an .index file, NVIDIA's and Habana's by a .pt
+    # file. Everything else is read as Hugging Face's format.
     if kind in (None, *_TENSORFLOW) and (prefix := find_prefix(path)) is not None:
         bundle = Bundle(prefix)
         found, read = ("tf2", read_tensorflow2) if GRAPH_KEY in bundle.entries else ("tf1", read_tensorflow1)
@@ -64,7 +65,7 @@ def _read(path: str, kind: str | None, model_config: str | None) -> Checkpoint:
 
 
 def _find_torch_file(path: str, kind: str | None) -> str | None:
-    """Return the path of NVIDIA's or Habana's file, or None for Hugging Face's format."""
+    """Return the path of the .pt file that NVIDIA's or Habana's program wrote. None if there is none."""
     is_asked = kind in ("nvidia", "habana")
     if not storage.is_directory(path):
         return path if is_asked or (kind is None and path.endswith(_TORCH_FILES)) else None
@@ -79,7 +80,7 @@ def _find_torch_file(path: str, kind: str | None) -> str | None:
 
 
 def is_recognised(path: str) -> bool:
-    """Return whether there is a readable checkpoint, or a directory with one, at the path."""
+    """Return whether the path is a checkpoint of a known format, or a directory with such a checkpoint."""
     if find_prefix(path) is not None:
         return True
     if not storage.is_directory(path):

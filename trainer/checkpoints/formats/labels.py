@@ -12,8 +12,10 @@ from trainer.tasks.classification.head_labels import PROBLEMS, HeadLabels, make_
 
 
 class LabelKeys(NamedTuple):
-    """The labels of a classification head, by row, and its problem_type. The labels are None if the file has
-    none, or only the default names LABEL_0, LABEL_1 and so on.
+    """The labels of a classification head, in the order of its rows, and its problem_type in transformers.
+
+    The labels are None if the file names no labels, or only transformers' defaults LABEL_0, LABEL_1 and so
+    on.
     """
 
     names: tuple[str, ...] | None = None
@@ -48,7 +50,7 @@ def read_label_keys(values: Mapping[str, Any], where: str) -> LabelKeys:
 
 
 def make_label_keys(head: HeadLabels) -> dict[str, Any]:
-    """Return the keys for config.json that describe the head."""
+    """Return the keys for config.json that describe a classification head's labels."""
     names = head.names or make_default_label_names(head.rows)
     keys = {
         "id2label": dict(enumerate(names)),

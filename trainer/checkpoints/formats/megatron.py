@@ -1,9 +1,8 @@
 """Names of a pre-norm BERT's tensors in transformers, where it is called MegatronBert.
 
-This trainer names each norm as in a BERT, after the part whose output it normalises. MegatronBert names the
-same norm after the part that reads the result. So the norm of the embeddings is called the norm before the
-first attention in MegatronBert, and the last layer's norm is called the encoder's norm. Only the names
-differ, the tensors are equal.
+In a pre-norm model a norm lies between two parts. This trainer names it, as in a BERT, after the part before
+it. MegatronBert names the same norm after the part after it. For example, the norm after the embeddings is
+called the norm before the first attention in MegatronBert. Only the names differ, the tensors are equal.
 """
 
 import re

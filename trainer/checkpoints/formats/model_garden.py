@@ -1,30 +1,37 @@
-"""Finds the variables of TensorFlow's model garden BERT by walking a checkpoint's graph of Python objects.
+"""Finding the variables of a BERT of TensorFlow's model garden in a checkpoint's graph of Python objects.
 
-The names of objects and variables differ between versions of the model garden. But in all of them the
-encoder's children ``layer_with_weights-0``, ``-1`` and so on come in the same order: embeddings of words,
+In the graph, each object has named children. A name that leads from an object to a child is called a local
+name. The names differ between versions of the model garden. But in all versions the encoder's children
+``layer_with_weights-0``, ``layer_with_weights-1`` and so on have the same order: the embeddings of words,
 positions and segments, a norm, the layers, the pooler. So each child is recognised by its place and content.
 """
 
 from collections.abc import Iterator
 
 from trainer.checkpoints.any_checkpoint import WORD_BIAS, WORDS
-from trainer.checkpoints.formats.tensor_bundle.object_graph import GraphNode, find_holders, follow_names
+from trainer.checkpoints.formats.tensor_bundle.object_graph import (
+    GraphNode,
+    find_nodes_with_children,
+    follow_names,
+)
 
-_ENDS = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
-"""For weight and bias, the names that TensorFlow's layers give to the variable."""
+_VARIABLE_NAMES = {"weight": ("kernel", "gamma", "embeddings"), "bias": ("bias", "beta")}
+"""For weight and bias, the names that TensorFlow's layers may give to this variable."""
 
 _NUMBERED = "layer_with_weights-"
-_FIRST = {
+_PARTS_BEFORE_LAYERS = {
     "bert.embeddings.word_embeddings": "_embedding_layer",
     "bert.embeddings.position_embeddings": "_position_embedding_layer",
     "bert.embeddings.token_type_embeddings": "_type_embedding_layer",
     "bert.embeddings.LayerNorm": "_embedding_norm_layer",
 }
-"""The encoder's objects before its layers, in order, with their local names in versions that name them."""
+"""The parts of the encoder before its layers, in order. In versions whose encoder names its children, the
+value is the child's name.
+"""
 
 _POOLER, _POOLERS_NAME = "bert.pooler.dense", "_pooler_layer"
 _LAYERS = "bert.encoder.layer."
-_LAYER = {
+_LAYER_PATHS = {
     "attention.self.query": ("_attention_layer", "_query_dense"),
     "attention.self.key": ("_attention_layer", "_key_dense"),
     "attention.self.value": ("_attention_layer", "_value_dense"),
@@ -34,28 +41,29 @@ _LAYER = {
     "output.dense": ("_output_dense",),
     "output.LayerNorm": ("_output_layer_norm",),
 }
-"""For each part of a layer, the local names that lead to it from the layer's object."""
+"""For each part of a layer, the path of child names that leads to it from the layer's object."""
 
 _PROJECTION, _PROJECTION_OF_2_3 = "attention.output.dense", "_attention_output_dense"
 _MASKED = "masked_lm"
-_HEADS = {
+_HEAD_PATHS = {
     "cls.predictions": (_MASKED,),
     "cls.predictions.transform.dense": (_MASKED, "dense"),
     "cls.predictions.transform.LayerNorm": (_MASKED, "layer_norm"),
     "cls.seq_relationship": ("model", "classification_heads", "0", "out_proj"),
 }
-"""For each part of the heads, the local names that lead to it from the root."""
+"""For each part of the heads, the path of child names that leads to it from the graph's root."""
 
 _BIAS = "output_bias/bias"
-_PAIRS = {
+_CONVERTED_NAMES = {
     "predictions/transform/logits/kernel": "cls.seq_relationship.weight",
     "predictions/transform/logits/bias": "cls.seq_relationship.bias",
 }
-"""Full names of the next-sentence head's variables, in versions that convert it."""
+"""Full names of the next-sentence head's variables in converted checkpoints, and this trainer's names."""
 
 
 def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
-    """Return the number of each variable's node, by this trainer's name for the tensor.
+    """Find the variables in a graph. Return their node numbers by the names that this trainer gives to the
+    tensors.
 
     The result is empty if the graph has no encoder.
     """
@@ -71,41 +79,43 @@ def find_variables(nodes: list[GraphNode]) -> dict[str, int]:
         return found
     # 2. The masked-word head is an object with a dense layer, a norm and the table of word embeddings. In
     # some versions the table is only reachable from here.
-    for head in find_holders(nodes, "dense", "layer_norm", "embedding_table"):
+    for head in find_nodes_with_children(nodes, "dense", "layer_norm", "embedding_table"):
         found |= _find_part_variables(nodes, _find_head_parts(nodes, head, _MASKED))
         children = nodes[head].children
         found.setdefault(WORDS, children["embedding_table"])
         if bias := children.get(_BIAS) or children.get("bias"):
             found[WORD_BIAS] = bias
     # 3. The next-sentence head: by its object, or in converted checkpoints by its variables' full names.
-    for heads in find_holders(nodes, "classification_heads"):
+    for heads in find_nodes_with_children(nodes, "classification_heads"):
         found |= _find_part_variables(nodes, _find_head_parts(nodes, heads, "model"))
     for number, node in enumerate(nodes):
-        if node.full_name in _PAIRS:
-            found.setdefault(_PAIRS[node.full_name], number)
+        if node.full_name in _CONVERTED_NAMES:
+            found.setdefault(_CONVERTED_NAMES[node.full_name], number)
     return found
 
 
 def _find_head_parts(nodes: list[GraphNode], owner: int, name: str) -> dict[str, int]:
-    """Return the node of each part of a head that can be reached from its object.
+    """Return the node number of each part of a head that can be reached from the head's object.
 
-    owner: node of the head's object. name: name of this object among the root's children.
+    owner: node number of the head's object.
+    name: the first name of the part's path in ``_HEAD_PATHS``, which leads from the root to this object.
     """
-    ways = {part: rest for part, (first, *rest) in _HEADS.items() if first == name and rest}
+    ways = {part: rest for part, (first, *rest) in _HEAD_PATHS.items() if first == name and rest}
     found = {part: follow_names(nodes, owner, *way) for part, way in ways.items()}
     return {part: number for part, number in found.items() if number is not None}
 
 
 def _find_numbered_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield (our name, node) for each part of an encoder whose child objects are numbered.
+    """Yield (this trainer's name, node number) for each part of an encoder with numbered child objects.
 
-    Yield nothing for any other object.
+    The children are called ``layer_with_weights-0`` and so on. Yield nothing for an object without such
+    children.
     """
     children = nodes[encoder].children
     numbered = [
         name for name in children if name.startswith(_NUMBERED) and _is_number(name[len(_NUMBERED) :])
     ]
-    tables, layers = iter(list(_FIRST)[:3]), 0
+    tables, layers = iter(list(_PARTS_BEFORE_LAYERS)[:3]), 0
     # Walk the parts in order and recognise each by its content: three embedding tables, a norm (with gamma)
     # before any layer, the layers (with an attention), then the pooler (with a kernel).
     for name in sorted(numbered, key=lambda name: int(name[len(_NUMBERED) :])):
@@ -123,13 +133,16 @@ def _find_numbered_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple
 
 
 def _find_named_parts(nodes: list[GraphNode], encoder: int) -> Iterator[tuple[str, int]]:
-    """Yield (our name, node) for each part of an encoder whose child objects have names."""
+    """Yield (this trainer's name, node number) for each part of an encoder that names its child objects.
+
+    Yield nothing for an object that is not such an encoder.
+    """
     children = nodes[encoder].children
     layers = follow_names(nodes, encoder, "_transformer_layers")
     first = None if layers is None else nodes[layers].children.get("0")
     if layers is None or first is None or not any(_find_layer_parts(nodes, first, 0)):
         return  # many objects may lead to these layers, so stop after the first layer if it does not fit
-    named = _FIRST | {_POOLER: _POOLERS_NAME}
+    named = _PARTS_BEFORE_LAYERS | {_POOLER: _POOLERS_NAME}
     yield from ((name, children[local]) for name, local in named.items() if local in children)
     for local, number in nodes[layers].children.items():
         if _is_number(local):
@@ -142,8 +155,12 @@ def _is_number(text: str) -> bool:
 
 
 def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterator[tuple[str, int]]:
-    """Yield (our name, node) for each part of a layer, such as the query's dense layer."""
-    for name, way in _LAYER.items():
+    """Yield (this trainer's name, node number) for each part of a layer, such as the query's dense layer.
+
+    layer: number of the layer's node.
+    place: number of the layer in the encoder.
+    """
+    for name, way in _LAYER_PATHS.items():
         number = follow_names(nodes, layer, *way)
         if number is None and name == _PROJECTION:
             number = follow_names(nodes, layer, _PROJECTION_OF_2_3)
@@ -152,12 +169,14 @@ def _find_layer_parts(nodes: list[GraphNode], layer: int, place: int) -> Iterato
 
 
 def _find_part_variables(nodes: list[GraphNode], parts: dict[str, int]) -> dict[str, int]:
-    """Return the nodes of the parts' variables, by this trainer's names. Variables without a stored value are
-    left out.
+    """Return the node numbers of the parts' weights and biases, by this trainer's names for the tensors.
+
+    A variable without a stored value is left out.
+    parts: for each part of the model, the number of its node.
     """
     found = {}
     for part, number in parts.items():
-        for end, locals_ in _ENDS.items():
+        for end, locals_ in _VARIABLE_NAMES.items():
             for local in locals_:
                 variable = nodes[number].children.get(local)
                 if variable is not None and nodes[variable].key is not None:
@@ -171,8 +190,10 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.nodes = [GraphNode()]
 
-    def child(self, parent: int, *names: str) -> int:
-        """Return the node at the end of a path of local names, and create missing nodes."""
+    def get_or_add_child(self, parent: int, *names: str) -> int:
+        """Follow a path of child names from a node, and create missing nodes. Return the number of the last
+        node.
+        """
         for name in names:
             children = self.nodes[parent].children
             if name not in children:
@@ -185,13 +206,13 @@ class GraphBuilder:
         self.nodes.append(GraphNode())
         return len(self.nodes) - 1
 
-    def link(self, parent: int, name: str, node: int) -> None:
-        """Make a node the child of another parent too."""
+    def add_to_parent(self, parent: int, name: str, node: int) -> None:
+        """Make an existing node the child of a further parent."""
         self.nodes[parent].children[name] = node
 
 
-def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dict[str, int]:
-    """Add a node for each tensor's variable, in objects structured as in versions 2.3 to 2.5.
+def build_object_graph(objects: GraphBuilder, names: list[str], layers: int) -> dict[str, int]:
+    """Build the graph of objects as in versions 2.3 to 2.5 of the model garden, with a node for each tensor.
 
     Return the number of each variable's node by the tensor's name.
 
@@ -199,44 +220,44 @@ def place_variables(objects: GraphBuilder, names: list[str], layers: int) -> dic
     as an encoder, with the layers as its children, and as a pre-training model, with the children
     encoder_network, masked_lm and classification_heads. ``encoder`` has the same layers again.
     """
-    encoder, masked = objects.child(0, "encoder"), objects.child(0, _MASKED)
+    encoder, masked = objects.get_or_add_child(0, "encoder"), objects.get_or_add_child(0, _MASKED)
     found = {}
     for name in names:
         part, _, end = name.rpartition(".")
         way = _find_part_path(part, layers)
-        owner = objects.child(0, *way)
+        owner = objects.get_or_add_child(0, *way)
         if part.endswith(_PROJECTION):
-            objects.link(objects.child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
-        found[name] = objects.child(owner, _find_local_name(part, end))
+            objects.add_to_parent(objects.get_or_add_child(0, *way[:2]), _PROJECTION_OF_2_3, owner)
+        found[name] = objects.get_or_add_child(owner, _find_local_name(part, end))
         if name == WORD_BIAS:
-            objects.link(masked, "bias", found[name])
+            objects.add_to_parent(masked, "bias", found[name])
         if name == WORDS:
-            objects.link(masked, "embedding_table", found[name])
-    model = objects.child(0, "model")
+            objects.add_to_parent(masked, "embedding_table", found[name])
+    model = objects.get_or_add_child(0, "model")
     objects.nodes[model].children |= objects.nodes[encoder].children
-    objects.link(model, "encoder_network", encoder)
-    objects.link(model, _MASKED, masked)
+    objects.add_to_parent(model, "encoder_network", encoder)
+    objects.add_to_parent(model, _MASKED, masked)
     return found
 
 
 def _find_part_path(part: str, layers: int) -> tuple[str, ...]:
-    """Return the local names that lead from the root to a part of the model."""
-    if part in _HEADS:
-        return _HEADS[part]
-    first = list(_FIRST)
+    """Return the path of child names that leads from the root to a part of the model."""
+    if part in _HEAD_PATHS:
+        return _HEAD_PATHS[part]
+    first = list(_PARTS_BEFORE_LAYERS)
     if part in first:
         return "encoder", f"{_NUMBERED}{first.index(part)}"
     if part == _POOLER:
         return "encoder", f"{_NUMBERED}{len(first) + layers}"
     number, _, rest = part.removeprefix(_LAYERS).partition(".")
-    return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER[rest]
+    return "encoder", f"{_NUMBERED}{len(first) + int(number)}", *_LAYER_PATHS[rest]
 
 
 def _find_local_name(part: str, end: str) -> str:
-    """Return the local name of a variable in its object."""
+    """Return the name of a variable among the children of its object."""
     if part == "cls.predictions":
         return _BIAS
-    kernel, gamma, table = _ENDS["weight"]
+    kernel, gamma, table = _VARIABLE_NAMES["weight"]
     if part.endswith("_embeddings"):
         return table
     if part.endswith("LayerNorm"):

@@ -16,27 +16,28 @@ _NAMES = {
     "cls.predictions.decoder.weight": "decoder.weight",
     **{f"qa_outputs.{name}": f"classifier.{name}" for name in ("weight", "bias")},
 }
-"""transformers' names for tensors outside the layers, by this trainer's."""
+"""For each tensor outside the layers, this trainer's name and transformers' name."""
 
-_OF_LAYERS = {
+_LAYER_NAMES = {
     "attention.self.Wqkv.weight": "attn.Wqkv.weight",
     "attention.output.dense.weight": "attn.Wo.weight",
     "attention.output.LayerNorm.weight": "mlp_norm.weight",
     "intermediate.dense.weight": "mlp.Wi.weight",
     "output.dense.weight": "mlp.Wo.weight",
 }
-"""transformers' names for tensors in a layer, by this trainer's.
+"""For each tensor of a layer, this trainer's name and transformers' name.
 
-A layer's last norm is renamed separately.
+The output norm is missing here, because transformers counts it to the next layer (see ``make_name_table``).
 """
 
 
 def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) -> dict[str, StoredTensor]:
     """Return the tensors under this trainer's names.
 
-    answers: whether the classifier finds answers, rather than classifying sequences.
+    answers: True if ``classifier`` is the head that finds an answer's start and end. False if it is the head
+    that classifies sequences.
     """
-    table = {theirs: ours for ours, theirs in map_names(config).items()}
+    table = {theirs: ours for ours, theirs in make_name_table(config).items()}
     if not answers:
         table = {theirs: ours for theirs, ours in table.items() if not ours.startswith("qa_outputs.")}
     found: dict[str, StoredTensor] = {}
@@ -50,17 +51,18 @@ def from_modernbert(weights: Stored, config: ModernBertConfig, answers: bool) ->
 
 def to_modernbert(weights: Stored, config: ModernBertConfig) -> dict[str, StoredTensor]:
     """Return the tensors under transformers' names."""
-    table = map_names(config)
+    table = make_name_table(config)
     return {table.get(name, name): tensor for name, tensor in weights.items()}
 
 
-def map_names(config: ModernBertConfig) -> dict[str, str]:
-    """Return transformers' name for each weight, by this trainer's."""
+def make_name_table(config: ModernBertConfig) -> dict[str, str]:
+    """Return a table from this trainer's names of all weights to transformers' names."""
     found = dict(_NAMES)
     for number in range(config.num_hidden_layers):
         ours, theirs = f"bert.encoder.layer.{number}", f"model.layers.{number}"
-        found |= {f"{ours}.{name}": f"{theirs}.{other}" for name, other in _OF_LAYERS.items()}
-        # A layer's output norm is the next layer's first norm in transformers, or the final norm.
+        found |= {f"{ours}.{name}": f"{theirs}.{other}" for name, other in _LAYER_NAMES.items()}
+        # In transformers a layer's output norm is called the first norm of the next layer. After the last
+        # layer it is called the final norm.
         is_last = number == config.num_hidden_layers - 1
         norm = "model.final_norm" if is_last else f"model.layers.{number + 1}.attn_norm"
         found[f"{ours}.output.LayerNorm.weight"] = f"{norm}.weight"

@@ -7,16 +7,16 @@ PYTORCH = {
     ".gamma": ".weight",
     ".beta": ".bias",
 }
-"""Parts of names in PyTorch programs and their replacement.
+"""Parts of tensor names in PyTorch programs, and what replaces them here.
 
-From NVIDIA's and Habana's layers, and early ports.
+They come from NVIDIA's and Habana's layers, and from early PyTorch versions of BERT.
 """
 
 PYTORCH_DROPPED = ("bert.embeddings.position_ids", "bert.embeddings.token_type_ids")
-"""Tensors that are not parameters."""
+"""Tensors in PyTorch files that are constants and not weights. They are left out."""
 
 DENSE_ACT = (".intermediate.", ".pooler.", "cls.predictions.transform.")
-"""Places where the layer ``dense`` is called ``dense_act`` in NVIDIA's and Habana's programs."""
+"""Names after which NVIDIA's and Habana's programs call the layer ``dense_act`` instead of ``dense``."""
 
 TENSORFLOW = {
     "bert.embeddings.word_embeddings.weight": "bert/embeddings/word_embeddings",
@@ -30,14 +30,15 @@ TENSORFLOW = {
     "classifier.weight": "output_weights",
     "classifier.bias": "output_bias",
 }
-"""TensorFlow 1's names of embeddings and heads, none of which is transposed.
+"""TensorFlow 1's names for the embeddings and the heads. These matrices are not transposed.
 
-All other names are translated by a rule, in ``to_tensorflow``.
+All other names are translated by a rule in ``to_tensorflow``.
 """
 
 
 def from_pytorch(name: str) -> str | None:
-    """Return this trainer's name for a tensor of a PyTorch program, or None if it is not a parameter.
+    """Return this trainer's name for a tensor of a PyTorch program, or None for a constant that is not a
+    weight.
 
     For example, embeddings.LayerNorm.gamma becomes bert.embeddings.LayerNorm.weight.
     """
@@ -68,7 +69,10 @@ def to_tensorflow(name: str) -> tuple[str, bool]:
 
 
 def from_tensorflow(name: str) -> tuple[str, bool] | None:
-    """Return (this trainer's name, whether it is transposed) for a TensorFlow 1 variable, or None."""
+    """Return (this trainer's name, whether the matrix is transposed) for a variable of TensorFlow 1.
+
+    Return None for a variable that does not belong to a BERT.
+    """
     ours = next((ours for ours, theirs in TENSORFLOW.items() if theirs == name), None)
     if ours is not None:
         return ours, False

@@ -25,7 +25,7 @@ from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
 from trainer.checkpoints.formats.graphcore import join_embeddings
 from trainer.checkpoints.formats.names import from_pytorch, to_nvidia
-from trainer.checkpoints.formats.output_layer import settle_output_layer
+from trainer.checkpoints.formats.output_layer import resolve_output_layer
 from trainer.checkpoints.formats.pytorch_file import check_plain, collect_tensors, read_torch
 from trainer.checkpoints.formats.wrapped_names import unwrap_names
 from trainer.config.model import ModelConfig
@@ -37,16 +37,16 @@ _COUNTS = ("step", "steps")
 
 
 def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia") -> Checkpoint:
-    """Read the checkpoint in a file.
+    """Read the checkpoint of NVIDIA's or Habana's program in a file.
 
-    model_config: model file in place of the bert_config.json next to it.
+    model_config: model file to read instead of the bert_config.json next to the checkpoint.
     kind: "nvidia" (GELU in its tanh form) or "habana" (exact GELU).
     """
     values = read_torch(path)
     is_whole = isinstance(values, Mapping) and isinstance(values.get("model"), Mapping)
     weights = from_pytorch_names(collect_tensors(values["model"] if is_whole else values, path), path)
     found = read_description(storage.get_parent(path), model_config, tanh=kind == "nvidia")
-    checkpoint = settle_output_layer(
+    checkpoint = resolve_output_layer(
         Checkpoint(
             kind=kind,
             path=path,
@@ -62,16 +62,18 @@ def read_nvidia(path: str, model_config: str | None = None, kind: str = "nvidia"
 
 
 def from_pytorch_names(tensors: Stored, path: str) -> dict[str, StoredTensor]:
-    """Return the tensors under this trainer's names, in the same order. A tensor that the file has under two
-    names keeps both.
+    """Return the tensors under this trainer's names, in the same order.
+
+    If the file has a tensor under two names, the result has it under two names too.
     """
     plain = join_embeddings(unwrap_names(tensors, path), path)
     return {ours: tensor for name, tensor in plain.items() if (ours := from_pytorch(name))}
 
 
 def _read_moments(optimiser: Any, weights: Stored, path: str) -> tuple[dict[str, StoredTensor], int | None]:
-    """Return the moments and the number of updates in an optimiser's state. The moments are empty if the
-    state belongs to other weights.
+    """Return the moments and the number of updates in an optimiser's state.
+
+    Return ({}, None) for a state in another form, or of an optimiser for other weights.
 
     DataError if a moment or an update count in the state is not a number.
     """
@@ -114,8 +116,9 @@ def _read_update_count(count: Any, path: str) -> int:
 
 
 def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
-    """Return the names of weights with weight decay, and of weights without it, each in the order of the
-    model.
+    """Return two lists: the names of weights with weight decay, and of weights without it.
+
+    Both lists have the order of the model.
     """
     decays = [name for name in weights if not any(part in name for part in _NO_DECAY)]
     rest = [name for name in weights if any(part in name for part in _NO_DECAY)]
@@ -123,9 +126,10 @@ def split_by_decay(weights: Stored) -> tuple[list[str], list[str]]:
 
 
 def write_nvidia(checkpoint: Checkpoint, directory: str) -> str:
-    """Write ckpt_N.pt and bert_config.json, with the vocabulary padded as in NVIDIA's program.
+    """Write ckpt_N.pt, where N is the number of updates, and bert_config.json. Return the path of the .pt
+    file.
 
-    Return the path.
+    The vocabulary is padded as in NVIDIA's program.
     """
     checkpoint = add_missing_biases(checkpoint, "NVIDIA's BERT")
     config = checkpoint.expect_config()
@@ -157,9 +161,10 @@ def _save(content: dict[str, Any], file: BinaryIO, path: str) -> None:
 
 
 def _make_optimiser_state(weights: Stored, moments: Stored, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the optimiser state of the program's LAMB.
+    """Return the state of the optimiser LAMB, in the form that NVIDIA's program reads.
 
-    Moments are stored by the weight's number. There are two groups, with and without weight decay.
+    The state has the moments of each weight under the weight's number. It has two groups of weights, with and
+    without weight decay.
     """
     states: dict[int, dict[str, Any]] = {}
     groups = []
@@ -188,9 +193,9 @@ def _make_optimiser_state(weights: Stored, moments: Stored, checkpoint: Checkpoi
 
 
 def _order_weights(weights: Stored, config: ModelConfig) -> dict[str, StoredTensor]:
-    """Return the weights in the order of NVIDIA's model, which numbers the optimiser's state.
+    """Sort the weights as in NVIDIA's model, because the optimiser's state refers to weights by their number.
 
-    It is the order of this trainer's model, with other heads at the end.
+    This is the order of this trainer's pre-training model, followed by the heads that it does not have.
     """
     with torch.device("meta"):
         names = [*BertForPreTraining(config).state_dict()]

@@ -1,7 +1,8 @@
-"""The output layer of masked words in another program's file: tied to the word embeddings, or separate.
+"""The output layer that predicts masked words, in files of other programs.
 
-In transformers, the layer's weight has two names (DECODER and that of the word embeddings), and so has its
-bias (DECODER_BIAS and WORD_BIAS). If a file has different values under the two names, releases of
+The layer's weight may be tied, that is, the same tensor as the word embeddings, or separate. Files of
+transformers may have the weight under two names (WORDS and DECODER), and the bias under two names too
+(WORD_BIAS and DECODER_BIAS). If a file has different values under the two names, releases of
 transformers disagree about which to use. This trainer takes the value under the decoder's name, as
 transformers 5 does, which stores trained values under that name.
 """
@@ -24,23 +25,24 @@ from trainer.checkpoints.any_checkpoint import (
 _TRANSFORM = "cls.predictions.transform."
 
 
-def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
-    """Return the checkpoint with a single weight and a single bias in its output layer, in the same order.
+def resolve_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Checkpoint:
+    """Find out whether the output layer is tied to the word embeddings. Return the checkpoint with a single
+    weight and a single bias for this layer.
 
-    The decoder is the weight of the output layer. If it equals the word embeddings, it is dropped, unless the
-    configuration says that the two are separate. If it differs from them, it is kept, with a warning if the
-    configuration says that the two are tied. A file may store only one of two tied tensors. That tensor then
-    serves as both.
+    The tensor DECODER is the weight of the output layer. If it equals the word embeddings and the
+    configuration does not call the two separate, it is removed. If the two differ, both are kept, with a
+    warning if the configuration calls them tied. If they are tied and the file has only one of them, this
+    tensor is used for both.
 
-    is_tied: the program has no separate decoder, so that other values raise DataError.
+    is_tied: True if the program always ties the two. A file in which they differ is then a DataError.
     """
     weights, warnings = dict(checkpoint.weights), list[str]()
-    # tie_word_embeddings / word embeddings, decoder in the file -> result:
+    # Each line: tie_word_embeddings / word embeddings and decoder in the file -> what is done
     # true / only the decoder            -> it is the word embeddings
     # true / both, equal                 -> drop the decoder
     # true / both, different             -> keep both, untied, with a warning
     # false / no decoder, but a head     -> error
-    _settle_bias(weights, checkpoint.path, warnings)
+    _keep_single_bias(weights, checkpoint.path, warnings)
     config = checkpoint.config
     ties = config is None or config.tie_word_embeddings
     if ties and WORDS not in weights and DECODER in weights:
@@ -69,8 +71,10 @@ def settle_output_layer(checkpoint: Checkpoint, *, is_tied: bool = False) -> Che
     return replace(checkpoint, weights=weights, config=config, warnings=tuple(warnings))
 
 
-def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
-    """Keep a single bias under the name WORD_BIAS, where the file may have one or both of its two names."""
+def _keep_single_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str]) -> None:
+    """Leave a single bias in ``weights``, under the name WORD_BIAS. The file may have it under one or two
+    names.
+    """
     decoders = weights.get(DECODER_BIAS)
     if decoders is None:
         return
@@ -90,8 +94,9 @@ def _settle_bias(weights: dict[str, StoredTensor], path: str, warnings: list[str
 
 
 def _has_word_head(weights: dict[str, StoredTensor]) -> bool:
-    """Return whether there is a masked-word head. A dense layer alone does not prove it, since ModernBERT's
-    other heads have the same dense layer.
+    """Return whether the weights have a masked-word head.
+
+    Its dense layer alone does not show this, because ModernBERT's other heads have the same dense layer.
     """
     is_other = any(name.startswith(HEADS[1:]) for name in weights)
     return WORD_BIAS in weights or (not is_other and any(name.startswith(_TRANSFORM) for name in weights))

@@ -31,15 +31,15 @@ _PLAIN_TYPES = (
 )
 
 _ARCHIVE = b"PK\3\4"
-"""First bytes of a zip archive, the format of torch.save. Older files are not archives."""
+"""First bytes of a zip archive, in which torch.save stores a file. Before torch 1.6 it had another format."""
 
 _REMEDY = "where it was made, save its tensors alone: torch.save({'model': checkpoint['model']}, FILE)"
 
 
 def read_torch(path: str) -> Any:
-    """Return the content of a file of torch.save: tensors in plain containers.
+    """Return the content of a file that torch.save wrote: tensors in dictionaries and lists.
 
-    DataError for anything else.
+    DataError for a file with other objects, which could run code.
     """
     _refuse_old_torch(path)
     try:
@@ -82,7 +82,9 @@ def _check_archive(file: BinaryIO) -> None:
 
 
 def collect_tensors(values: Any, path: str) -> dict[str, StoredTensor]:
-    """Return the tensors of a mapping by name. DataError for anything else."""
+    """Return the mapping as a dictionary of tensors by name. DataError if it is not a mapping from texts to
+    tensors.
+    """
     if not isinstance(values, Mapping) or not all(isinstance(item, Tensor) for item in values.values()):
         raise DataError(f"{path}: found {type(values).__name__}, expected tensors by name")
     for name, tensor in values.items():
@@ -96,7 +98,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
     A damaged or hostile file can describe a tensor that reads the same bytes repeatedly. A copy of such a
     tensor could need any amount of memory.
     """
-    found = _find_oddity(tensor)
+    found = _find_unusual_property(tensor)
     if found is None:
         wanted, there = tensor.numel() * tensor.element_size(), storage.read_size(path)
         found = f"of {wanted} bytes, more than the file's {there}" if wanted > there else None
@@ -104,7 +106,7 @@ def check_plain(tensor: Tensor, name: str, path: str) -> None:
         raise DataError(f"{path}: {name} is {found}, expected a dense tensor of numbers")
 
 
-def _find_oddity(tensor: Tensor) -> str | None:
+def _find_unusual_property(tensor: Tensor) -> str | None:
     """Return text about what makes a tensor unusual, such as sparse, or None for a plain array of numbers."""
     kinds = {
         "nested": tensor.is_nested,

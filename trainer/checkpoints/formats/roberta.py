@@ -18,15 +18,16 @@ _NAMES = {
     "cls.predictions.decoder.": "lm_head.decoder.",
     "classifier.": "classifier.out_proj.",
 }
-"""Prefixes of RoBERTa's names, by this trainer's prefixes."""
+"""Prefixes of this trainer's tensor names, and the prefixes in transformers' RoBERTa that replace them."""
 
 _POOLER, _HEAD = "bert.pooler.dense.", "classifier.dense."
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """Return the tensors under this trainer's names, without the rows of the position embeddings that are
-    never read.
+    """Return the tensors under this trainer's names.
+
+    Rows at the beginning of the position embeddings that the model never reads are removed.
     """
     tables = ("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids")
     table = {_HEAD: _POOLER, **{theirs: ours for ours, theirs in _NAMES.items()}}
@@ -39,10 +40,12 @@ def from_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTens
 
 
 def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor]:
-    """Return the tensors under RoBERTa's names, with rows of zeros for positions that are never read.
+    """Return the tensors under RoBERTa's names.
 
-    The pooler becomes the dense layer of a classification head, and is dropped for other heads. SettingsError
-    for a head that transformers' RoBERTa lacks.
+    Rows of zeros are added at the beginning of the position embeddings, where transformers' RoBERTa has rows
+    that it never reads. With a classification head, the pooler becomes the head's dense layer. With a SQuAD
+    head, the pooler is left out. SettingsError for a next-sentence head, which no RoBERTa of transformers
+    has.
     """
     if any(name.startswith(PAIR_HEAD) for name in weights):
         head = f"the model has a head {PAIR_HEAD[:-1]}, which no RoBERTa of transformers has"
@@ -57,22 +60,29 @@ def to_roberta(weights: Stored, config: RobertaConfig) -> dict[str, StoredTensor
 
 
 def add_second_bias(weights: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Add the word logits' bias under transformers' second name for it.
+    """Return the weights with the bias of the word logits stored a second time, under transformers' older
+    name.
 
-    Releases before 4.51 read only the second name, and use zeros if it is missing.
+    Releases before 4.51 read only the older name, and use zeros if it is missing.
     """
     bias = weights.get("lm_head.bias")
     return weights if bias is None else {**weights, "lm_head.decoder.bias": bias}
 
 
 def _replace_prefix(name: str, table: dict[str, str]) -> str:
-    """Return the name with its prefix replaced as the table says: {old prefix: new prefix}."""
+    """Replace the prefix of a name. Return a name without a prefix in the table unchanged.
+
+    table: {old prefix: new prefix}.
+    """
     start = next((start for start in table if name.startswith(start)), None)
     return name if start is None else table[start] + name.removeprefix(start)
 
 
 def _add_position_rows(weights: Stored, more: int) -> dict[str, StoredTensor]:
-    """Add rows of zeros before the position embeddings, or remove rows if ``more`` is negative."""
+    """Add ``more`` rows of zeros before the first row of the position embeddings. Return the changed tensors.
+
+    more: a negative number removes rows at the beginning.
+    """
     found = dict(weights)
     if (table := found.get(_POSITIONS)) is not None:
         rows, width = table.shape

@@ -9,14 +9,14 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.graphcore import find_google_names, take_third
+from trainer.checkpoints.formats.graphcore import find_google_names, take_query_key_or_value
 from trainer.checkpoints.formats.names import from_tensorflow, to_tensorflow
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, find_prefix, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import GRAPH_KEY
 from trainer.errors import CheckpointError
 
 _ACCUMULATOR = "/GradientAccumulator"
-"""Suffix of the variables that MLPerf's program needs next to each variable, to sum up gradients."""
+"""Suffix of the names of additional variables in which MLPerf's program sums up gradients."""
 
 _STEP = "global_step"
 _POWERS = ("beta1_power", "beta2_power")
@@ -69,22 +69,27 @@ def read_tensorflow1(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _read_variable(bundle: Bundle, name: str, variable: str) -> Iterator[tuple[str, StoredTensor]]:
-    """Yield (this trainer's name, tensor) for each part of a variable.
+    """Yield (this trainer's name, tensor) for a variable of the bundle.
 
-    A variable of Graphcore's may have three parts. Yield nothing for variables that are not BERT's.
+    A variable with query, key and value together, as in Graphcore's programs, gives three tensors. A variable
+    that does not belong to a BERT gives none.
 
-    name: name of the entry, which may be a slot. variable: name of its variable.
+    name: name in the bundle. It is the variable's name, or the name of its moment, such as .../kernel/adam_m.
+    variable: the variable's name.
     """
     whole = StoredTensor(bundle.entries[name].shape, lambda: bundle.read(name))
     names = find_google_names(variable)
     for number, googles in enumerate(names):
         if found := from_tensorflow(googles):
-            stored = take_third(whole, number) if len(names) > 1 else whole
+            stored = take_query_key_or_value(whole, number) if len(names) > 1 else whole
             yield found[0], stored.transpose() if found[1] else stored
 
 
 def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
-    """Write model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
+    """Write model.ckpt-N, the file ``checkpoint`` that names it, and bert_config.json.
+
+    N is the number of updates. Return the path of model.ckpt-N without the endings of its files.
+    """
     checkpoint = add_missing_biases(checkpoint, "TensorFlow's BERT", says_shape=True)
     config = checkpoint.expect_config()
     steps = (checkpoint.updates or 0) * checkpoint.steps_of_update
@@ -103,7 +108,8 @@ def write_tensorflow1(checkpoint: Checkpoint, directory: str) -> str:
             bundle.add(_STEP, torch.tensor(steps))
             if is_lamb and checkpoint.moments:
                 for power, beta in zip(_POWERS, checkpoint.betas, strict=True):
-                    # TensorFlow stores beta to the power of the *next* update.
+                    # TensorFlow stores a power of beta. After n updates the exponent is n + 1, that of the
+                    # next update.
                     bundle.add(power, torch.tensor(beta ** (checkpoint.updates + 1)))
     write_bert_config(config, directory)
     write_state_file(directory, newest)
@@ -118,11 +124,12 @@ def write_state_file(directory: str, name: str) -> None:
 
 
 def add_accumulators(source: str, target: str) -> str:
-    """Copy a checkpoint and add a zero NAME/GradientAccumulator for every variable. Return a message.
+    """Copy a checkpoint, and add a variable of zeros NAME/GradientAccumulator for every variable NAME.
 
-    Every variable includes the optimiser's moments, powers of beta and counters, as in MLPerf's program
-    checkpoint_add_gradacc.py.
-    source: prefix of a TensorFlow 1 checkpoint, or its directory. target: prefix to write.
+    Return a message. As in MLPerf's program checkpoint_add_gradacc.py, variables of the optimiser (moments,
+    powers of beta and counters) get an accumulator too.
+    source: path of a TensorFlow 1 checkpoint without the endings of its files, or its directory.
+    target: path to write, without the endings of the files.
     """
     prefix = find_prefix(source)
     if prefix is None:

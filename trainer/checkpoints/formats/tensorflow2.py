@@ -7,7 +7,7 @@ from bertdata.io import storage
 from trainer.checkpoints.any_checkpoint import HEADS, MEAN, SQUARE, Checkpoint, StoredTensor, unpad_vocabulary
 from trainer.checkpoints.formats.absent_parts import add_missing_biases
 from trainer.checkpoints.formats.config_file import read_description, write_bert_config
-from trainer.checkpoints.formats.model_garden import GraphBuilder, find_variables, place_variables
+from trainer.checkpoints.formats.model_garden import GraphBuilder, build_object_graph, find_variables
 from trainer.checkpoints.formats.tensor_bundle.bundle import Bundle, write_bundle
 from trainer.checkpoints.formats.tensor_bundle.object_graph import (
     GRAPH_KEY,
@@ -65,17 +65,17 @@ def read_tensorflow2(bundle: Bundle, model_config: str | None = None) -> Checkpo
 
 
 def _read_variable(bundle: Bundle, node: GraphNode, name: str) -> StoredTensor:
-    """Return a variable's value as a tensor in this trainer's shape.
+    """Return a variable's value as a tensor with the shape that this trainer uses.
 
-    Axes of attention heads are joined, and kernels are transposed.
+    Axes of attention heads are joined with the next axis, and kernels (weight matrices) are transposed.
     """
     if node.key not in bundle.entries:
         raise CheckpointError(f"{bundle.index}: holds no {node.key}, which its graph of objects names")
     key = node.key
     flat = shape = bundle.entries[key].shape
-    # A query kernel is (hidden, heads, head size) and becomes (hidden, heads x head size). The output
-    # projection's kernel is (heads, head size, hidden) and becomes (heads x head size, hidden). Older
-    # versions store them joined already.
+    # The kernel of the query has the shape (hidden, heads, head size), and is reshaped to (hidden, heads x
+    # head size). The kernel of the output projection has the shape (heads, head size, hidden), and is
+    # reshaped to (heads x head size, hidden). Older versions store kernels that need no reshaping.
     axis = _find_heads_axis(name)
     if axis is not None and len(shape) == 2 + _is_kernel(name):
         flat = (shape[0] * shape[1], shape[2]) if axis == 0 else (*shape[:-2], shape[-2] * shape[-1])
@@ -106,16 +106,19 @@ def _read_iterations(bundle: Bundle, nodes: list[GraphNode]) -> int | None:
 
 
 def write_tensorflow2(checkpoint: Checkpoint, directory: str) -> str:
-    """Write bert_model.ckpt-N, ``checkpoint`` and bert_config.json. Return the prefix."""
+    """Write bert_model.ckpt-N, the file ``checkpoint`` that names it, and bert_config.json.
+
+    N is the number of updates. Return the path of bert_model.ckpt-N without the endings of its files.
+    """
     prefix = storage.join(directory, f"bert_model.ckpt-{checkpoint.updates or 0}")
-    write_objects(checkpoint, prefix)
+    write_tensors_and_graph(checkpoint, prefix)
     write_bert_config(checkpoint.expect_config(), directory)
     write_state_file(directory, storage.get_base_name(prefix))
     return prefix
 
 
-def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
-    """Write only PREFIX.index and PREFIX.data-00000-of-00001."""
+def write_tensors_and_graph(checkpoint: Checkpoint, prefix: str) -> None:
+    """Write the checkpoint's tensors and graph of objects as PREFIX.index and PREFIX.data-00000-of-00001."""
     checkpoint = add_missing_biases(checkpoint, "the model garden's BERT")
     config = checkpoint.expect_config()
     weights = {
@@ -124,22 +127,24 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
         if not name.startswith(HEADS) or name.startswith(_HEADS_THERE)
     }
     objects = GraphBuilder()
-    variables = place_variables(objects, list(weights), config.num_hidden_layers)
+    variables = build_object_graph(objects, list(weights), config.num_hidden_layers)
     paths = _find_paths(objects.nodes)
     storage.make_directory(storage.get_parent(prefix))
     with write_bundle(prefix) as bundle:
 
-        def write(number: int, key: str, tensor: Tensor) -> None:
+        def write_variable(number: int, key: str, tensor: Tensor) -> None:
             node = objects.nodes[number]
             node.key = node.full_name = key
             bundle.add(key, tensor)
 
         for name, number in variables.items():
-            write(number, make_value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config))
+            write_variable(
+                number, make_value_key(paths[number]), _reshape_for_tensorflow(weights[name], name, config)
+            )
         if checkpoint.moments:  # moments are slots, which belong to an optimiser object
-            optimiser = objects.child(0, _OPTIMISER)
-            iterations = objects.child(optimiser, _ITERATIONS)
-            write(
+            optimiser = objects.get_or_add_child(0, _OPTIMISER)
+            iterations = objects.get_or_add_child(optimiser, _ITERATIONS)
+            write_variable(
                 iterations,
                 make_value_key(f"{_OPTIMISER}/{_ITERATIONS}"),
                 torch.tensor(checkpoint.updates or 0),
@@ -150,8 +155,8 @@ def write_objects(checkpoint: Checkpoint, prefix: str) -> None:
                 slot = OptimiserSlot(variables[name], _SLOT_NAMES[kind], objects.add())
                 objects.nodes[optimiser].slots.append(slot)
                 place = make_slot_key(paths[slot.weight], _OPTIMISER, slot.name)
-                write(slot.node, place, _reshape_for_tensorflow(moment, name, config))
-        write(objects.child(0, _COUNTER), make_value_key(_COUNTER), torch.tensor(1))
+                write_variable(slot.node, place, _reshape_for_tensorflow(moment, name, config))
+        write_variable(objects.get_or_add_child(0, _COUNTER), make_value_key(_COUNTER), torch.tensor(1))
         bundle.add_text(GRAPH_KEY, encode_graph(objects.nodes))
 
 
@@ -164,7 +169,10 @@ def _reshape_for_tensorflow(tensor: StoredTensor, name: str, config: ModelConfig
 
 
 def _find_paths(nodes: list[GraphNode]) -> dict[int, str]:
-    """Return the shortest path of local names from the root to each node. Among equals the first wins."""
+    """Return for each node the shortest path of child names from the root, joined by slashes.
+
+    If several paths are equally short, the first is taken.
+    """
     paths = {0: ""}
     for number in (queue := [0]):
         for name, child in nodes[number].children.items():

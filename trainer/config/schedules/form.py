@@ -17,15 +17,18 @@ Schedule = Callable[[int], float]
 class Preset:
     """Settings of an optimiser.
 
-    decay_skips: weights whose name contains one of these have no weight decay.
-    trust: weights whose update LAMB multiplies by a trust ratio (the weight's norm / its update's norm):
-    "all", "none", "named" (not matched by decay_skips), "decayed" (with a weight decay other than 0) or
-    "weights" (all except biases).
-    decays_by_share: in each update, weight decay is multiplied by learning rate / base rate, instead of by
-    the learning rate.
-    epsilon_in: where eps is added, with v the running mean of squared gradients. "corrected": to the root of
-    the bias-corrected v. "uncorrected": to the root of v before bias correction. "square": its square to v.
-    schedule, clipping: defaults of these two keys with this optimiser. They are what its authors use.
+    decay_skips: parts of names. A weight whose name contains such a part has no weight decay.
+    trust: which weights have a trust ratio, that is, LAMB multiplies their update by (norm of the weight /
+    norm of the update). Its values are "all", "none", "named" (weights that decay_skips does not match),
+    "decayed" (weights with a weight decay other than 0) and "weights" (all except biases).
+    decays_by_share: True if weight decay is multiplied by (learning rate / base rate) in each update, instead
+    of by the learning rate.
+    epsilon_in: where eps is added. Let v be the running mean of squared gradients. With "corrected", eps is
+    added to the root of the bias-corrected v. With "uncorrected", it is added to the root of v before bias
+    correction. With "square", the square of eps is added to v.
+    schedule: the learning-rate schedule that the optimiser's authors use, which is the default of
+    lr_schedule.
+    clipping: how the optimiser's authors clip gradients, which is the default of clipping.
     """
 
     kind: str = "lamb"
@@ -47,7 +50,7 @@ class Preset:
         return not any(part in name for part in self.decay_skips)
 
     def trusts(self, name: str) -> bool:
-        """Return whether the weight of this name has a trust ratio."""
+        """Return whether LAMB multiplies the update of the weight of this name by a trust ratio."""
         if self.trust in ("all", "none"):
             return self.trust == "all"
         if self.trust == "weights":
@@ -64,7 +67,10 @@ class Warmup:
 
     @classmethod
     def of(cls, warmup: int | float, steps: int) -> "Warmup":
-        """Return the warm-up for the key ``warmup``: an int counts updates, a float is a share of ``steps``.
+        """Return the warm-up for a value of the key ``warmup``.
+
+        warmup: an int is a number of updates, a float is a fraction of ``steps``.
+        steps: number of all updates.
 
         The number of updates is rounded down. A product within 1e-6 below a whole number counts as that
         number, since 0.29 * 100 is slightly less than 29.
@@ -76,14 +82,13 @@ class Warmup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduleKind:
-    """A schedule's formula and how its program reads the settings.
+    """A formula for a learning-rate schedule, and how the program that it comes from uses it.
 
-    formula: function of base rate, number of updates and warm-up. Its keyword arguments are keys that it
-    reads.
-    may_end_in_warmup: training may be shorter than its warm-up, because the program's published trial
-    commands have so few steps.
-    rate_of_one_worker: the base rate in the settings is for one worker, and is multiplied by the number of
-    workers.
+    formula: function that makes the schedule. Its arguments are the base rate, the number of updates and the
+    warm-up. Its keyword arguments are configuration keys.
+    may_end_in_warmup: True if training may be shorter than its warm-up. The program has published commands
+    for short trials in which it is.
+    rate_of_one_worker: True if the program multiplies the base rate by the number of workers.
     """
 
     formula: Callable[..., Schedule]
@@ -92,18 +97,21 @@ class ScheduleKind:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Keys that the formula reads, with their defaults.
+        """Configuration keys that the formula reads, and their defaults.
 
-        ``Parameter.empty`` means that the key must be set.
+        The default ``Parameter.empty`` means that the user must set the key.
         """
         parameters = signature(self.formula).parameters.values()
         return {each.name: each.default for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
 
 
 def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Schedule:
-    """Return the schedule ``after`` with its first ``rising`` steps replaced by a linear rise.
+    """Return a schedule that begins with a linear warm-up and goes on with another schedule.
 
-    rate: learning rate at the end of the rise. start: step at which the rise begins with a rate of 0.
+    rate: learning rate at the end of the warm-up.
+    rising: number of steps of the warm-up.
+    after: schedule after the warm-up. It counts steps from the beginning of training.
+    start: step at which the warm-up begins with a rate of 0.
     """
     if rising == 0:  # without a warm-up, start has no effect
         return after
@@ -111,7 +119,8 @@ def add_warmup(rate: float, rising: int, after: Schedule, start: int = 0) -> Sch
 
 
 def make_polynomial_decay(rate: float, steps: int, power: float) -> Callable[[float], float]:
-    """Return a function from the step to a rate that falls from ``rate`` at step 0 to 0 at step ``steps``.
+    """Return a function that computes the learning rate of a step. The rate falls from ``rate`` at step 0 to
+    0 at step ``steps``.
 
     power: exponent of the polynomial. 1 is a linear fall.
     """

@@ -12,9 +12,11 @@ from trainer.config.schedules.mlperf import OF_TENSORFLOW
 
 
 def make_habana_schedule(rate: float, steps: int, warmup: Warmup, *, adam: bool = False) -> Schedule:
-    """Return Habana's schedule: a square-root decay that jumps after warm-up, or with Adam a linear decay.
+    """Return the schedule of Habana's TensorFlow program: a linear warm-up, then a decay to 0.
 
-    A warm-up longer than the training is cut off at its end.
+    With LAMB, the rate falls with the square root of the remaining steps. It jumps at the end of the warm-up,
+    because the decay is computed from step 0. With Adam, the decay is linear and does not jump. If training
+    is shorter than the warm-up, it ends during the warm-up.
     """
     start = rate / (1 - warmup.updates / steps) if adam and warmup.updates < steps else rate
     return add_warmup(rate, warmup.updates, make_polynomial_decay(start, steps, 1.0 if adam else 0.5))

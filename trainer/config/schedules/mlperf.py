@@ -3,7 +3,7 @@
 from trainer.config.schedules.form import Preset, Schedule, ScheduleKind, Warmup, make_polynomial_decay
 
 OF_TENSORFLOW = ("LayerNorm", "layer_norm", "bias")
-"""Parts of the names of weights without weight decay in programs derived from Google's."""
+"""Parts of names. In programs derived from Google's, weights with such names have no weight decay."""
 
 
 def make_mlperf_schedule(
@@ -15,14 +15,18 @@ def make_mlperf_schedule(
     power: float = 1.0,
     steps_per_update: int = 1,
 ) -> Schedule:
-    """Return a schedule that warms up, counted from start_warmup_step (which may be negative), then decays as
-    if the decay had begun at step 0.
+    """Return the schedule of MLPerf's reference: a linear warm-up, then a polynomial decay to 0.
 
-    steps_per_update: steps N that MLPerf's program counts per update. Update k, from 0, has the rate of the
-    last of its steps, Nk + N - 1.
+    The rate may jump at the end of the warm-up, because the decay is computed from step 0.
+
+    start_warmup_step: step at which the warm-up begins with a rate of 0. It may be negative.
+    power: exponent of the decay. 1 is a linear decay.
+    steps_per_update: number N of steps that MLPerf's program counts in an update. Update k, counted from 0,
+    has the rate of its last step, which is step Nk + N - 1.
     """
     falling, rising = make_polynomial_decay(rate, steps, power), warmup.updates
-    last = (steps_per_update - 1) / steps_per_update  # position of an update's last step, in updates
+    # where an update's last step lies in the update, as a fraction
+    last = (steps_per_update - 1) / steps_per_update
 
     def rate_at(step: int) -> float:
         risen = step + last - start_warmup_step

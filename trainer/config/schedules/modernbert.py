@@ -1,4 +1,4 @@
-"""Optimisers and schedule of ModernBERT's program, and of torch-optimi, from which it has its optimiser."""
+"""Optimisers and schedule of ModernBERT's program. Its optimiser comes from the package torch-optimi."""
 
 import math
 from collections.abc import Callable
@@ -21,10 +21,11 @@ def make_trapezoidal_schedule(
     lr_decay_shape: str = "1-sqrt",
     lr_end_share: float = 0.0,
 ) -> Schedule:
-    """Return linear warm-up, the full rate, then a fall over the last lr_decay updates (warmup-stable-decay).
+    """Return a trapezoidal schedule (warmup-stable-decay): a linear warm-up, a constant rate, then a fall.
 
-    After a fraction f of the fall the rate is ``rate * (e + (1 - e) * s(f))``, with e = lr_end_share and s(f)
-    one of 1 - sqrt(f), 1 - f and (1 + cos(pi f)) / 2. The rate before the fall does not depend on where it
+    The fall takes the last ``lr_decay`` updates. After a fraction f of the fall the rate is ``rate * (e + (1
+    - e) * s(f))``. Here e is lr_end_share, and s(f) is 1 - sqrt(f), 1 - f or (1 + cos(pi f)) / 2, as
+    lr_decay_shape says. The rate before the fall does not depend on where it
     begins, so that a run can be continued with more steps.
     """
     falling, fall = Warmup.of(lr_decay, steps).updates, _FALLS[lr_decay_shape]

@@ -6,8 +6,12 @@ _NO_DECAY = ("bias", "gamma", "beta", "LayerNorm")
 
 
 def make_nvidia_schedule(rate: float, steps: int, warmup: Warmup, *, power: float = 0.5) -> Schedule:
-    """Return NVIDIA's schedule: linear warm-up, then a decay to 0 by a power of what remains. The current
-    step counts as done. The rate jumps after the warm-up, because the decay is computed from step 0.
+    """Return the schedule of NVIDIA's pre-training: a linear warm-up, then a polynomial decay to 0.
+
+    The current step counts as done. The rate jumps at the end of the warm-up, because the decay is computed
+    from step 0.
+
+    power: exponent of the decay. 1 is a linear decay.
     """
     fraction = warmup.fraction
     after = make_polynomial_decay(rate, steps, power)

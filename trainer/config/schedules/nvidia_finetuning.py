@@ -4,7 +4,7 @@ from trainer.config.schedules.form import Schedule, ScheduleKind, Warmup
 
 
 def make_nvidia_linear_schedule(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """Return linear warm-up, then linear decay from the full rate to 0 at the last step.
+    """Return a schedule with a linear warm-up, then a linear decay from the full rate to 0 at the last step.
 
     The progress x = (step + 1) / steps counts the current step as done. Let w be the warm-up's share of all
     steps. Then the result is rate * x / w for x < w, and rate * (1 - x) / (1 - w) afterwards.
@@ -20,7 +20,10 @@ def make_nvidia_linear_schedule(rate: float, steps: int, warmup: Warmup) -> Sche
 
 
 def make_bertadam_schedule(rate: float, steps: int, warmup: Warmup) -> Schedule:
-    """Return the schedule of BertAdam (fp32), which uses the rate of the previous update."""
+    """Return the schedule of the optimiser BertAdam, which NVIDIA's programs use in fp32.
+
+    It is ``make_nvidia_linear_schedule``, but each update has the rate of the update before it.
+    """
     after = make_nvidia_linear_schedule(rate, steps, warmup)
     return lambda step: after(step - 1)
 

@@ -1,4 +1,6 @@
-"""Configuration sections of the data: which datasets to read, and how examples become rows."""
+"""Configuration sections of the data: which datasets to read, and how examples are put into the rows of a
+batch.
+"""
 
 from dataclasses import dataclass
 
@@ -65,7 +67,9 @@ class DataSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class LoadingSection(Section):
-    """Keys about batches whose rows differ from the stored examples: padded, binned by length or packed."""
+    """Keys about the rows of batches. Examples can be padded, drawn from bins of similar length, or packed
+    together.
+    """
 
     rows: bool = declare_common_key(
         False, "use padded rows, with one example or one stored pack per row, instead of flat batches"

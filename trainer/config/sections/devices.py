@@ -1,4 +1,6 @@
-"""Configuration sections of keys that affect some devices only: CUDA, Gaudi, IPU, TPU. None means not set."""
+"""Configuration sections of keys that only some devices use: CUDA, Gaudi, IPU, TPU. The value None means that
+a key is not set.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,12 @@ class DeviceSection(Section):
 
 
 def declare_device_key(help: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """Declare a key that only some types of devices have. Its default is None, which means not set."""
+    """Declare a key that only some types of devices use. Its default is None, which means that it is not set.
+
+    help: text for the help.
+    choices: allowed values. Empty allows every value of the key's type.
+    more: further arguments of ``setting``.
+    """
     return setting(None, help, choices, optional=True, **more)
 
 

@@ -28,10 +28,11 @@ class EvaluationSection(Section):
     )
 
     def interval(self, batch: int) -> int:
-        """Return the number of examples to train on between evaluations. 0 means only at the end.
+        """Return the number of examples to train on between two evaluations. 0 means to evaluate only at the
+        end.
 
-        Without eval_every this is MLPerf's rule (``floor(0.05 * (230.23 * batch + 3,000,000) / 25,000) *
-        25,000``).
+        If eval_every is not set, the number follows MLPerf's rule: ``floor(0.05 * (230.23 * batch +
+        3,000,000) / 25,000) * 25,000``.
         batch: examples per update, over all workers.
         """
         if self.eval_every is not None:

@@ -9,7 +9,7 @@ from trainer.config.sections.section import Section
 from trainer.plugins import FINE_TUNED
 
 PRETRAINING = "pretraining"
-"""Value of ``task`` for a run that does not fine-tune."""
+"""Value of the key ``task`` for a pre-training run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +98,7 @@ class FinetuningSection(Section):
 
     @property
     def is_finetuning(self) -> bool:
+        """Whether the key ``task`` names a fine-tuning task."""
         return self.task in FINE_TUNED
 
     def list_idle_keys(self) -> list[str]:

@@ -1,4 +1,6 @@
-"""Configuration section of masking: the masks stored in the dataset, or new ones drawn at load."""
+"""Configuration section of masking: whether masks come from the dataset or are drawn while examples are
+loaded.
+"""
 
 from dataclasses import dataclass
 
@@ -16,7 +18,7 @@ _AT_LOAD = ", in dynamic masks"
 class MaskingSection(Section):
     """Keys about the masks of the training examples.
 
-    All except the first apply only to masks drawn at load.
+    Only the first key applies to masks that are stored in the dataset.
     """
 
     masking: str = declare_plugin_key(
@@ -76,13 +78,13 @@ class MaskingSection(Section):
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether each example gets its masks at load, independently of the other examples."""
+        """Whether masks are drawn for each example when it is loaded, independently of the other examples."""
         return self.masking in MASKINGS
 
     def settings(self, max_predictions_per_seq: int) -> MaskingSettings:
-        """Return the settings of dynamic masks.
+        """Return the settings for masks that are drawn while examples are loaded.
 
-        max_predictions_per_seq: most masked positions in an example.
+        max_predictions_per_seq: largest number of masked positions in an example.
         """
         given = self.values()
         known = {name: given[name] for name in derive_schemas(MaskingSettings) if name in given}
@@ -90,7 +92,7 @@ class MaskingSection(Section):
 
     def list_idle_keys(self) -> list[str]:
         """Return the masking keys that have no effect with this value of ``masking``."""
-        if self.is_dynamic or ":" in self.masking:  # a user's class may read any of these keys
+        if self.is_dynamic or ":" in self.masking:  # a user's own class of masking may read any of these keys
             return []
         kept = ("masking", *_OF_MODERNBERT) if self.masking == "modernbert" else ("masking",)
         return [name for name in self.values() if name not in kept]

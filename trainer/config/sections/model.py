@@ -1,4 +1,4 @@
-"""Configuration sections of the model: a model file, keys that override it, and keys of ModernBERT only."""
+"""Configuration sections of the model: its model file, and keys that override values of the file."""
 
 import json
 from dataclasses import Field, dataclass, fields, make_dataclass
@@ -16,9 +16,10 @@ _GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 
 
 def apply_gelu_form(activation: str, form: str | None) -> str:
-    """Return the name of the activation with gelu in the requested form.
+    """Return the name of the activation function, with GELU in the requested form.
 
-    form: exact, tanh, or None to leave the activation as it is. Activations other than gelu never change.
+    activation: name of the activation. Any other activation than GELU is returned unchanged.
+    form: "exact", "tanh", or None to leave GELU as it is.
     """
     if form is None or activation not in _GELUS:
         return activation
@@ -28,8 +29,8 @@ def apply_gelu_form(activation: str, form: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(Section):
-    """Two keys about the model: its model file, and the form of gelu. ``MODEL_SECTION`` adds a key for each
-    field of ModelConfig.
+    """Keys for the model file and the form of GELU. ``MODEL_SECTION`` adds a key for each field of
+    ModelConfig.
     """
 
     model_config: str | None = setting(
@@ -45,8 +46,8 @@ class ModelKeys(Section):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Return arguments for ModelConfig: the model file's values, overridden by the keys of this section
-        that are set.
+        """Return arguments for ModelConfig: the values of the model file, or of this section's keys if they
+        are set.
         """
         settings = self.make_printed_settings()
         if "hidden_act" in settings:
@@ -54,15 +55,14 @@ class ModelKeys(Section):
         return settings
 
     def make_printed_settings(self) -> dict[str, Any]:
-        """Return the values of ``settings``, but with the activation named as in the model file.
-
-        The key ``gelu``, which chooses a form of GELU, is ignored.
+        """Return the result of ``settings``, but ignore the key ``gelu``, which changes the activation's
+        name.
         """
         settings: dict[str, Any] = {}
         if self.model_config:
             settings = dict(read_model_file(self.model_config).keys)
-        # Setting hidden_size alone also scales intermediate_size, which would otherwise keep the file's value
-        # for another width. An explicit intermediate_size, in `inline`, still wins.
+        # If only hidden_size is set, scale intermediate_size too, because the file's value belongs to another
+        # hidden_size. If intermediate_size is set, `inline` has it and its value is used.
         values = self.values()
         inline = {name: values[name] for name in derive_schemas(ModelConfig) if values[name] is not None}
         if "hidden_size" in inline:
@@ -75,25 +75,30 @@ class ModelKeys(Section):
         return read_model_file(self.model_config).warnings if self.model_config else ()
 
 
-_OTHERWISE = {
+_DEFAULT_TEXTS = {
     "vocab_size": "the dataset's",
     "intermediate_size": "four times hidden_size",
     "classifier_dropout": "hidden_dropout_prob; modernbert: 0.0",
 }
-"""Default values as text for the help, for keys whose default is not the default of ModelConfig's field."""
+"""Default values for the help, as text. They belong to keys whose default differs from the default of the
+field in ModelConfig.
+"""
 
 
-_COMMON = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_type")
+_COMMON_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "model_type")
 """Keys of the model that the short help lists."""
 
 
-def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
-    """Return name, type and declaration of the section key that overrides a field of the model class.
+def declare_override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, Any]:
+    """Declare a configuration key that overrides a field of the model configuration. Return (name, type,
+    declaration).
 
     The key's default is None, which means that it is not set.
+    kind: class of the model configuration.
+    item: the field of this class.
     """
-    otherwise = _OTHERWISE.get(item.name, json.dumps(item.default))
-    marks = {"common": True} if item.name in _COMMON else {}
+    otherwise = _DEFAULT_TEXTS.get(item.name, json.dumps(item.default))
+    marks = {"common": True} if item.name in _COMMON_KEYS else {}
     text = f" (default: from model_config, else {otherwise})"
     key = repeat_setting(kind, item.name, default=None, help=text, **marks)
     of_value: Any = item.type
@@ -102,7 +107,7 @@ def override_key(kind: type[ModelConfig], item: Field[Any]) -> tuple[str, Any, A
 
 MODEL_SECTION: type[ModelKeys] = make_dataclass(
     "ModelSection",
-    [override_key(ModelConfig, item) for item in fields(ModelConfig)],
+    [declare_override_key(ModelConfig, item) for item in fields(ModelConfig)],
     bases=(ModelKeys,),
     frozen=True,
     kw_only=True,
@@ -113,7 +118,7 @@ MODEL_SECTION: type[ModelKeys] = make_dataclass(
 MODERNBERT_SECTION: type[Section] = make_dataclass(
     "ModernBertSection",
     [
-        override_key(ModernBertConfig, item)
+        declare_override_key(ModernBertConfig, item)
         for item in fields(ModernBertConfig)
         if item.name not in derive_schemas(ModelConfig)
     ],

@@ -27,7 +27,7 @@ class ReportsSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class LoggersSection(Section):
-    """Keys about logs that a run writes only on request."""
+    """Keys about additional logs, such as TensorBoard's, which a run writes only if a key asks for them."""
 
     curves: bool = declare_common_key(
         False, "draw loss and accuracy at the end of training, as curves.svg and curves.png in output_dir"

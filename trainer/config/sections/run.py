@@ -7,7 +7,7 @@ from bertdata.config.settings import require
 from trainer.config.sections.section import Section, declare_common_key, declare_plugin_key
 
 CHECKPOINT_SIGNALS = ("USR1", "USR2", "HUP", "QUIT", "URG", "CONT")
-"""Signals that may ask for a checkpoint. The first is the default."""
+"""Signals on which a run may be configured to write a checkpoint. The first is the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,9 @@ class WorkersSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class StartSection(Section):
-    """Keys about what a run starts from: nothing, phase 1, a checkpoint, or an interrupted run."""
+    """Keys about what a run starts from: random weights, the end of phase 1, a checkpoint, or an interrupted
+    run.
+    """
 
     phase2: bool = declare_common_key(
         False, "train phase 2 from phase 1's weights and moments; the step count and the schedule restart"
@@ -127,12 +129,12 @@ class StartSection(Section):
         """Return the key that has no effect without ``resume``."""
         return [] if self.resume else ["resume_skips_damaged"]
 
-    def updates_of_moments(self, stored: int | None) -> int:
-        """Return how many updates the optimiser moments in start_from_ckpt come from.
+    def count_moment_updates(self, stored: int | None) -> int:
+        """Return the number of updates over which the optimiser moments of start_from_ckpt were accumulated.
 
-        The key moments_updates overrides the number that the checkpoint stores.
+        It is the value of the key moments_updates, or else the number that the checkpoint stores.
 
-        stored: the number of updates in that checkpoint, or None if it has none.
+        stored: number of updates that the checkpoint stores, or None if it stores no number.
         """
         return self.moments_updates if self.moments_updates is not None else stored or 0
 

@@ -1,4 +1,6 @@
-"""Configuration sections of the learning rate: the schedule, its formula, and phases counted in tokens."""
+"""Configuration sections of the learning rate: the schedule, the numbers in its formula, and recipes whose
+phases are counted in tokens.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +11,9 @@ from bertdata.config.settings import require
 from trainer.config.sections.section import Section, declare_common_key, declare_plugin_key
 
 BY_UPDATE = {"propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}}
-"""JSON Schema keywords of an object whose keys are update numbers, from which its values apply."""
+"""JSON Schema keywords of an object whose keys are numbers of updates. A value applies from the update of its
+key.
+"""
 
 SHAPES = ("1-sqrt", "linear", "cosine")
 
@@ -53,15 +57,21 @@ class ScheduleSection(Section):
     def updates_of(
         self, epochs: float, examples: int, update_examples: int, *, step: int = 0, trained: int = 0
     ) -> int:
-        """Return the number of updates in this many epochs, at least 1, rounded as epoch_rounding says.
+        """Return the number of updates in a number of epochs. It is at least 1.
 
-        For example, 3 epochs of 405 examples with 8 per update give 151.9 updates. With epoch_rounding up
-        they are 152, with down 151, and with each_up, which rounds each epoch up, 3 x 51 = 153.
+        The key epoch_rounding says how to round. For example, 3 epochs of 405 examples with 8 examples per
+        update are 151.9 updates. The value "up" gives 152 and "down" gives 151. The value "each_up" rounds
+        each epoch up, which gives 3 x 51 = 153.
 
-        examples: size of the training data. update_examples: examples per update.
-        step, trained: updates and examples done before a resume, possibly with another batch size. Only the
-        remaining examples are divided by update_examples. In the example, after 100 updates of 4 examples,
-        815 of 1,215 examples remain, which are 102 updates of 8.
+        After a resume, the batch size may be another. Then only the remaining examples are divided by
+        update_examples. In the example, 100 updates of 4 examples leave 815 of 1,215 examples, which are 102
+        more updates of 8.
+
+        epochs: number of epochs, which may be a fraction.
+        examples: number of examples in the training data.
+        update_examples: number of examples in an update.
+        step: number of updates done before the resume.
+        trained: number of examples in these updates.
         """
         made = trained / update_examples
         if self.epoch_rounding == "down":
@@ -75,7 +85,7 @@ class ScheduleSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaSection(Section):
-    """Numbers in a schedule's formula. None means the schedule's usual value."""
+    """Keys for the numbers in a schedule's formula. None means the schedule's usual value."""
 
     start_warmup_step: int = setting(
         0, "for mlperf: update at which warm-up starts; may be negative", by_phase=True
@@ -99,7 +109,9 @@ class FormulaSection(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeSection(Section):
-    """Keys about phases counted in tokens, batch sizes that grow, and a rate that falls at the end."""
+    """Keys about phases whose length is counted in tokens, batch sizes that grow, and a learning rate that
+    falls at the end.
+    """
 
     lr_decay: int | float = setting(
         0,

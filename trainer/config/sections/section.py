@@ -17,12 +17,14 @@ declare_common_key = partial(setting, common=True)
 def declare_plugin_key(
     kind: str, default: str | None, help: str, *others: str, without: Sequence[str] = (), **marks: Any
 ) -> Any:
-    """Declare a key whose value is a name in the plug-in table or a user's ``package.module:NAME``.
+    """Declare a key whose value is one of the trainer's names, or a user's ``package.module:NAME``.
 
-    kind: name of the table in ``trainer.plugins``.
-    others: further allowed names, listed before the table's.
-    without: names in the table that a user cannot choose.
-    marks: further arguments for ``bertdata``'s function ``setting``, such as common=True.
+    kind: the names are those of this kind in ``trainer.plugins.TABLE``, such as "optimiser".
+    default: value of the key if it is not set.
+    help: text for the help.
+    others: further allowed names, which the help lists first.
+    without: names of this kind that a user cannot choose.
+    marks: further arguments of ``setting``, such as common=True.
     """
     known = [*others, *(name for name in list_names(kind) if name not in without)]
     pattern = f"^({'|'.join(map(re.escape, known))}|[^:]+:[^:]+)$"
@@ -31,15 +33,16 @@ def declare_plugin_key(
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """The keys of one subject, checked against their JSON Schema when the section is made.
+    """Base class of the configuration's sections. A section has the keys of one subject.
 
-    Each key is declared by ``setting`` or ``declare_common_key``, whose help text says what None means.
-    Further marks of a key:
-    common: the short help of ``pretrain`` lists it.
-    by_phase: it may have two values, for phase 1 and phase 2.
-    phases: it names data, and has a flag for each phase (``--train-data-phase1``).
-    other_names: further accepted spellings, and names from earlier versions.
-    everywhere: the key is listed under some devices, but has an effect on every device.
+    The values are checked against the JSON Schemas of the keys when the object is made. Each key is declared
+    by ``setting`` or ``declare_common_key``, whose help text says what None means. A declaration may have
+    these arguments too:
+    common: the short help of ``pretrain`` lists the key.
+    by_phase: the key may have two values, for phase 1 and phase 2.
+    phases: the key names data, and has a flag for each phase (``--train-data-phase1``).
+    other_names: further spellings of the key, and its names in earlier versions.
+    everywhere: the help lists the key under some devices, but it has an effect on every device.
     """
 
     def __post_init__(self) -> None:
@@ -47,7 +50,7 @@ class Section:
         check_values(self.values(), derive_schemas(type(self)))
 
     def values(self) -> dict[str, Any]:
-        """Return all values by key."""
+        """Return the values of all keys of the section, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def list_idle_keys(self) -> list[str]:

@@ -78,7 +78,9 @@ class UpdateSection(Section):
 
     @property
     def clipping_point(self) -> str:
-        """The point at which gradients are clipped, with ``usual`` replaced by the optimiser's value."""
+        """The point in an update at which gradients are clipped, such as "per_micro_batch". If the key
+        clipping has the value "usual", it is the optimiser's usual point.
+        """
         return str(find("optimiser", self.optimiser).clipping) if self.clipping == "usual" else self.clipping
 
     @property
@@ -87,18 +89,19 @@ class UpdateSection(Section):
         return self.clipping_point.startswith("per_micro_batch")
 
     def micro_batches(self, workers: int) -> tuple[int, int]:
-        """Return (examples in a micro-batch, micro-batches per update) for each worker.
+        """Return (examples in a micro-batch, micro-batches in an update) for each worker.
 
-        Numbers that are not set follow from global_batch_size. SettingsError if the global batch is not a
-        product of whole numbers.
+        A number that is not set is computed from global_batch_size. SettingsError if this would give a
+        fraction. For example, two micro-batches are needed if batch_size is set to 8:
 
             global_batch_size 64, 4 workers, batch_size 8 -> (8, 2)
             global_batch_size 64, 4 workers -> (16, 1)
+
         workers: number of workers in this run.
         """
         size, count, total = self.batch_size, self.accumulation, self.global_batch_size
-        # The original program ran on `replicas` workers. Its global batch is kept on this number of workers
-        # by computing the number of micro-batches again.
+        # The imitated program ran on `replicas` workers. This run may have another number of workers. To keep
+        # the same global batch, the number of micro-batches is computed from it.
         if total is None and self.replicas is not None:
             total = (size or _DEFAULT_BATCH_SIZE) * (count or 1) * self.replicas
             count = None
@@ -162,7 +165,7 @@ class OptimiserSection(Section):
     )
 
     def changed(self, preset: Preset) -> Preset:
-        """Return the preset with the values that are set here."""
+        """Return the optimiser's preset with the values of the keys that are set."""
         beta1, beta2 = preset.betas
         settings: dict[str, Any] = {
             "betas": (

@@ -43,7 +43,7 @@ _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE = re.compile(r'^model_checkpoint_path: "([^\0]*)"$', re.MULTILINE)
 
 _MOST_DIMENSIONS = 254  # most axes of a tensor in TensorFlow
-_LARGEST = 1 << 62  # torch computes the product of a shape's sizes, zeros excluded, in 64 bits
+_LARGEST = 1 << 62  # limit for the product of a shape's sizes without zeros, which torch computes in 64 bits
 
 _DTYPES = {
     1: torch.float32,
@@ -179,7 +179,9 @@ class Bundle:
         return torch.from_numpy(data).view(dtype).reshape(entry.shape)
 
     def read_count(self, name: str) -> int:
-        """Read a scalar that counts updates. CheckpointError if it is not a whole number."""
+        """Read the number of updates from a tensor with a single value. CheckpointError if it is not a whole
+        number.
+        """
         entry = self.entries[name]
         if entry.shape or entry.dtype not in _INTEGERS:
             raise CheckpointError(f"{self.index}: {name} is no single integer, expected a number of updates")

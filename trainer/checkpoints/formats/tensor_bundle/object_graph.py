@@ -29,8 +29,11 @@ _MOST_NODES = 1 << 18
 
 
 class OptimiserSlot(NamedTuple):
-    """An optimiser's variable for a weight, such as its running mean: node numbers of the weight and the
-    variable.
+    """A variable that an optimiser has for a weight, such as the running mean of its gradients.
+
+    weight: number of the weight's node.
+    name: the optimiser's name for the variable.
+    node: number of the variable's node.
     """
 
     weight: int
@@ -40,8 +43,12 @@ class OptimiserSlot(NamedTuple):
 
 @dataclass(slots=True)
 class GraphNode:
-    """An object in the graph: numbers of its children by name, its variable's key in the bundle, and
-    optimiser slots.
+    """An object in the graph.
+
+    children: node numbers of its children, by name.
+    key: name of its value in the bundle, or None if the object is not a variable.
+    full_name: name of the variable, "" if the object is not a variable.
+    slots: the optimiser's variables for weights, if the object is an optimiser.
     """
 
     children: dict[str, int] = field(default_factory=dict)
@@ -95,22 +102,32 @@ def _encode_node(node: GraphNode) -> bytes:
 
 
 def make_value_key(path: str) -> str:
-    """Return the bundle's key for the variable at a path of local names."""
+    """Return the bundle's key for the value of a variable.
+
+    path: names of children that lead from the root to the variable, joined by slashes.
+    """
     return f"{path}/.ATTRIBUTES/{_VALUE}"
 
 
 def make_slot_key(path: str, optimiser: str, name: str) -> str:
-    """Return the bundle's key for an optimiser's slot (such as a running mean) of the variable at a path."""
+    """Return the bundle's key for a variable that an optimiser has for a weight, such as a running mean.
+
+    path: names of children that lead from the root to the weight, joined by slashes.
+    optimiser: name of the optimiser's object in the graph.
+    name: the optimiser's name for its variable.
+    """
     return make_value_key(f"{path}/.OPTIMIZER_SLOT/{optimiser}/{name}")
 
 
 def escape_local_name(local_name: str) -> str:
-    """Escape a local name, so that it can be a part of a path with slashes."""
+    """Escape the slashes in a child's name, so that it can be a part of a path with slashes."""
     return local_name.replace(".", "..").replace("/", ".S")
 
 
 def follow_names(nodes: list[GraphNode], start: int, *names: str) -> int | None:
-    """Follow local names from a node. Return the number of the node reached, or None if a name is missing."""
+    """Follow a path of child names from a node. Return the number of the last node, or None if a name is
+    missing.
+    """
     number: int | None = start
     for name in names:
         if number is None:
@@ -119,7 +136,7 @@ def follow_names(nodes: list[GraphNode], start: int, *names: str) -> int | None:
     return number
 
 
-def find_holders(nodes: list[GraphNode], *names: str) -> Iterator[int]:
+def find_nodes_with_children(nodes: list[GraphNode], *names: str) -> Iterator[int]:
     """Yield the numbers of the nodes that have children with all these names."""
     for number, node in enumerate(nodes):
         if all(name in node.children for name in names):

@@ -23,23 +23,24 @@ _PLAIN, _SNAPPY = 0, 1
 _BLOCK_BYTES = 1 << 18
 _ENTRIES_A_RESTART = 16
 _SNAPPY_RATIO = 22
-"""Most bytes that Snappy can decompress from a compressed byte. Its copies give at most 64 bytes for 3. A
-block that claims to be larger is damaged.
+"""Largest ratio of decompressed to compressed bytes in Snappy's format, where 3 bytes give at most 64. A
+block that claims a larger ratio is damaged.
 """
 
 _KEY_RATIO = 64
-"""Most bytes of all keys together, per byte of the file. In real files an entry has at least 15 bytes besides
-its key, so that keys cannot exceed this.
+"""Largest ratio of the bytes of all keys to the bytes of the file. Keys are stored compressed. In real files,
+each entry has at least 15 more bytes, so this ratio is not reached.
 """
 
 
 @dataclass(slots=True)
 class _KeyLimits:
-    """Limits for the keys that are read next: their total size in bytes, and the last key, which they must
-    exceed.
+    """Limits for the keys that are still to be read.
 
-    Keys must ascend over the whole table. A key is stored as its difference from the previous key, so that a
-    small damaged file could claim terabytes of keys.
+    Keys must be in ascending order over the whole table. A key is stored as its difference from the previous
+    key. Without a limit, a small damaged file could claim terabytes of keys.
+    left: number of bytes that the remaining keys may have together.
+    last: the key that was read last, or None. The next key must be greater.
     """
 
     left: int
@@ -112,12 +113,13 @@ def _read_entries(block: bytes, keys: _KeyLimits) -> Iterator[tuple[bytes, bytes
         (shared, rest, size), place = read_varints(block, place, 3)
         if shared > len(key) or place + rest + size > end:
             raise WireError("an entry that is longer than its block")
-        # Entries: (0, 4, n) "bert", (4, 7, n) "/pooler" -> keys "bert", "bert/pooler".
+        # A key begins with ``shared`` bytes of the previous key, followed by ``rest`` bytes of its own. For
+        # example, shared 4 and the bytes "/pooler" after the key "bert" give the key "bert/pooler".
         keys.left -= shared + rest
         if keys.left < 0:
             raise WireError(f"its keys have more than {_KEY_RATIO} bytes for each byte of the file")
         key = key[:shared] + block[place : place + rest]
-        # keys also fail to ascend if the index lists a block twice
+        # if the index lists a block twice, the keys are not in ascending order either
         if keys.last is not None and key <= keys.last:
             raise WireError("its keys are not in order")
         keys.last = key
@@ -130,8 +132,8 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     """Write a table without compression. The keys must be sorted and unique."""
     offset = 0
 
-    def write(block: _BlockBuilder) -> bytes:
-        """Write a block. Return its offset and size in the encoding of index and footer."""
+    def write_block(block: _BlockBuilder) -> bytes:
+        """Write a block. Return its offset and size, encoded as in the index block and the footer."""
         nonlocal offset
         body = block.finish()
         place = encode_varint(offset) + encode_varint(len(body))
@@ -143,11 +145,11 @@ def write_table(file: BinaryIO, entries: Iterable[tuple[bytes, bytes]]) -> None:
     index, block = _BlockBuilder(), _BlockBuilder()
     for key, value in entries:
         if len(block) >= _BLOCK_BYTES:
-            index.add(block.last, write(block))
+            index.add(block.last, write_block(block))
             block = _BlockBuilder()
         block.add(key, value)
-    index.add(block.last, write(block))
-    footer = write(_BlockBuilder()) + write(index)
+    index.add(block.last, write_block(block))
+    footer = write_block(_BlockBuilder()) + write_block(index)
     file.write(footer.ljust(_FOOTER_BYTES - 8, b"\0") + struct.pack("<Q", _MAGIC))
 
 

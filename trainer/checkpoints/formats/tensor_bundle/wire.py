@@ -11,7 +11,7 @@ _FIXED = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10
 
 Value = int | bytes
-"""The value of a field: an unsigned number, or bytes."""
+"""The value of a field: an unsigned number, or bytes, which may be a text or another message."""
 
 
 class WireError(ValueError):
