@@ -13,23 +13,28 @@ _DECIMALS = 6
 
 
 def convert_to_ints(column: Buffer) -> list[int]:
-    """Convert a column to a list of Python integers."""
+    """Convert a column of a batch, which is a buffer of integers, to a list of Python integers."""
     values: list[int] = column.tolist()
     return values
 
 
 def compute_sizes(ends: list[int]) -> list[int]:
-    """Return the number of items of each example, computed from the end offsets."""
+    """Return the number of items of each example.
+
+    ends: for each example, the index after its last item, counted over the whole batch.
+    """
     return list(map(sub, ends, [0, *ends[:-1]]))
 
 
 def sum_weighted(counter: Counter[int]) -> int:
-    """Return the sum of number x count over the counter."""
+    """Return the sum of all counted numbers: each number times how often it was counted."""
     return sum(number * count for number, count in counter.items())
 
 
 def find_quantile(counter: Counter[int], percent: int) -> int:
-    """Return the smallest number that at least ``percent`` percent of the counted numbers do not exceed."""
+    """Return the quantile of the counted numbers: the smallest number with ``percent`` percent of them at or
+    below it.
+    """
     numbers = sorted(counter)
     below = list(accumulate(counter[number] for number in numbers))
     return numbers[bisect_left(below, -(-percent * below[-1] // 100))]

@@ -20,10 +20,12 @@ def make_bert_examples(
 ) -> MadeExamples:
     """Make all examples of the documents, in the order in which they are written.
 
-    The documents are shuffled and then read dupe_factor times. Each pair of segments is masked as soon as it
-    is made. At the end the examples are shuffled. All draws come from one random stream with the seed
-    random_seed.
-    batch_type: class of the batches, which says whether examples include word starts.
+    The documents are shuffled and then read dupe_factor times. Each pair of segments is masked before the
+    next pair is drawn. At the end the examples are shuffled. All random numbers come from one stream with the
+    seed random_seed.
+
+    batch_type: class of the returned batches, BertBatch or BertBatchOfWords, which also stores where words
+    start.
     """
     native = use_native(engine or default_engine())
     maker = NativeExamples if native else ReferenceExamples
@@ -31,7 +33,10 @@ def make_bert_examples(
 
 
 class NativeExamples(KernelExamples):
-    """Examples in the C++ kernel's compact form: spans of the documents' ids, and masks."""
+    """BERT's examples, made by the C++ kernel.
+
+    To save memory, the kernel stores an example as ranges of ``documents.ids`` and its masks.
+    """
 
     def __init__(
         self,

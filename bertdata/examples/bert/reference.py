@@ -1,4 +1,6 @@
-"""Pure-Python twin of BERT's kernel: passes over the documents, masks, and the final shuffle."""
+"""Pure-Python twin of BERT's kernel: it reads the documents several times, draws masks and shuffles the
+examples.
+"""
 
 from bertdata.examples.bert.batch import BertBatch
 from bertdata.examples.bert.settings import BertSettings
@@ -29,8 +31,8 @@ class ReferenceExamples(ListedExamples):
             RandomStream(settings.random_seed),
             _Maker(documents, vocabulary, settings, batch_type),
         )
-        # One stream for everything: shuffle the documents, then for each pair draw its segments and its
-        # masks, then shuffle the examples. A single additional draw would change all that follow.
+        # One random stream is used for everything: it shuffles the documents, draws the segments and masks of
+        # each pair, and shuffles the examples. A single additional draw would change all draws after it.
         shuffled = index_sentences(documents)
         stream.shuffle(shuffled)
         held: set[int] = set()
@@ -75,7 +77,8 @@ class _Maker:
         If the settings ask for no masks, masks are drawn too and then discarded. The random stream then
         continues as in a run with masks, so both runs give the same examples apart from the masks.
         """
-        # Segments are lists of indices, so that the word starts of their ids can be looked up as well.
+        # The segments are lists of indices into ``documents.ids``. Look up their ids here. The same indices
+        # also give the word starts below.
         a, b, next_label = pair
         a_ids, b_ids = ([self._ids[place] for place in segment] for segment in (a, b))
         original = [self._cls, *a_ids, self._sep, *b_ids, self._sep]

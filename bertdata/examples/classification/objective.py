@@ -1,4 +1,4 @@
-"""Objectives of labelled and of scored examples."""
+"""The objectives of predicting a label and of predicting a score."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Columns of ELECTRA's examples."""
+"""The example type and the batch type of ELECTRA's objective."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,7 +19,9 @@ class ElectraExample(Example):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ElectraBatch(ExampleBatch):
-    """N unmasked examples without padding. The first ``first_lengths[i]`` ids of example i are segment 0."""
+    """N unmasked examples without padding. In example i, the first ``first_lengths[i]`` ids belong to segment
+    A.
+    """
 
     example_type: ClassVar[type[Example]] = ElectraExample
 
