@@ -1,4 +1,4 @@
-"""Reports masked pairs of segments for the commands ``show`` and ``stats``."""
+"""Describes and counts masked pairs of segments for the commands ``show`` and ``stats``."""
 
 from typing import Any, NamedTuple
 
@@ -17,10 +17,12 @@ from bertdata.records import ExampleBatch, ShardLayout
 
 
 class PairWords(NamedTuple):
-    """Names for the label of a pair.
+    """How to show the label of a pair.
 
-    name: what the label says. zero, one: words for the labels 0 and 1. section: name of the label's section
-    in the JSON of ``stats``.
+    name: what the label is about.
+    zero: word for the label 0.
+    one: word for the label 1.
+    section: name of the label's section in the JSON of ``stats``.
     """
 
     name: str
@@ -65,7 +67,7 @@ def describe_pair(
 
 
 class PairCounts(ObjectiveCounts):
-    """Counts of masks, of ids in segment A (``[CLS]`` and ``[SEP]`` included) and of pairs labelled 1."""
+    """Counts of masks, of ids in segment A (with ``[CLS]`` and ``[SEP]``), and of pairs with the label 1."""
 
     def __init__(self, pair_words: PairWords) -> None:
         self._words = pair_words

@@ -25,7 +25,7 @@ class BertExample(Example):
 class BertBatch(ExampleBatch):
     """N examples ``[CLS] A [SEP] B [SEP]`` without padding, masks applied.
 
-    first_lengths: number of ids of segment 0, which is ``[CLS] A [SEP]``.
+    first_lengths: number of ids of segment A with its special tokens, ``[CLS] A [SEP]``.
     positions: masked positions, ascending. Example i has ``positions[mask_ends[i-1]:mask_ends[i]]``.
     labels: the original id at each masked position.
     next_labels: 1 if B is a random segment, 0 if B follows A.

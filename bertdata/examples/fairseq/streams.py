@@ -46,7 +46,8 @@ class TwisterStream:
         return found
 
     def choice(self, population: int, count: int) -> list[int]:
-        """Return ``numpy.random.choice(population, count, replace=False)``: the first items of a permutation.
+        """Return ``numpy.random.choice(population, count, replace=False)``: the first items of a
+        permutation.
         """
         return self.permutation(population)[:count]
 

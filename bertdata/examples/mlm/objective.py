@@ -15,7 +15,7 @@ from schemas import load_schema
 
 
 class MlmCounts(MaskCounts, ObjectiveCounts):
-    """Counts of the masks of each kind."""
+    """Counts of masked blocks: how many masked positions became [MASK], became random or were kept."""
 
 
 class MlmObjective(Objective):
@@ -35,7 +35,9 @@ class MlmObjective(Objective):
         return MlmCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return the block in words, then each mask: position, kind, original token and random replacement.
+        """Return the tokens of the block, then a line for each mask.
+
+        The line has the mask's position, what replaced the token, the original token and the random one:
 
         ::
 

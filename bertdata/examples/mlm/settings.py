@@ -60,9 +60,10 @@ class MlmSettings(ExampleSettings):
         return self.max_predictions_per_seq or min(self.max_seq_length, max(1, full))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings by name.
+        """Return the settings by name, as a manifest stores them.
 
-        max_predictions_per_seq is the number in use, never 0. ``masks`` is left out if True.
+        max_predictions_per_seq is the number in use, even if it was given as 0. ``masks`` is left out if it
+        is True.
         """
         found = super(MlmSettings, self).as_json()
         if self.masks:

@@ -20,9 +20,10 @@ from bertdata.records import Vocabulary
 
 
 class LoadedNgrams(Masker):
-    """Masks n-grams of words, for one vocabulary. Can be pickled.
+    """Masks n-grams of words in examples whose ids belong to one vocabulary. It can be pickled.
 
-    limits: cumulative probabilities of the n-grams' lengths (``ngram_limits``). Empty to mask single words.
+    limits: cumulative probabilities of the numbers of words in an n-gram (``ngram_limits``). Empty to mask
+    single words.
     """
 
     def __init__(self, rules: MaskingRules, limits: list[float], engine: Engine) -> None:
@@ -36,7 +37,7 @@ class LoadedNgrams(Masker):
         return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
-        # n-grams of one word are plain masked words, which need no draw of a length.
+        # Without limits, single words are masked, for which no number of words has to be drawn.
         if not self._limits:
             return super()._mask_one(ids, rate, key, number, words)
         stream = CounterStream(key, number)
@@ -49,12 +50,12 @@ def make_ngram_masker(
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
 ) -> LoadedNgrams:
-    """Make the masker for one vocabulary.
+    """Make the object that masks n-grams for one vocabulary. SettingsError if no n-grams can be drawn.
 
-    settings: settings of the masks at load, with their rate and shares.
-    of_data: the settings in the dataset's manifest, empty if it has none. They give the lengths of n-grams.
-    Whole words are masked if ``settings`` or ``of_data`` asks for whole words. SettingsError if no n-grams
-    can be drawn.
+    settings: settings of the masks at load.
+    of_data: the settings in the dataset's manifest, empty if it has none. They determine the lengths of
+    n-grams.
+    Whole words are masked if ``settings`` or ``of_data`` asks for it.
     """
     check_loading(settings)
     defaults = SopSettings()

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 class SpanCounts(MaskCounts, ObjectiveCounts):
-    """Counts of masks by kind ([MASK], random or kept), of distances between a span's boundaries, and of
+    """Counts of blocks with masked spans.
+
+    They contain the counts of masks, the distances between the two boundaries of a span, and the number of
     spans per example.
     """
 
@@ -76,7 +78,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
 
 
 class SpanObjective(Objective):
-    """Objective of masked spans in one segment, with the spans' boundaries."""
+    """Objective of masked spans in one segment. Their ids are also predicted from the spans' boundaries."""
 
     settings_type = SpanSettings
     batch_type: type[SpanBatch] = SpanBatch
@@ -103,7 +105,10 @@ class SpanObjective(Objective):
         return SpanCounts()
 
     def describe(self, example: Any, words: list[str], mask_id: int | None, layout: ShardLayout) -> str:
-        """Return the block in words, each mask, and each span with targets (its boundaries and targets).
+        """Return the tokens of the block, then a line for each mask and for each span.
+
+        The line of a mask has its position, what replaced the token, and the original token. The line of a
+        span has the positions of its boundaries and the tokens to predict:
 
         ::
 

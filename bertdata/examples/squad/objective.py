@@ -1,4 +1,4 @@
-"""Objective of SQuAD's examples."""
+"""The objective of SQuAD: find the answer to a question in a context."""
 
 from typing import Any
 
