@@ -1,4 +1,4 @@
-"""The containers of examples: a class for each format that creates its writer and its reader."""
+"""The containers of examples. Each class makes the writer and the reader of one file format."""
 
 from typing import Any, BinaryIO
 
@@ -23,14 +23,14 @@ from bertdata.tokens.load import vocabulary_of
 
 
 class TFRecord(Container):
-    """TensorFlow's records of Example messages.
+    """TFRecord, TensorFlow's file format, with a serialised ``tf.train.Example`` message per example.
 
     Any file that no other container recognises is read as TFRecord.
     """
 
     name = "tfrecord"
     form = outputs.TFRECORD
-    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # ELECTRA's files end in a number
+    ending = r"tfrecords?|tfrecord-\d+-of-\d+"  # the names of ELECTRA's files end in a number
     is_canonical = True
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
@@ -74,7 +74,7 @@ class Parquet(Container):
 
     name = "parquet"
     form = outputs.PARQUET
-    ending = r"parquet|pq|parquet_\d+"  # LDDL's bins end in a number
+    ending = r"parquet|pq|parquet_\d+"  # the file names of LDDL's length bins end in a number
     first_bytes = (b"PAR1",)
 
     def make_writer(self, sink: Sink, layout: ShardLayout, engine: Engine | None, name: str) -> ShardWriter:
@@ -94,7 +94,10 @@ class Parquet(Container):
 
 
 class Mds(Container):
-    """Mosaic's MDS with unmasked ids. An ``index.json`` is read as the sequence of all shards it lists."""
+    """MDS, the file format of Mosaic's Streaming, with unmasked ids.
+
+    If the file is an ``index.json``, all shards that it lists are read one after another.
+    """
 
     name = MDS
     form = outputs.MDS
@@ -116,8 +119,8 @@ class Mds(Container):
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
         """Return a reader for an MDS shard, or for all shards that an ``index.json`` lists.
 
-        MDS does not record how long examples may be. The limit comes from the manifest next to the shard.
-        Without a manifest it is the longest example.
+        MDS does not record how long examples may be. The manifest next to the shard gives the limit. Without
+        a manifest, the longest example does.
         """
         load_numpy()
         from bertdata.shards.mds.container import MdsDirectoryReader, MdsReader
@@ -151,7 +154,8 @@ class Fairseq(Container):
 
     name = "fairseq"
     is_told_by_name = True
-    is_looked_for = False  # bertdata.dataset.discover finds a .bin by the .idx next to it
+    # A .bin counts as a shard only if there is an .idx next to it, which bertdata.dataset.discover checks.
+    is_looked_for = False
 
     def is_name(self, path: str) -> bool:
         return path.endswith(".bin")
@@ -184,7 +188,9 @@ class Lddl(Parquet):
 
 
 def _refuse_other_files(file: BinaryIO, name: str) -> None:
-    """Raise ShardError, with a remedy, if the file is clearly no TFRecord, such as a compressed file."""
+    """Raise ShardError if the file is clearly no TFRecord, for example a compressed file. The message has a
+    remedy.
+    """
     head = file.read(HEAD_BYTES)
     file.seek(0)
     kind = find_signature(head, name)
@@ -193,9 +199,10 @@ def _refuse_other_files(file: BinaryIO, name: str) -> None:
 
 
 def _read_sizes(shard: str) -> dict[str, int] | None:
-    """Return the examples' largest sizes, by name, from the manifest next to the shard.
+    """Return the largest sizes of the examples by name, such as the most ids, from the manifest next to the
+    shard.
 
-    None if there is no manifest or it does not list the shard.
+    None if there is no manifest, or if it does not list the shard.
     """
     manifest = _read_manifest(shard)
     if manifest is None:
@@ -207,10 +214,11 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
 
 
 def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
-    """Load the vocabulary that converts an LDDL shard's words to ids.
+    """Load the vocabulary that converts the words of an LDDL shard to ids.
 
-    vocabulary: path or name from the user. None takes the vocabulary file next to the shard. ShardError if
-    its md5 differs from the md5 in the manifest next to the shard.
+    ShardError if its md5 differs from the md5 in the manifest next to the shard.
+
+    vocabulary: path or name that the user gave. None means the vocabulary file next to the shard.
     """
     manifest = _read_manifest(shard)
     tokenizer = manifest["settings"]["tokenizer"] if manifest else None
@@ -234,9 +242,9 @@ def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
 
 
 def _read_manifest(shard: str) -> dict[str, Any] | None:
-    """Return the JSON of the manifest next to the shard, converted to the latest manifest version.
+    """Read the manifest next to the shard. Return its JSON, converted to the latest version of manifests.
 
-    None if there is no manifest or it does not list the shard.
+    None if there is no manifest, or if it does not list the shard.
     """
     path = storage.join(storage.get_parent(shard), MANIFEST_NAME)
     if not storage.exists(path):
