@@ -1,4 +1,6 @@
-"""Write examples to one shard, or to a shard per length bin, and compute the content md5 at the same time."""
+"""Write examples to one shard, or to one shard for each length bin. The content md5 is computed at the same
+time.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,17 +17,19 @@ from bertdata.shards.protocol import ShardWriter
 from bertdata.shards.tfrecord import encode_batch
 
 BATCH = 128
-"""Number of examples encoded at a time. It is large enough to make the cost of a call of the C++ kernel
-negligible, and small enough that the examples stay in the CPU's cache.
+"""The number of examples that are encoded at a time.
+
+It is large enough that calls of the C++ kernel cost almost no time, and small enough that the examples stay
+in the CPU's cache.
 """
 
 
 BIN_BATCH = 4096
-"""Examples distributed to length bins at a time."""
+"""The number of examples that are divided among length bins at a time."""
 
 
 class CountingWriter:
-    """Wrapper of a shard writer that counts examples, tokens and masks and computes the content md5.
+    """Writes to a shard writer, counts examples, tokens and masks, and computes the content md5.
 
     also: function that is called with each batch, for example to collect the examples' lengths.
     """
@@ -52,7 +56,7 @@ class CountingWriter:
         self.masked += count_masks(batch)
 
     def close(self) -> str:
-        """Finish the container and return the content md5 of its examples."""
+        """Finish the shard and return the content md5 of its examples."""
         self._writer.close()
         return self._content.hexdigest()
 
@@ -63,10 +67,11 @@ def write_bins(
     writers: Sequence[CountingWriter],
     tell: Callable[[int], None],
 ) -> None:
-    """Write each example to the writer of its length bin, in order.
+    """Write each example to the shard of its length bin, in order.
 
     bin_size: number of lengths in a bin. Bin 0 holds examples of 1 to bin_size tokens.
-    tell: called with the number of the first example of each batch after the batch is written.
+    writers: the writer of each bin's shard.
+    tell: reports progress. It is called after each batch with the number of the batch's first example.
     """
     for first, batch in _iterate_batches(examples):
         for number, inside in _cut_into_bins(batch, bin_size):
@@ -99,11 +104,11 @@ def write_examples(
     tell: Callable[[int], None] | None = None,
     also: Callable[[ExampleBatch], None] | None = None,
 ) -> str:
-    """Write the examples start, start + step, ... to a container. Return their content md5.
+    """Write the examples with the numbers start, start + step and so on to a shard. Return their content md5.
 
-    layout: None for the layout of the settings.
+    layout: shape of the records. None means the layout of the settings.
     name: the shard, for errors.
-    tell: called with the number of the first example of each batch after the batch is written.
+    tell: reports progress. It is called after each batch with the number of the batch's first example.
     also: called with each batch, for example to collect the examples' lengths.
     """
     layout = layout or settings.layout

@@ -1,4 +1,4 @@
-"""HDF5 shards of packed rows with fixed widths: a gzip-compressed dataset per field."""
+"""HDF5 shards of packed rows with fixed widths. There is one gzip-compressed dataset per field."""
 
 from collections.abc import Iterator
 from typing import IO
@@ -23,17 +23,18 @@ from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
 _GZIP_LEVEL = 2
-"""Gzip's compression level. Level 2 is a third faster than the usual level 4, and files are a tenth larger.
+"""The level of gzip's compression. Level 2 is a third faster than the usual level 4, and files are a tenth
+larger.
 
-Compression takes most of the time of packing. HDF5's shuffle filter saves a quarter of this time and of the
-bytes.
+Compression takes most of the time of packing. HDF5's shuffle filter, which is also used, saves a quarter of
+this time and of the bytes.
 """
 
 
 class GridHdf5Writer:
-    """Writer of packed rows to HDF5 in blocks with a fixed number of rows.
+    """Writer of packed rows to HDF5, in blocks with a fixed number of rows.
 
-    The file's bytes do not depend on the size of the batches that it receives.
+    The file's bytes do not depend on how the rows are divided among calls of ``write``.
     """
 
     def __init__(self, sink: Sink, layout: ShardLayout, arrangement: GridLayout) -> None:
@@ -71,7 +72,7 @@ class GridHdf5Writer:
 
 
 class GridHdf5Reader(PackReader):
-    """Reader of packed rows from HDF5 files of any program, with any integer types and chunk sizes.
+    """Reader of packed rows from HDF5 files that any program may have written, with any integer types.
 
     The file must be seekable.
     """
@@ -106,7 +107,7 @@ class GridHdf5Reader(PackReader):
         return layout
 
     def __len__(self) -> int:
-        """Return the number of examples. This reads all rows."""
+        """Return the number of examples. All rows are read for this."""
         if self._examples is None:
             self._examples = sum(len(packs.examples) for packs in self._read_blocks())
         return self._examples

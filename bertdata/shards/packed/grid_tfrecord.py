@@ -1,4 +1,4 @@
-"""TFRecord shards of packed rows with fixed widths: a record per row."""
+"""TFRecord shards of packed rows with fixed widths. A record holds a row."""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -26,7 +26,7 @@ _BLOCK_ROWS = 256
 
 
 class GridRecordWriter:
-    """Writer of packed rows to TFRecord, each row as a record in canonical form."""
+    """Writer of packed rows to TFRecord. Each row is a record in canonical form."""
 
     def __init__(
         self, sink: Sink, layout: ShardLayout, arrangement: GridLayout, engine: Engine | None = None
@@ -55,11 +55,11 @@ class GridRecordWriter:
         self._received += len(packs)
 
     def close(self) -> None:
-        """Do nothing: a TFRecord file has no footer."""
+        """Do nothing, because a TFRecord file has no footer."""
 
 
 class GridRecordReader(PackReader):
-    """Reader of packed rows from TFRecord files of any program.
+    """Reader of packed rows from TFRecord files that any program may have written.
 
     The first record determines the layout. The file must be seekable.
     """
@@ -102,13 +102,13 @@ class GridRecordReader(PackReader):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Number of packed rows: the file's records, counted from their headers without decoding them."""
+        """The number of packed rows. These are the file's records, which are counted by their headers."""
         if self._rows is None:
             self._rows = count_records(self._file, self._name)
         return self._rows
 
     def __len__(self) -> int:
-        """Return the number of examples. This reads all rows."""
+        """Return the number of examples. All rows are read for this."""
         if self._examples is None:
             before = self._file.tell()
             self._examples = sum(len(packs.examples) for packs in self._read_blocks(_BLOCK_ROWS))
