@@ -83,7 +83,10 @@ class CountShard(beam.DoFn):  # type: ignore[misc]
         with add_path_to_errors(self._source.opened.shards[number].path):
             yield (
                 0,
-                (number, count_shard_lengths(CountTask(source=self._source.of_shards(number, number + 1)))),
+                (
+                    number,
+                    count_shard_lengths(CountTask(source=self._source.select_shards(number, number + 1))),
+                ),
             )
 
 

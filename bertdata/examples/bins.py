@@ -43,7 +43,7 @@ def find_bins(lengths: "Array", bin_size: int) -> "Array":
     return (lengths - 1) // bin_size
 
 
-def cut_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
+def divide_into_bins(batch: Batch, bin_size: int) -> Iterator[tuple[int, Batch]]:
     """Divide a batch into length bins. Yield (number of the bin, batch of its examples) for each bin with
     examples.
 

@@ -102,10 +102,10 @@ def _take_native(batch: Batch, order: Array) -> Batch:
         found[name] = np.asarray(found_ends)
         for item, column, data in zip(items, columns, taken, strict=True):
             found[item.name] = np.asarray(data).view(column.dtype)
-    return replace(batch, **found, **_take_singles(batch, order, found))
+    return replace(batch, **found, **_take_single_values(batch, order, found))
 
 
-def _take_singles(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
+def _take_single_values(batch: Batch, order: Array, ragged: Iterable[str]) -> dict[str, Array]:
     """Return the selected values of the columns that have one value per example.
 
     ragged: names of the other columns, which have several items per example.
@@ -129,7 +129,7 @@ def _take_with_numpy(batch: Batch, order: Array) -> Batch:
         places = np.repeat(ends[order] - found[name], sizes)
         places += np.arange(len(places))
         found |= {item.name: getattr(batch, item.name)[places] for item in items}
-    return replace(batch, **found, **_take_singles(batch, order, found))
+    return replace(batch, **found, **_take_single_values(batch, order, found))
 
 
 def join_batches(batches: list[Batch]) -> Batch:

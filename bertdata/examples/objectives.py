@@ -35,7 +35,7 @@ OBJECTIVES: dict[str, Objective] = {
 _CHOICES = ", ".join(name for name, objective in OBJECTIVES.items() if not objective.unlearned)
 
 
-def without_word_starts(name: str) -> str:
+def find_plain_objective_name(name: str) -> str:
     """Return the plain objective of a variant with word starts: ``mlm`` for ``mlm_word_starts``.
 
     ``create --no-masks`` stores this variant if the ids do not show where words start, although the user
@@ -49,7 +49,7 @@ def describe_objective(name: str) -> str:
 
     Only the names of variants with word starts get such an addition.
     """
-    plain = without_word_starts(name)
+    plain = find_plain_objective_name(name)
     return name if plain == name else f"{plain} (stored as {name})"
 
 

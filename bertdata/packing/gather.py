@@ -17,7 +17,7 @@ from bertdata.io.file_check import HashingSink
 from bertdata.packing.job import PackJob
 from bertdata.packing.sort import PLACE_BITS
 from bertdata.shards.packed.layouts import find_layout, make_pack_writer
-from bertdata.shards.packed.packs import PackBatch, cut_packs, unpack_layout
+from bertdata.shards.packed.packs import PackBatch, slice_packs, unpack_layout
 from bertdata.shards.packed.record_index import RecordIndex
 from bertdata.shards.tfrecord import encode_batch
 
@@ -67,11 +67,11 @@ def keep_shard(task: PackedShardTask) -> PackedShard | None:
 
 def gather_shard(task: PackedShardTask) -> PackedShard:
     """Write the task's shard. If an earlier run finished it, return that one."""
-    [made] = gather_rows_together([task])
+    [made] = gather_shards_together([task])
     return made
 
 
-def gather_rows_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
+def gather_shards_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
     """Do the work of ``gather_shard`` for several tasks. The md5s of their shards are computed together,
     which is faster.
     """
@@ -160,10 +160,10 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
     Only one bucket, which is a range of consecutive rows, is in memory at a time.
     """
     buckets = task.job.cuts.buckets
-    for bucket in task.job.cuts.buckets_of(task.number):
+    for bucket in task.job.cuts.find_buckets(task.number):
         packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
         for start in range(0, len(packs), _ROWS):
-            yield _convert_ends(cut_packs(packs, start, min(start + _ROWS, len(packs))))
+            yield _convert_ends(slice_packs(packs, start, min(start + _ROWS, len(packs))))
 
 
 def _convert_ends(packs: PackBatch) -> PackBatch:

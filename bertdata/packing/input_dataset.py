@@ -62,7 +62,7 @@ class InputDataset:
     provenance: Provenance = NO_PROVENANCE
     lost_tokens: int | None = None
 
-    def of_shards(self, start: int, stop: int) -> OpenedDataset:
+    def select_shards(self, start: int, stop: int) -> OpenedDataset:
         """Return the opened dataset with only its shards ``start`` to ``stop - 1``."""
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
@@ -213,7 +213,7 @@ class LengthCounts:
     entry: InputEntry | None = None
 
 
-def add_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
+def add_counted_md5s(source: InputDataset, counts: Sequence[LengthCounts]) -> InputDataset:
     """Return the source with the md5s of its files, which were computed while their lengths were counted.
 
     If a file has another md5 when it is read again for packing, ShardError is raised.

@@ -36,7 +36,7 @@ def permute_number(number: int, size: int, keys: Sequence[int]) -> int:
 
     This readable version is the specification. ``Permutations.permute`` computes the same for arrays.
     """
-    a, b = choose_sides(size)
+    a, b = choose_pair_sizes(size)
     while True:
         left, right = divmod(number, b)
         for odd, key in enumerate(keys):
@@ -49,7 +49,7 @@ def permute_number(number: int, size: int, keys: Sequence[int]) -> int:
             return number
 
 
-def choose_sides(size: int) -> tuple[int, int]:
+def choose_pair_sizes(size: int) -> tuple[int, int]:
     """Return how many quotients and how many remainders there are. Their product is ``size`` or slightly
     more.
     """
@@ -75,7 +75,7 @@ class Permutations:
 
     def __init__(self, sizes: Sequence[int], names: Sequence[str]) -> None:
         assert max(sizes, default=0) <= LARGEST, "sides below 2**32"
-        both = [choose_sides(int(size)) for size in sizes]
+        both = [choose_pair_sizes(int(size)) for size in sizes]
         self._sizes = np.array(sizes, np.uint64)
         self._a = np.array([a for a, _ in both], np.uint64)
         self._b = np.array([b for _, b in both], np.uint64)

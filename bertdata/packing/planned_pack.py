@@ -11,12 +11,17 @@ from bertdata.dataset.manifest import DatasetPlan, InputEntry, make_corpus_entry
 from bertdata.dataset.writer import Dataset
 from bertdata.io.file_check import compute_md5
 from bertdata.packing.gather import PackedShardTask
-from bertdata.packing.input_dataset import InputDataset, LengthCounts, add_md5s, find_most_masks_by_length
+from bertdata.packing.input_dataset import (
+    InputDataset,
+    LengthCounts,
+    add_counted_md5s,
+    find_most_masks_by_length,
+)
 from bertdata.packing.job import PackJob
 from bertdata.packing.methods import plan_packs, split_rows
 from bertdata.packing.pack_plan import PackPlan
 from bertdata.packing.settings import PackSettings
-from bertdata.packing.shard_cuts import RowCuts, cut_rows, format_packed_shard_names
+from bertdata.packing.shard_cuts import RowCuts, divide_rows, format_packed_shard_names
 from bertdata.packing.sort import RowSortTask
 from bertdata.records import ShardLayout
 
@@ -89,7 +94,7 @@ class PlannedPack:
     @property
     def cuts(self) -> RowCuts:
         """Which rows belong to which shard, and which rows of a shard are in memory together."""
-        return cut_rows(
+        return divide_rows(
             self.plan.rows,
             self.plan.max_seq_length,
             self.settings.layout,
@@ -131,7 +136,7 @@ class PlannedPack:
             RowSortTask(
                 job=job,
                 number=start // size,
-                source=self.source.of_shards(start, start + size),
+                source=self.source.select_shards(start, start + size),
                 before=before[start],
                 counts=tuple(histograms[start : start + size]),
             )
@@ -151,7 +156,7 @@ def plan_pack(source: InputDataset, settings: PackSettings, counts: list[LengthC
 
     counts: for each shard of the source, how many examples of each length it has.
     """
-    source = add_md5s(source, counts)
+    source = add_counted_md5s(source, counts)
     size = source.opened.layout.max_seq_length
     require(settings.most <= size, f"max_sequences_per_pack is {settings.most}, expected at most {size}")
     histogram = np.sum([one.histogram for one in counts], axis=0)

@@ -14,7 +14,7 @@ from bertdata.io import storage
 from bertdata.io.digests import AT_A_TIME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
-from bertdata.packing.gather import PackedShard, gather_rows_together, keep_shard
+from bertdata.packing.gather import PackedShard, gather_shards_together, keep_shard
 from bertdata.packing.habana_metadata import dump_metadata, make_metadata_path
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.job import PackJob
@@ -33,7 +33,7 @@ range of consecutive rows.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MadePack:
+class FinishedPack:
     """A packed dataset that is finished.
 
     kept: number of shards that an earlier run wrote.
@@ -57,7 +57,7 @@ def count_all_lengths(
     on_counted: called after each shard.
     """
     shards = len(source.opened.shards)
-    tasks = [CountTask(source=source.of_shards(number, number + 1)) for number in range(shards)]
+    tasks = [CountTask(source=source.select_shards(number, number + 1)) for number in range(shards)]
     # Local lengths files are read in one process, because reading them is faster than starting others.
     processes = (
         1 if source.opened.has_lengths and not storage.is_remote(source.opened.shards[0].path) else workers
@@ -70,7 +70,7 @@ def count_all_lengths(
     return found
 
 
-def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard) -> MadePack:
+def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard) -> FinishedPack:
     """Write a planned packed dataset to the directory ``output``. If an earlier run began it, finish it.
 
     workers: number of processes.
@@ -87,7 +87,7 @@ def make_pack(planned: PlannedPack, output: str, workers: int, on_shard: OnShard
             delete_scratch_files(job.dataset.commit)
             raise
         manifest = finish_pack(planned, job, [shard.entry for shard in shards], vocabulary)
-    return MadePack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
+    return FinishedPack(manifest=manifest, kept=sum(shard.is_kept for shard in shards))
 
 
 def finish_pack(planned: PlannedPack, job: PackJob, shards: list[ShardEntry], vocabulary: str) -> Manifest:
@@ -127,7 +127,7 @@ def _make_shards(
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
-    made = pool.as_done(gather_rows_together, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
+    made = pool.as_done(gather_shards_together, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
     return [*kept, *_report_each_shard(made, on_shard)]
 
 

@@ -15,7 +15,7 @@ memory.
 A position takes about three bytes, and a bucket is held a few times over while it is sorted.
 """
 
-ROWS_OF_A_SHARD = {"habana": 4480, "graphcore": 500_000}
+ROWS_PER_SHARD = {"habana": 4480, "graphcore": 500_000}
 """Number of rows in a shard, for the layouts whose original program fixes it."""
 
 
@@ -39,13 +39,13 @@ class RowCuts:
         ]
         return np.concatenate([*inner, self.starts[-1:]]).astype(np.int64)
 
-    def buckets_of(self, shard: int) -> range:
+    def find_buckets(self, shard: int) -> range:
         """Return the numbers of a shard's buckets."""
         first, last = np.searchsorted(self.buckets, self.starts[shard : shard + 2])
         return range(int(first), int(last))
 
 
-def cut_rows(
+def divide_rows(
     rows: int, max_seq_length: int, layout: str, num_shards: int | None, source_shards: int
 ) -> RowCuts:
     """Decide which packed rows belong to which shard. SettingsError if there are fewer rows than shards.
@@ -56,7 +56,7 @@ def cut_rows(
     layout has. If it has none, there are as many shards as in the source.
     source_shards: number of shards of the source.
     """
-    size = ROWS_OF_A_SHARD.get(layout)
+    size = ROWS_PER_SHARD.get(layout)
     if num_shards is not None and num_shards > rows:
         raise SettingsError(f"num_shards is {num_shards}, expected at most {rows}, the number of packed rows")
     if num_shards is None and size is not None:

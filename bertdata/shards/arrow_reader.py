@@ -176,9 +176,9 @@ class ArrowReader(ShardReader):
             if field.shape == "1":
                 found[column.name] = _read_scalars(records, name, record)
             elif field.source == "values" and column.ends != IDS_ENDS:
-                self._store_items(found, column, *lists[name], name, record)
+                self._store_list(found, column, *lists[name], name, record)
             else:
-                self._store_of_ids(found, field, *_drop_padding(*lists[name], used), name, record)
+                self._store_list_per_id(found, field, *_drop_padding(*lists[name], used), name, record)
         for column in self._columns.values():  # If the file has no masks, their columns are empty.
             if column.name not in found:
                 is_ends = column.name in self._kind.ragged()
@@ -212,7 +212,7 @@ class ArrowReader(ShardReader):
         record.refuse_items(falls, ends, lambda _: f"{ones[0]} is not ones, then zeros")
         return mask
 
-    def _store_items(
+    def _store_list(
         self,
         found: dict[str, Any],
         column: Column,
@@ -224,7 +224,7 @@ class ArrowReader(ShardReader):
         found[column.name] = values
         _check_equal(name, ends, f"{column.ends}", found.setdefault(str(column.ends), ends), record)
 
-    def _store_of_ids(
+    def _store_list_per_id(
         self, found: dict[str, Any], field: Field, values: Array, ends: Array, name: str, record: RecordCheck
     ) -> None:
         """Convert a list with one item per id to a column of the batch, and store the column in ``found``.

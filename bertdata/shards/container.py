@@ -57,12 +57,12 @@ class Container:
     first_bytes: ClassVar[tuple[bytes, ...]] = ()
     """Byte sequences with which files of this container begin. A file may have any of them."""
 
-    is_told_by_name: ClassVar[bool] = False
+    is_recognised_by_name: ClassVar[bool] = False
     """True if the file name's ending alone decides that a file belongs to this container, without its first
     bytes.
     """
 
-    is_looked_for: ClassVar[bool] = True
+    is_found_in_directories: ClassVar[bool] = True
     """True if a directory without a manifest is searched for files with an ending of this container."""
 
     is_canonical: ClassVar[bool] = False

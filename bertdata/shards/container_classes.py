@@ -88,7 +88,7 @@ class Parquet(Container):
         if is_lddl_file(file):
             from bertdata.shards.lddl import LddlReader
 
-            words = _find_words(known.name, known.vocabulary)
+            words = _load_words(known.name, known.vocabulary)
             return LddlReader(file, known.name, words, known.objective)
         return ParquetReader(file, known.name, known.objective)
 
@@ -101,7 +101,7 @@ class Mds(Container):
 
     name = MDS
     form = outputs.MDS
-    is_told_by_name = True
+    is_recognised_by_name = True
     holds_word_starts = False
 
     def is_name(self, path: str) -> bool:
@@ -153,9 +153,9 @@ class Fairseq(Container):
     """fairseq's .bin with its .idx, as ``convert --to fairseq`` writes them."""
 
     name = "fairseq"
-    is_told_by_name = True
+    is_recognised_by_name = True
     # A .bin counts as a shard only if there is an .idx next to it, which bertdata.dataset.discover checks.
-    is_looked_for = False
+    is_found_in_directories = False
 
     def is_name(self, path: str) -> bool:
         return path.endswith(".bin")
@@ -213,7 +213,7 @@ def _read_sizes(shard: str) -> dict[str, int] | None:
     }
 
 
-def _find_words(shard: str, vocabulary: str | None) -> Vocabulary:
+def _load_words(shard: str, vocabulary: str | None) -> Vocabulary:
     """Load the vocabulary that converts the words of an LDDL shard to ids.
 
     ShardError if its md5 differs from the md5 in the manifest next to the shard.

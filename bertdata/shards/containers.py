@@ -62,7 +62,7 @@ def recognise_container(file: BinaryIO, name: str) -> Container:
     if storage.get_base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]
     for container in CONTAINERS.values():
-        if container.is_told_by_name and container.is_name(name):
+        if container.is_recognised_by_name and container.is_name(name):
             return container
     head = file.read(max(len(begin) for one in CONTAINERS.values() for begin in one.first_bytes))
     file.seek(0)
@@ -125,10 +125,10 @@ def find_container_by_name(path: str) -> Container | None:
 def is_shard_name(path: str) -> bool:
     """Return True if a file with this name counts as a shard in a directory without a manifest."""
     container = find_container_by_name(path)
-    return container is not None and container.is_looked_for
+    return container is not None and container.is_found_in_directories
 
 
-def find_format(path: str) -> str:
+def find_writable_format(path: str) -> str:
     """Return the name of the container to which the ending of a file name belongs.
 
     ShardError if there is none that ``create`` can write.
@@ -153,7 +153,7 @@ __all__ = [
     "find_container_by_name",
     "recognise_container",
     "find_container",
-    "find_format",
+    "find_writable_format",
     "is_shard_name",
     "make_reader",
     "make_writer",

@@ -35,7 +35,7 @@ def compute_content_md5(path: str, engine: Engine | None = None, objective: str 
     return digest.hexdigest()
 
 
-def count_readable(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
+def count_readable_examples(path: str, engine: Engine | None = None, objective: str | None = None) -> int:
     """Read every record of a shard, and return the number of examples if all can be read.
 
     ShardError names the first damaged record.

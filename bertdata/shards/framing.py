@@ -114,7 +114,7 @@ class FrameCounter:
         self._header = b""
         self._left = 0  # number of bytes of the current record that are still to come
 
-    def open_record(self, size: int) -> None:
+    def count_record(self, size: int) -> None:
         """Count a record whose header was read. Subclasses can extend this method to store more about the
         record.
 
@@ -138,7 +138,7 @@ class FrameCounter:
                     size = int.from_bytes(self._header, "little") + FRAME_BYTES
                     self._left = size - 8
                     self._header = b""
-                    self.open_record(size)
+                    self.count_record(size)
             place += step
 
 

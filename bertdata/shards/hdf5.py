@@ -84,7 +84,7 @@ class Hdf5Reader(ShardReader):
         self._name = name
         found = read_dataset_names(file)
         objective = objective or _find_objective(file, found, name)
-        _refuse_unknown(found, objective, name)
+        _refuse_unknown_fields(found, objective, name)
         self._objective = objective
         self._file = Hdf5Input(file, name, list(objective.fields("hdf5")))
         self._rows, layout = _find_layout(self._file, objective, name)
@@ -135,7 +135,7 @@ def _find_objective(file: IO[bytes], names: set[str], name: str) -> Objective:
     return exact[0] if exact else find_objective(DEFAULT_OBJECTIVE)
 
 
-def _refuse_unknown(names: set[str], objective: Objective, name: str) -> None:
+def _refuse_unknown_fields(names: set[str], objective: Objective, name: str) -> None:
     """Raise ShardError if the file has a field that is not one of the objective's.
 
     names: names of the file's datasets.

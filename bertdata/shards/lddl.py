@@ -84,7 +84,7 @@ class LddlWriter:
         pyarrow = load_pyarrow()
         kind = find_objective(layout.objective).batch_type
         check_groups("a shard of LDDL's", PAIRS, layout.objective, kind)
-        self._names = _PairNames(kind)
+        self._names = _PairAttributes(kind)
         types = {**COLUMNS, **(MASKS if has_masks else {}), **({} if bin_id is None else {"bin_id": "int64"})}
         self._schema = pyarrow.schema({name: pyarrow.type_for_alias(kind) for name, kind in types.items()})
         self._layout, self._vocabulary, self._bin = layout, vocabulary, bin_id
@@ -178,7 +178,7 @@ class LddlReader(ShardReader):
             find_objective_in_metadata(self._parquet.metadata), name
         )
         check_groups(name, PAIRS, objective.name, objective.batch_type)
-        self._kind, self._names = objective.batch_type, _PairNames(objective.batch_type)
+        self._kind, self._names = objective.batch_type, _PairAttributes(objective.batch_type)
         self._vocabulary, self._words = vocabulary, WordConverter(vocabulary)
         found = set(self._parquet.schema.names)
         self._columns = [*COLUMNS, *(MASKS if MASKS.keys() <= found else ())]
@@ -270,7 +270,7 @@ def _find_layout(metadata: dict[bytes, bytes], objective: str, name: str) -> Sha
     return layout
 
 
-class _PairNames:
+class _PairAttributes:
     """Names of the attributes in which an example of an objective stores its parts.
 
     segment: attribute with the end of segment A.

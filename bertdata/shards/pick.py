@@ -24,7 +24,7 @@ def pick_records(
     file.seek(0)
     if not total:
         return 0, 0
-    wanted = choose_numbers(total, count)
+    wanted = choose_record_numbers(total, count)
     done = place = 0
     for block, records in read_canonical_blocks(file, name, engine):
         frames = None
@@ -38,7 +38,7 @@ def pick_records(
     return count, total
 
 
-def choose_numbers(total: int, count: int) -> list[int]:
+def choose_record_numbers(total: int, count: int) -> list[int]:
     """Return the numbers of the records to pick, in ascending order.
 
     The spacing is a 64-bit float, so that rounding picks the same records as MLPerf's program.

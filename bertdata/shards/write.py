@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from bertdata._native import Engine
 from bertdata.config.settings import ExampleSettings
 from bertdata.errors import MissingExtraError, install_extra
-from bertdata.examples.bins import cut_bins
+from bertdata.examples.bins import divide_into_bins
 from bertdata.examples.groups import count_masks
 from bertdata.io.file_check import HashingSink
 from bertdata.records import ExampleBatch, MadeExamples, ShardLayout
@@ -86,7 +86,7 @@ def _iterate_batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch
 
 def _cut_into_bins(batch: ExampleBatch, bin_size: int) -> Iterator[tuple[int, ExampleBatch]]:
     try:
-        yield from cut_bins(batch, bin_size)
+        yield from divide_into_bins(batch, bin_size)
     except ModuleNotFoundError:
         raise MissingExtraError(f"bins of lengths need the package numpy: {install_extra('numpy')}") from None
 

@@ -29,7 +29,7 @@ class ReferenceExamples(ListedExamples):
         examples: list[Example] = []
         stream, maker = (
             RandomStream(settings.random_seed),
-            _Maker(documents, vocabulary, settings, batch_type),
+            _ExampleMaker(documents, vocabulary, settings, batch_type),
         )
         # One random stream is used for everything: it shuffles the documents, draws the segments and masks of
         # each pair, and shuffles the examples. A single additional draw would change all draws after it.
@@ -48,7 +48,7 @@ class ReferenceExamples(ListedExamples):
         super().__init__(examples, batch_type, wide=vocabulary.wide, lost=lost)
 
 
-class _Maker:
+class _ExampleMaker:
     """Makes the example ``[CLS] a [SEP] b [SEP]`` from a pair of segments.
 
     A segment is a list of indices into ``documents.ids``.

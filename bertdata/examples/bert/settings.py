@@ -11,7 +11,7 @@ from bertdata.records import ShardLayout
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairHabits:
+class DialectRules:
     """How one program for BERT's data makes pairs of segments and masks.
 
     own_next_label: the label if ten draws of a random document all gave the example's own document. 1 means
@@ -24,13 +24,13 @@ class PairHabits:
     fills_predictions: bool = False
 
 
-HABITS = {
-    "mlperf": PairHabits(),
-    "google": PairHabits(),
-    "nvidia": PairHabits(own_next_label=0),
-    "graphcore": PairHabits(fills_predictions=True),
+RULES_BY_DIALECT = {
+    "mlperf": DialectRules(),
+    "google": DialectRules(),
+    "nvidia": DialectRules(own_next_label=0),
+    "graphcore": DialectRules(fills_predictions=True),
 }
-"""The PairHabits of each dialect. A dialect is the program whose files are reproduced."""
+"""The DialectRules of each dialect. A dialect is the program whose files are reproduced."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ class BertSettings(ExampleSettings):
             f"remask needs the container tfrecord: {self.format} holds examples in their usual order",
         )
         require(
-            not (self.remask and not self.habits.fills_predictions),
+            not (self.remask and not self.dialect_rules.fills_predictions),
             f"remask needs the dialect graphcore: those of {self.dialect} have too few masks",
         )
         require(
@@ -82,15 +82,15 @@ class BertSettings(ExampleSettings):
         )
 
     @property
-    def habits(self) -> PairHabits:
-        return HABITS[self.dialect]
+    def dialect_rules(self) -> DialectRules:
+        return RULES_BY_DIALECT[self.dialect]
 
     @property
     def pair_rules(self) -> PairRules:
         return PairRules(
             max_tokens=self.max_seq_length - 3,
             short_seq_prob=self.short_seq_prob,
-            own_label=self.habits.own_next_label,
+            own_label=self.dialect_rules.own_next_label,
         )
 
     @property
@@ -106,7 +106,7 @@ class BertSettings(ExampleSettings):
             whole_word_mask=self.whole_word_mask,
             never_masked=("cls", "sep"),
             joins_over_special=True,
-            most_unmasked=unmasked if self.habits.fills_predictions else None,
+            most_unmasked=unmasked if self.dialect_rules.fills_predictions else None,
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -117,12 +117,12 @@ class Masker:
         continue a word.
         DatasetError if an id is outside the vocabulary.
         """
-        words = self._needed_word_starts(word_starts)
+        words = self._select_word_starts(word_starts)
         positions, labels = np.zeros((2, len(starts), self.settings.max_predictions_per_seq), np.int32)
         masks = DrawnMasks(positions=positions, labels=labels, counts=np.zeros(len(starts), np.int32))
         self._check_ids(ids, starts, lengths)
         if self._kernel is None:
-            self._mask_each(ids, starts, lengths, draws, masks, words)
+            self._mask_one_by_one(ids, starts, lengths, draws, masks, words)
             return masks
         self._kernel.mask(
             ids=ids,
@@ -138,7 +138,7 @@ class Masker:
         )
         return masks
 
-    def _needed_word_starts(self, word_starts: Array | None) -> Array | None:
+    def _select_word_starts(self, word_starts: Array | None) -> Array | None:
         """Return the word starts as bytes if the masks depend on them, else None."""
         if not self.settings.whole_word_mask:
             return None
@@ -174,7 +174,7 @@ class Masker:
         """
         return {}
 
-    def _mask_each(
+    def _mask_one_by_one(
         self,
         ids: Array,
         starts: Array,

@@ -116,7 +116,7 @@ def make_fairseq_masker(
         limits=tuple(compute_cumulative_shares(weights or [1] * vocabulary.size)),
         begins_word=find_word_begins(vocabulary) if whole else None,
     )
-    room = _find_room(settings, layout, release)
+    room = _find_most_masks(settings, layout, release)
     plain = replace(settings, max_predictions_per_seq=room, never_masked=(), whole_word_mask=False)
     return FairseqMasker(
         prepare_masking_rules(vocabulary, plain), fairseq_rules, release, engine or default_engine()
@@ -135,7 +135,7 @@ def _check_examples(layout: ShardLayout, release: str) -> None:
         )
 
 
-def _find_room(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
+def _find_most_masks(settings: MaskingSettings, layout: ShardLayout, release: str) -> int:
     """Return the most masked positions that the longest example of the layout can get.
 
     SettingsError if max_predictions_per_seq is set and smaller.

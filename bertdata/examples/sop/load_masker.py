@@ -19,7 +19,7 @@ from bertdata.examples.sop.settings import SopSettings
 from bertdata.records import Vocabulary
 
 
-class LoadedNgrams(Masker):
+class NgramMasker(Masker):
     """Masks n-grams of words in examples whose ids belong to one vocabulary. It can be pickled.
 
     limits: cumulative probabilities of the numbers of words in an n-gram (``ngram_limits``). Empty to mask
@@ -31,7 +31,7 @@ class LoadedNgrams(Masker):
         super().__init__(rules, engine)
 
     def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
-        return LoadedNgrams, (self._rules, self._limits, self._engine)
+        return NgramMasker, (self._rules, self._limits, self._engine)
 
     def _make_kernel(self) -> Any:
         return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
@@ -49,7 +49,7 @@ def make_ngram_masker(
     settings: MaskingSettings,
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
-) -> LoadedNgrams:
+) -> NgramMasker:
     """Make the object that masks n-grams for one vocabulary. SettingsError if no n-grams can be drawn.
 
     settings: settings of the masks at load.
@@ -68,4 +68,4 @@ def make_ngram_masker(
     limits = compute_ngram_limits(longest, favors_shorter=favors_shorter) if longest > 1 else []
     whole = settings.whole_word_mask or of_data.get("whole_word_mask", defaults.whole_word_mask)
     rules = prepare_masking_rules(vocabulary, replace(settings, whole_word_mask=whole))
-    return LoadedNgrams(rules, limits, engine or default_engine())
+    return NgramMasker(rules, limits, engine or default_engine())

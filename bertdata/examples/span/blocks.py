@@ -11,7 +11,7 @@ Extent = tuple[int, int]
 """A block or a sentence: the index of its first id in the text, and the index after its last id."""
 
 
-def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iterator[Extent]:
+def cut_text_into_blocks(documents: Documents, longest: int, *, as_original: bool) -> Iterator[Extent]:
     """Yield the blocks of the text, each with as many whole sentences of one document as fit into ``longest``
     ids.
 
@@ -22,7 +22,7 @@ def cut_bodies(documents: Documents, longest: int, *, as_original: bool) -> Iter
     sentence of its document, the block before it is dropped too.
     """
     for sentences in _list_sentences(documents):
-        cut = _cut_as_original(sentences, longest) if as_original else _cut_all_sentences(sentences, longest)
+        cut = _cut_as_original(sentences, longest) if as_original else _cut_keeping_all(sentences, longest)
         yield from cut
 
 
@@ -39,7 +39,7 @@ def _list_sentences(documents: Documents) -> Iterator[list[Extent]]:
         yield found
 
 
-def _cut_all_sentences(sentences: list[Extent], longest: int) -> Iterator[Extent]:
+def _cut_keeping_all(sentences: list[Extent], longest: int) -> Iterator[Extent]:
     """Yield the blocks of a document. Together they contain all of its ids."""
     for start, end in _join_sentences(sentences, longest):
         for piece in range(start, end, longest):

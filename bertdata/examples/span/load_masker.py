@@ -27,7 +27,7 @@ _OF_SPANS = ("max_seq_length", "shortest_span", "longest_span", "geometric_p", "
 _OF_MASKS = ("masked_lm_prob", "max_predictions_per_seq", "mask_share", "random_share", "kept_share")
 
 
-class LoadedSpans(Masker):
+class SpanMasker(Masker):
     """Masks spans in examples whose ids belong to one vocabulary. It can be pickled.
 
     An example's first and last id are special tokens and are never masked.
@@ -38,7 +38,7 @@ class LoadedSpans(Masker):
         super().__init__(rules, engine)
 
     def __reduce__(self) -> tuple[type[Masker], tuple[object, ...]]:
-        return LoadedSpans, (self._rules, self._spans, self._engine)
+        return SpanMasker, (self._rules, self._spans, self._engine)
 
     def _make_kernel(self) -> Any:
         return kernels.SpanMasker(
@@ -92,7 +92,7 @@ def make_span_masker(
     settings: MaskingSettings,
     of_data: Mapping[str, Any],
     engine: Engine | None = None,
-) -> LoadedSpans:
+) -> SpanMasker:
     """Make the object that masks spans for one vocabulary. SettingsError if no spans can be drawn.
 
     settings: settings of the masks at load.
@@ -107,7 +107,7 @@ def make_span_masker(
     known = {name: of_data[name] for name in _OF_SPANS if name in of_data}
     span_settings = SpanSettings(**known, **{name: getattr(settings, name) for name in _OF_MASKS})
     whole = replace(settings, whole_word_mask=True)
-    return LoadedSpans(
+    return SpanMasker(
         prepare_masking_rules(vocabulary, whole),
         masking.prepare_span_rules(span_settings),
         engine or default_engine(),

@@ -8,7 +8,7 @@ from bertdata.examples.made_examples import ListedExamples
 from bertdata.examples.masking.prepared_settings import starts_of
 from bertdata.examples.random_stream import NumpyStream, RandomStream
 from bertdata.examples.span.batch import SpanBatch, SpanExample
-from bertdata.examples.span.blocks import Extent, cut_bodies
+from bertdata.examples.span.blocks import Extent, cut_text_into_blocks
 from bertdata.examples.span.masking import (
     Span,
     draw_spans,
@@ -34,7 +34,9 @@ class ReferenceSpans(ListedExamples):
         self._ids, self._vocabulary, self._kind = documents.ids, vocabulary, batch_type
         self._rules = prepare_span_rules(settings)
         self._starts = _find_word_starts(documents, vocabulary, settings, batch_type)
-        bodies = list(cut_bodies(documents, settings.longest_body, as_original=settings.as_original))
+        bodies = list(
+            cut_text_into_blocks(documents, settings.longest_body, as_original=settings.as_original)
+        )
         examples = list(self._make_examples(documents, bodies, settings))
         if not settings.as_original:
             RandomStream(settings.random_seed).shuffle(examples)

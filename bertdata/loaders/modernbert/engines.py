@@ -28,7 +28,7 @@ class EpochPacker(Protocol):
     def pack(self, rows: int) -> PackedRows | None: ...
 
 
-class EpochMasks(Protocol):
+class EpochMasker(Protocol):
     """Interface of an object that masks the batches of one epoch. They must come in their order in the
     epoch.
     """
@@ -69,7 +69,7 @@ class _NativePacker:
         return None if found is None else PackedRows(np.asarray(found[0]), np.asarray(found[1]))
 
 
-class _NativeMasks:
+class _NativeMasker:
     """The masking of an epoch's batches that runs in the C++ kernel (_native/loaders/modernbert.h)."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ class _NativeMasks:
         return MaskedCells(made[0], made[1], made[2], redrawn, tokens)
 
 
-class _PlainMasks:
+class _PythonMasker:
     """The masking of an epoch's batches that runs in pure Python."""
 
     def __init__(self, seed: int, rule: dict[str, Any]) -> None:
@@ -129,9 +129,9 @@ def make_packer(lengths: Array, settings: ModernBertSettings, engine: Engine | N
     )
 
 
-def make_masks(
+def make_epoch_masker(
     epoch: int, settings: ModernBertSettings, *, mask_id: int, padding_id: int, engine: Engine | None
-) -> EpochMasks:
+) -> EpochMasker:
     """Make the object that masks the batches of one epoch. Its seed is ``mask_seed`` plus the epoch.
 
     mask_id: id of the mask token.
@@ -139,5 +139,5 @@ def make_masks(
     engine: the implementation to use. None means the C++ kernel if it is available.
     """
     rule = {"mask_prob": settings.mask_prob, "mask_id": mask_id, "padding_id": padding_id}
-    make = _NativeMasks if use_native(engine or default_engine()) else _PlainMasks
+    make = _NativeMasker if use_native(engine or default_engine()) else _PythonMasker
     return make(settings.mask_seed + epoch, rule)

@@ -10,14 +10,14 @@ import numpy as np
 from bertdata._native import Engine, default_engine, kernels, use_native
 from bertdata.examples.columns import Array
 from bertdata.examples.pcg_stream import DxsmStream
-from bertdata.loaders.modernbert.engines import EpochMasks, EpochPacker, make_masks, make_packer
+from bertdata.loaders.modernbert.engines import EpochMasker, EpochPacker, make_epoch_masker, make_packer
 from bertdata.loaders.modernbert.masks import MaskedCells
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.sequences import IndexedSequences
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CellIds:
+class SpecialIds:
     """The two special ids that masking needs: the mask token and padding."""
 
     mask_id: int
@@ -54,7 +54,7 @@ class ModernBertEpoch:
         self,
         sequences: IndexedSequences,
         settings: ModernBertSettings,
-        ids: CellIds,
+        ids: SpecialIds,
         epoch: int,
         engine: Engine | None = None,
     ) -> None:
@@ -63,7 +63,7 @@ class ModernBertEpoch:
         self._order = find_order(len(sequences.lengths), epoch, settings, engine)
         self._lengths = np.minimum(sequences.lengths[self._order], settings.max_seq_len)
         self.packer: EpochPacker = make_packer(self._lengths, settings, engine)
-        self.masks: EpochMasks = make_masks(
+        self.masks: EpochMasker = make_epoch_masker(
             epoch, settings, mask_id=ids.mask_id, padding_id=ids.padding_id, engine=engine
         )
 

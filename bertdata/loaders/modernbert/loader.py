@@ -12,7 +12,7 @@ import numpy as np
 from bertdata._native import Engine
 from bertdata.errors import DatasetError, SettingsError
 from bertdata.examples.columns import Array
-from bertdata.loaders.modernbert.epoch import CellIds, ModernBertEpoch, PackedBatch
+from bertdata.loaders.modernbert.epoch import ModernBertEpoch, PackedBatch, SpecialIds
 from bertdata.loaders.modernbert.packer import PackerState
 from bertdata.loaders.modernbert.settings import ModernBertSettings
 from bertdata.loaders.modernbert.warmup import BatchWarmup
@@ -54,14 +54,14 @@ class ModernBertLoader(Iterator[Batch]):
         if epoch and settings.warmup is not None:
             raise SettingsError(f"epoch {epoch} by itself: the warm-up counts the tokens of those before it")
         self._sequences, self._settings, self._engine = sequences, settings, engine
-        self._ids = CellIds(mask_id=mask_id, padding_id=padding_id)
+        self._ids = SpecialIds(mask_id=mask_id, padding_id=padding_id)
         self._only, self._warmup = epoch, BatchWarmup(settings)
         self.form: Callable[[Batch], Batch] = lambda batch: batch
         """Function applied to each batch before it is returned, for example to convert arrays to tensors."""
         self._tokens = 0
-        self._begin(epoch or 0)
+        self._begin_epoch(epoch or 0)
 
-    def _begin(self, epoch: int) -> None:
+    def _begin_epoch(self, epoch: int) -> None:
         """Start an epoch. Its first batch is the next one."""
         self._epoch = ModernBertEpoch(self._sequences, self._settings, self._ids, epoch, self._engine)
         self._batch = 0
@@ -74,13 +74,13 @@ class ModernBertLoader(Iterator[Batch]):
             if self._only is not None:
                 raise StopIteration
             if not self._batch:
-                raise make_too_few_error(self._epoch, self._settings)
-            self._begin(self._epoch.number + 1)
+                raise make_no_full_batch_error(self._epoch, self._settings)
+            self._begin_epoch(self._epoch.number + 1)
             packed = self._epoch.pack(self._warmup.rows(self._tokens))
         self._batch += 1
-        return self.form(self._make(packed))
+        return self.form(self._make_batch(packed))
 
-    def _make(self, packed: PackedBatch) -> Batch:
+    def _make_batch(self, packed: PackedBatch) -> Batch:
         made = self._epoch.mask(packed, self._epoch.take(packed))
         self._tokens += made.tokens
         spans, longest = find_spans(packed, self._settings.width)
@@ -127,13 +127,13 @@ class ModernBertLoader(Iterator[Batch]):
                 )
         if self._only not in (None, state["epoch"]):
             raise SettingsError(f"the state is of epoch {state['epoch']}, this loader of epoch {self._only}")
-        self._begin(state["epoch"])
+        self._begin_epoch(state["epoch"])
         self._batch, self._tokens = state["batch"], state["tokens"]
         self._epoch.packer.state = PackerState(state["taken"], list(state["waiting"]))
         self._epoch.masks.state = int(state["stream"], 16), state["half"]
 
 
-def make_too_few_error(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
+def make_no_full_batch_error(epoch: ModernBertEpoch, settings: ModernBertSettings) -> DatasetError:
     """Make the error that is raised for an epoch without any full batch."""
     return DatasetError(
         f"{len(epoch)} examples of a rank do not fill a batch of {settings.rows} rows of {settings.width} "

@@ -65,7 +65,7 @@ class Packer:
         room = [self._width] * rows
         held: list[list[int]] = [[] for _ in range(rows)]
         skipped: list[int] = []
-        while self._buffer or self._fill(len(skipped)):
+        while self._buffer or self._fill_buffer(len(skipped)):
             place = self._buffer.popleft()
             length = self._lengths[place]
             fitting = [(left, row) for row, left in enumerate(room) if left >= length]
@@ -83,7 +83,7 @@ class Packer:
         ends = [sum(map(len, held[: row + 1])) for row in range(rows)]
         return PackedRows([place for row in held for place in row], ends)
 
-    def _fill(self, skipped: int) -> int:
+    def _fill_buffer(self, skipped: int) -> int:
         """Read sequences into the buffer while it has room. Return the number of sequences read.
 
         skipped: number of sequences that wait outside the buffer. They count against its size.

@@ -24,7 +24,7 @@ from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
 from bertdata.records import ExampleBatch, ShardLayout
 from bertdata.shards.mds.compression import find_compression
-from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked
+from bertdata.shards.mds.directory import MAX_UNLISTED_BYTES, find_file, find_listed_entry, read_checked_shard
 from bertdata.shards.mds.fit import UNMASKED, check_has_only_ids
 from bertdata.shards.mds.ids import IdDecoder, encode_ids, make_id_form
 from bertdata.shards.mds.index import LARGEST_SHARD, IndexEntry, ShardForm, parse_index
@@ -118,7 +118,7 @@ class MdsReader(ShardReader):
         # A shard with a known layout belongs to a dataset, whose manifest states its md5. Sizes that such a
         # shard states are trusted up to the limit of the format.
         most = MAX_UNLISTED_BYTES if layout is None else LARGEST_SHARD
-        self._file, self._name = _open_raw(file, name, entry, most), name
+        self._file, self._name = _open_uncompressed(file, name, entry, most), name
         self._head = read_head(self._file, name)
         if entry is not None and entry.samples != len(self._head):
             raise ShardError(
@@ -170,7 +170,7 @@ def make_layout(objective: Objective, longest: int) -> ShardLayout:
     return ShardLayout.of_sizes(sizes, objective=objective.name)
 
 
-def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
+def _open_uncompressed(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) -> BinaryIO:
     """Check a shard against its entry in the index. Return it as an open file, decompressed if necessary.
 
     A shard is not loaded into memory if it is uncompressed and its entry has no hashes.
@@ -185,7 +185,7 @@ def _open_raw(file: BinaryIO, name: str, entry: IndexEntry | None, most: int) ->
             )
         return file
     file.seek(0)
-    return BytesIO(read_checked(file.read(), name, entry, most))
+    return BytesIO(read_checked_shard(file.read(), name, entry, most))
 
 
 def _make_unmasked(objective: Objective, ids: Array, ends: Array) -> Any:

@@ -23,7 +23,7 @@ from bertdata.shards.mds.index import (
     parse_index,
 )
 from bertdata.shards.mds.names import INDEX_NAME, find_compression_ending
-from bertdata.shards.mds.shard_file import cut_by_size, decode_sample, encode_sample, join_shard, read_head
+from bertdata.shards.mds.shard_file import decode_sample, divide_by_size, encode_sample, join_shard, read_head
 
 MAX_UNLISTED_BYTES = 1 << 28
 """The largest accepted uncompressed size, in bytes, of a shard that no index lists.
@@ -48,7 +48,7 @@ def write_directory(directory: str, form: ShardForm, samples: Iterable[Mapping[s
             raise ShardError(f"{directory}: record {number}: {error}") from None
     head = form.dump()
     try:
-        starts = cut_by_size(list(map(len, encoded)), head, form.size_limit)
+        starts = divide_by_size(list(map(len, encoded)), head, form.size_limit)
     except ValueError as error:
         raise ShardError(f"{directory}: {error}, over the limit of {form.size_limit}") from None
     entries = []
@@ -106,7 +106,7 @@ def read_samples(path: str, entry: IndexEntry | None = None) -> Iterator[dict[st
 
     entry: the shard's entry in the index. None if there is no index.
     """
-    file = BytesIO(read_checked(storage.read_bytes(path), path, entry))
+    file = BytesIO(read_checked_shard(storage.read_bytes(path), path, entry))
     head, data = read_head(file, path), file.getvalue()
     for number in range(len(head)):
         try:
@@ -142,7 +142,9 @@ def find_listed_entry(path: str) -> IndexEntry | None:
     return find_entry(parse_index(storage.read_bytes(where), where), storage.get_base_name(path))
 
 
-def read_checked(data: bytes, path: str, entry: IndexEntry | None, most: int = MAX_UNLISTED_BYTES) -> bytes:
+def read_checked_shard(
+    data: bytes, path: str, entry: IndexEntry | None, most: int = MAX_UNLISTED_BYTES
+) -> bytes:
     """Check a shard against its entry in the index and return its bytes, decompressed if necessary.
 
     ShardError if its size or hashes differ from the entry.

@@ -132,7 +132,7 @@ def _read_exactly(file: BinaryIO, count: int, name: str, size: int) -> bytes:
     return data
 
 
-def cut_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
+def divide_by_size(sizes: Sequence[int] | Array, form: bytes, limit: int | None) -> list[int]:
     """Divide samples among shards as MDSWriter does. Return the index of each shard's first sample.
 
     The last number of the result is the number of samples. A shard ends before the sample with which it would

@@ -23,9 +23,9 @@ from bertdata.shards.packed.fields import check_row_fields
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
-    PackRegrouping,
+    PackRegrouper,
+    convert_packs_to_arrays,
     find_rows,
-    pack_arrays,
     regroup_packs,
 )
 from bertdata.shards.parquet_file import (
@@ -62,14 +62,14 @@ class FlatWriter:
         check_packed_layout(layout)
         self._layout = layout
         self._received = 0
-        self._blocks = PackRegrouping(choose_group_rows(layout))
+        self._blocks = PackRegrouper(choose_group_rows(layout))
         objective = find_objective(layout.objective)
         self._fields, self._sizes = objective.flat_fields, (*objective.batch_type.sizes(), _SEQUENCES)
         self._schema = make_list_schema(_find_item_types(self._fields), set(self._fields))
         self._parquet = ParquetOutput(sink, self._schema, _ZSTD_LEVEL)
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         check_packs(packs, self._layout, RecordCheck(name="flat shard", first=self._received))
         self._received += len(packs)
         for block in self._blocks.add(packs):

@@ -24,8 +24,8 @@ from bertdata.shards.packed.grid import (
     Grids,
     SequencePlaces,
     arrange_masks,
+    count_cells_by_number,
     fill_grid,
-    number_counts,
     read_masks,
 )
 from bertdata.shards.packed.packs import PackBatch
@@ -83,7 +83,7 @@ class GraphcoreLayout:
         counts = np.count_nonzero(grids["present"], axis=1)
         is_body = (grids["numbers"] != 0) & (np.arange(width) < width - counts[:, np.newaxis])
         is_there = np.arange(most) < counts[:, np.newaxis]
-        body_sizes = number_counts(grids, is_body, counts, record)[is_there]
+        body_sizes = count_cells_by_number(grids, is_body, counts, record)[is_there]
         body_ends, ends = np.cumsum(body_sizes), np.cumsum(body_sizes + 1)
         # Put a head ([CLS]) in front of each body. For example, body_sizes [2, 1] give sequences that end at
         # [3, 5], with heads at 0 and 3.

@@ -219,7 +219,7 @@ def arrange_masks(
     }
 
 
-def number_counts(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
+def count_cells_by_number(grids: Grids, used: Array, highest: Array, record: GridCheck) -> Array:
     """Return how many cells each sequence of each row has, as an array of shape (rows, most sequences).
 
     ShardError unless the sequence numbers in a row's used cells are 1, 2 and so on, ascending and without

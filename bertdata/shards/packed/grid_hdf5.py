@@ -18,7 +18,13 @@ from bertdata.shards.hdf5_datasets import (
 from bertdata.shards.packed.check import check_packed_layout
 from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
-from bertdata.shards.packed.packs import PackBatch, PackReader, PackRegrouping, pack_arrays, regroup_packs
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    PackRegrouper,
+    convert_packs_to_arrays,
+    regroup_packs,
+)
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
 
@@ -46,7 +52,7 @@ class GridHdf5Writer:
         self._widths = {field.of: field.width(layout) or 0 for field in self._fields.values()}
         self._types = {field.of: np.dtype(field.type) for field in self._fields.values()}
         step = choose_block_rows(layout.max_seq_length)
-        self._blocks = PackRegrouping(step)
+        self._blocks = PackRegrouper(step)
         forms = {
             name: DatasetSpec(type=field.type, row=(self._widths[field.of],))
             for name, field in self._fields.items()
@@ -54,7 +60,7 @@ class GridHdf5Writer:
         self._file = Hdf5Output(sink, forms, step, _GZIP_LEVEL, objective=layout.objective, shuffle=True)
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
         check_grid_rows(packs, self._layout, record)
         self._received += len(packs)

@@ -17,7 +17,13 @@ from bertdata.shards.framing import count_records, read_payloads
 from bertdata.shards.packed.check import check_largest_id, check_packed_layout
 from bertdata.shards.packed.fields import check_row_fields, load_row_fields
 from bertdata.shards.packed.grid import GridLayout, check_grid_rows, find_grid_layout, read_grids
-from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, regroup_packs
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    convert_packs_to_arrays,
+    regroup_packs,
+    slice_packs,
+)
 from bertdata.shards.packed.row_records import decode_rows, encode_rows
 from bertdata.shards.protocol import Sink
 from bertdata.shards.rows import RecordCheck
@@ -41,7 +47,7 @@ class GridRecordWriter:
         self._widths = {field.of: field.width(layout) or 0 for field in fields.values()}
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         record = RecordCheck(name=f"{self._arrangement.name} shard", first=self._received)
         check_grid_rows(packs, self._layout, record)
         examples: Any = packs.examples
@@ -49,7 +55,7 @@ class GridRecordWriter:
         highest = max(_find_max_id(examples.ids), _find_max_id(get_masks(examples).originals))
         types = dict.fromkeys(self._widths, np.uint16 if highest < 1 << 16 else np.uint32)
         for start in range(0, len(packs), _BLOCK_ROWS):
-            block = cut_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
+            block = slice_packs(packs, start, min(start + _BLOCK_ROWS, len(packs)))
             grids = self._arrangement.arrange_rows(block, self._widths, types)
             self._sink.write(encode_rows(grids, self._layout, self._engine))
         self._received += len(packs)

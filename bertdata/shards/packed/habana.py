@@ -25,8 +25,8 @@ from bertdata.shards.packed.grid import (
     Grids,
     SequencePlaces,
     arrange_masks,
+    count_cells_by_number,
     fill_grid,
-    number_counts,
     read_masks,
 )
 from bertdata.shards.packed.packs import PackBatch
@@ -73,7 +73,7 @@ class HabanaLayout:
         used = grids["numbers"] != 0
         most = grids["pair_labels"].shape[1]
         # The file does not store how many sequences a row has. It is the row's highest sequence number.
-        found = number_counts(grids, used, np.full(len(used), most), record)
+        found = count_cells_by_number(grids, used, np.full(len(used), most), record)
         counts = np.where(found > 0, np.arange(1, most + 1), 0).max(axis=1)
         is_there = np.arange(most) < counts[:, np.newaxis]
         sizes = found[is_there]

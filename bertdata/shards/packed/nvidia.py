@@ -33,9 +33,9 @@ from bertdata.shards.packed.grid import SequencePlaces
 from bertdata.shards.packed.packs import (
     PackBatch,
     PackReader,
-    PackRegrouping,
+    PackRegrouper,
+    convert_packs_to_arrays,
     find_rows,
-    pack_arrays,
     regroup_packs,
 )
 from bertdata.shards.protocol import Sink
@@ -72,7 +72,7 @@ class NvidiaWriter:
             )
         self._layout = layout
         self._received = 0
-        self._blocks = PackRegrouping(CHUNK_ROWS)
+        self._blocks = PackRegrouper(CHUNK_ROWS)
         self._scratch = ScratchHdf5(sink)
         with delay_signals():
             write_objective(self._scratch.file, layout.objective)
@@ -82,7 +82,7 @@ class NvidiaWriter:
                 self._scratch.file.attrs[f"bertdata.{what}"] = getattr(layout, what)
 
     def write(self, packs: PackBatch) -> None:
-        packs = pack_arrays(packs)
+        packs = convert_packs_to_arrays(packs)
         record = RecordCheck(name="nvidia shard", first=self._received)
         check_packs(packs, self._layout, record)
         check_largest_id(packs, LARGEST, record)

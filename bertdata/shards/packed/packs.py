@@ -65,7 +65,7 @@ class PackReader(ShardReader):
         return regroup_batches((convert_to_arrays(packs.examples) for packs in self.packs(size)), size)
 
 
-class PackRegrouping:
+class PackRegrouper:
     """Turns batches of packed rows of any size into batches of exactly ``size`` rows. Only the last may be
     smaller.
     """
@@ -84,11 +84,11 @@ class PackRegrouping:
         start = 0
         while self._count + len(packs) - start >= self._size:
             stop = start + self._size - self._count
-            self._held.append(cut_packs(packs, start, stop))
+            self._held.append(slice_packs(packs, start, stop))
             yield from self.rest()
             start = stop
         if start < len(packs):
-            self._held.append(join_packs([cut_packs(packs, start, len(packs))]))
+            self._held.append(join_packs([slice_packs(packs, start, len(packs))]))
             self._count += len(packs) - start
 
     def rest(self) -> Iterator[PackBatch]:
@@ -100,13 +100,13 @@ class PackRegrouping:
 
 def regroup_packs(batches: Iterable[PackBatch], size: int) -> Iterator[PackBatch]:
     """Yield the same packed rows in batches of ``size`` rows. The last batch may be smaller."""
-    regrouping = PackRegrouping(size)
+    regrouping = PackRegrouper(size)
     for packs in batches:
         yield from regrouping.add(packs)
     yield from regrouping.rest()
 
 
-def pack_arrays(packs: PackBatch) -> PackBatch:
+def convert_packs_to_arrays(packs: PackBatch) -> PackBatch:
     """Return the packed rows with every column as a NumPy array, which shares the column's memory."""
     import numpy as np
 
@@ -115,7 +115,7 @@ def pack_arrays(packs: PackBatch) -> PackBatch:
     return PackBatch(examples=convert_to_arrays(packs.examples), ends=np.asarray(packs.ends))
 
 
-def cut_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
+def slice_packs(packs: PackBatch, start: int, stop: int) -> PackBatch:
     """Return the rows ``start`` to ``stop - 1`` of a batch of arrays. The large columns are views of its
     memory.
     """

@@ -24,8 +24,8 @@ class RecordIndex(FrameCounter):
         self._lines: list[str] = []
         self._place = 0
 
-    def open_record(self, size: int) -> None:
-        super().open_record(size)
+    def count_record(self, size: int) -> None:
+        super().count_record(size)
         self._lines.append(f"{self._place} {size}\n")
         self._place += size
 
