@@ -93,7 +93,7 @@ def take_examples(batch: Batch, order: Array, engine: Engine | None = None) -> B
 
 
 def _take_native(batch: Batch, order: Array) -> Batch:
-    """Select examples with the C++ kernel (_native/examples/take.h)."""
+    """Copy the examples with the indices in ``order``, with the C++ kernel (_native/examples/take.h)."""
     found: dict[str, Any] = {}
     for name, items in batch.ragged().items():
         ends = getattr(batch, name).astype(np.uint32, copy=False)
@@ -140,8 +140,8 @@ def join_batches(batches: list[Batch]) -> Batch:
     groups = batches[0].ragged()
     found: dict[str, Any] = {}
     for item in batches[0].columns():
-        # In each batch, end offsets count from the batch's start. Compute the joined offsets by adding up all
-        # lengths.
+        # In each batch, end offsets count from the batch's start. The offsets of the joined batch are the
+        # running sums of all lengths.
         if item.name in groups:
             sizes = np.concatenate([compute_lengths(getattr(batch, item.name)) for batch in batches])
             found[item.name] = np.cumsum(sizes).astype(np.uint32)
@@ -189,8 +189,8 @@ class BatchRegrouper(Generic[Batch]):
 
         The examples that are left over are copied, because the caller may reuse the added batch's memory.
         """
-        # Example with size 4: 3 examples are stored, and a batch of 6 arrives. Its first example completes a
-        # batch of 4, its next 4 examples are a batch, and the last example is stored.
+        # For example, let size be 4, and 3 examples be stored when a batch of 6 arrives. The first of the 6
+        # completes a batch of 4, the next 4 are another batch, and the last one is stored.
         start = 0
         while self._count + len(batch) - start >= self._size:
             stop = start + self._size - self._count

@@ -1,4 +1,6 @@
-"""Helpers for statistics: columns as Python integers, means, shares and quantiles."""
+"""Functions for computing statistics: they convert columns to integers and compute means, shares and
+quantiles.
+"""
 
 from bisect import bisect_left
 from collections import Counter
@@ -41,7 +43,7 @@ def find_quantile(counter: Counter[int], percent: int) -> int:
 
 
 def describe_distribution(counter: Counter[int]) -> dict[str, Any]:
-    """Return the minimum, mean, maximum and quantiles of the counted numbers."""
+    """Return the minimum, the mean, the maximum and some quantiles of the counted numbers, by name."""
     return {
         "min": min(counter),
         "mean": compute_ratio(sum_weighted(counter), counter.total()),
@@ -51,10 +53,10 @@ def describe_distribution(counter: Counter[int]) -> dict[str, Any]:
 
 
 def compute_ratio(part: int, whole: int) -> float:
-    """Return part / whole, rounded to 6 decimals. 0 if the whole is 0."""
+    """Return ``part / whole``, rounded to 6 decimals. If ``whole`` is 0, return 0."""
     return round_decimals(part / whole) if whole else 0.0
 
 
 def round_decimals(value: float) -> float:
-    """Round a number to the 6 decimals that statistics are printed with."""
+    """Round a number to 6 decimals, the precision of printed statistics."""
     return round(value, _DECIMALS)

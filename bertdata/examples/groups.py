@@ -123,7 +123,15 @@ def make_pair_batch(
     masks: Masks,
     pair_labels: Buffer,
 ) -> Batch:
-    """Make a batch of a class that has all groups in PAIRS, from the data of each group."""
+    """Make a batch of a class that has all groups in PAIRS.
+
+    batch_type: class of the batch.
+    ids: ids of all examples.
+    ends: for each example, the index after its last id.
+    segment_lengths: number of ids in segment A of each example.
+    masks: masks of all examples.
+    pair_labels: label of each example's pair of segments.
+    """
     columns = {
         find_column(batch_type, SEGMENT).name: segment_lengths,
         **dict(zip(find_mask_names(batch_type), masks, strict=True)),

@@ -1,4 +1,6 @@
-"""Reports masks for the commands ``show`` and ``stats``, for every objective with masked words."""
+"""Describes and counts masks for the commands ``show`` and ``stats``, for all objectives with masked
+words.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -75,7 +77,7 @@ class MaskCounts:
         self.kept: Counter[int] = Counter()
 
     def add(self, batch: Any) -> None:
-        """Count the batch's examples."""
+        """Count the examples of a batch."""
         # Whole columns are processed with map and compress, because a loop over examples would be far slower.
         ends, masks = convert_to_ints(batch.ends), get_masks(batch)
         counts = compute_sizes(convert_to_ints(masks.ends))

@@ -87,9 +87,9 @@ def _write_shards(tasks: Sequence[PackedShardTask]) -> list[ShardEntry]:
     A few hundred rows of each shard are written in turn. Finished shards are recorded, so that a later run
     keeps them.
     """
-    # Each generator yields pieces of its shard's content and finally the shard's manifest entry. In every
-    # round each unfinished shard writes a few hundred rows, and one call updates all md5s at once. A shard
-    # that is already finished contributes b"" to this call.
+    # For each shard there is a generator, which yields pieces of the shard's contents and finally its
+    # manifest entry. In every round each unfinished shard writes a few hundred rows, and one call updates the
+    # md5s of all shards. A shard that is already finished contributes b"" to this call.
     contents, entries = make_md5_streams(len(tasks)), dict[int, ShardEntry]()
     with ExitStack() as stack:
         growing = [stack.enter_context(closing(_write_shard(task))) for task in tasks]
@@ -167,7 +167,7 @@ def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
 
 
 def _convert_ends(packs: PackBatch) -> PackBatch:
-    """Return the packed rows with 32-bit end offsets, the only type that the C++ kernels accept."""
+    """Return the packed rows with end offsets of 32 bits, because the C++ kernels accept no others."""
     examples = packs.examples
     ends = {name: getattr(examples, name).astype(np.uint32) for name in examples.ragged()}
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)

@@ -67,7 +67,7 @@ class InputDataset:
         return replace(self.opened, shards=self.opened.shards[start:stop])
 
     def vocabulary_path(self) -> str:
-        """Return the path of the vocabulary file. AssetError if it is not available."""
+        """Return the path of the vocabulary file. AssetError if the file is not available."""
         if self.vocabulary is None:
             raise AssetError(
                 f"{self.opened.name}: its vocabulary, md5 {self.settings.vocabulary['md5']}, is not at hand: "

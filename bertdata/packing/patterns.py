@@ -71,10 +71,10 @@ def fill_slots(slots: Slots, histogram: Histogram, most: int, *, hand_down: bool
     still need slots. False leaves them empty.
     """
     rows, without_slot = dict(slots), np.zeros_like(histogram)
-    # From the longest length down, compare the slots of this length with its examples.
-    # Slots {(2, 6): 5, (4, 4): 1} with 3 examples of length 6 have two surplus slots of 6. With hand_down
-    # these become slots of length 5: {(2, 6): 3, (2, 5): 2, (4, 4): 1}. The next iteration compares length 5,
-    # so a slot is handed down further until an example fits it.
+    # From the longest length down, compare the number of slots of this length with its examples. For example,
+    # the slots {(2, 6): 5, (4, 4): 1} with 3 examples of length 6 have two surplus slots of length 6. With
+    # hand_down these become slots of length 5: {(2, 6): 3, (2, 5): 2, (4, 4): 1}. The next iteration compares
+    # length 5, so a slot is shortened further until an example fits it.
     for length in range(len(histogram) - 1, 0, -1):
         holding = sorted(lengths for lengths, number in rows.items() if number and length in lengths)
         surplus = sum(rows[lengths] * lengths.count(length) for lengths in holding) - int(histogram[length])

@@ -1,4 +1,5 @@
-"""Permutations of range(size) that are determined by a key and computed for one number without all others.
+"""Permutations of range(size), each determined by a key. One number can be permuted without permuting the
+others.
 
 A permutation is a Feistel network over pairs (Black and Rogaway 2002, "Ciphers with arbitrary finite
 domains"). With ``a = isqrt(size - 1) + 1`` and ``b = ceil(size / a)``, a number becomes the pair of its

@@ -1,4 +1,4 @@
-"""Settings of a packed dataset."""
+"""The settings that describe how a dataset is packed into rows."""
 
 from dataclasses import dataclass
 

@@ -46,7 +46,7 @@ class TFRecord(Container):
 
 
 class Hdf5(Container):
-    """HDF5 with one row per example.
+    """HDF5, with one example per row.
 
     Rows are padded to a fixed length, or have a varying length as in NVIDIA's files for MLPerf.
     """
@@ -70,7 +70,7 @@ class Hdf5(Container):
 
 
 class Parquet(Container):
-    """Parquet with lists of ids, or LDDL's Parquet with words instead of ids."""
+    """Parquet, with lists of ids, or with words instead of ids as in LDDL's files."""
 
     name = "parquet"
     form = outputs.PARQUET
@@ -134,7 +134,7 @@ class Mds(Container):
 
 
 class Arrow(Container):
-    """Arrow streams of Hugging Face's ``datasets``, as ``convert --to arrow`` writes them."""
+    """The Arrow streams of Hugging Face's ``datasets``. ``convert --to arrow`` writes them."""
 
     name = "arrow"
     first_bytes = (b"\xff\xff\xff\xff", b"ARRO")
@@ -150,7 +150,7 @@ class Arrow(Container):
 
 
 class Fairseq(Container):
-    """fairseq's .bin with its .idx, as ``convert --to fairseq`` writes them."""
+    """fairseq's .bin with the .idx next to it. ``convert --to fairseq`` writes them."""
 
     name = "fairseq"
     is_recognised_by_name = True
@@ -168,7 +168,9 @@ class Fairseq(Container):
 
 
 class NvidiaMlperf(Hdf5):
-    """HDF5 with rows of varying length, as ``convert --to nvidia-mlperf`` writes it."""
+    """HDF5 with rows of varying length, as NVIDIA's files for MLPerf. ``convert --to nvidia-mlperf`` writes
+    it.
+    """
 
     name = "nvidia-mlperf"
 
@@ -179,7 +181,7 @@ class NvidiaMlperf(Hdf5):
 
 
 class Lddl(Parquet):
-    """LDDL's Parquet, as ``convert --to lddl`` writes it with a vocabulary."""
+    """LDDL's Parquet, which holds words. ``convert --to lddl`` writes it, with the help of a vocabulary."""
 
     name = "lddl"
 

@@ -83,9 +83,9 @@ def count_records(file: IO[bytes], name: str) -> int:
 
 
 def find_record_starts(file: IO[bytes], name: str) -> Iterator[int]:
-    """Yield the byte offset of each record of a seekable file, and finally the file's end.
+    """Yield the byte offset of each record of a seekable file, and finally the file's size.
 
-    The file position is restored when the iterator ends.
+    The file's position is restored when the iterator ends.
     """
     before, place, count = file.tell(), 0, 0
     end = file.seek(0, 2)
@@ -123,7 +123,7 @@ class FrameCounter:
         self.count += 1
 
     def feed(self, block: bytes) -> None:
-        """Count the records that start in the next bytes of the stream."""
+        """Receive the next bytes of the stream, and count the records that begin in them."""
         # A block can end anywhere. ``_header`` holds the first bytes of a length if the block ended within
         # it. ``_left`` is the number of bytes of the current record that are still to come.
         place = 0

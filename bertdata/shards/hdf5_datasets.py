@@ -268,7 +268,9 @@ def open_datasets(file: IO[bytes], name: str, fields: list[str]) -> dict[str, An
 
 
 def _find_damaged_chunks(dataset: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last record of each unreadable chunk between start and stop."""
+    """Yield the first and the last record of each unreadable chunk, for the records ``start`` to ``stop -
+    1``.
+    """
     step = dataset.chunks[0] if dataset.chunks else 1
     for first in range(start - start % step, stop, step):
         last = min(first + step, dataset.shape[0]) - 1

@@ -52,7 +52,10 @@ def create_varlength(file: Any, name: str, item: str) -> None:
 
 
 def append_varlength(file: Any, name: str, values: "Array", ends: "Array") -> None:
-    """Append at most CHUNK_ROWS rows. Row i is ``values[ends[i - 1]:ends[i]]``."""
+    """Append at most CHUNK_ROWS rows to a dataset. Row i is ``values[ends[i - 1]:ends[i]]``.
+
+    name: name of the dataset.
+    """
     h5py = load_h5py()
     dataset = file[name]
     start, count = dataset.shape[0], len(ends)

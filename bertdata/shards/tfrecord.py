@@ -1,4 +1,4 @@
-"""TFRecord shards: write and read batches, and convert any TFRecord file to canonical form."""
+"""Write and read TFRecord shards, and convert any TFRecord file to canonical form."""
 
 from array import array
 from collections.abc import Iterator, Sequence

@@ -52,7 +52,7 @@ class NativeExamples(KernelExamples):
             documents.document_ends,
             rules=kernels.BertRules(
                 max_seq_length=settings.max_seq_length,
-                # an example cannot have more masks than ids
+                # An example cannot have more masks than ids.
                 max_predictions=min(settings.max_predictions_per_seq, settings.max_seq_length),
                 dupe_factor=settings.dupe_factor,
                 masked_lm_prob=masking.masked_lm_prob,

@@ -1,4 +1,4 @@
-"""BERT's objective of 2018."""
+"""The objective of BERT (2018): predict masked words, and whether segment B follows segment A in the text."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -26,7 +26,7 @@ _NEXT_SENTENCE = PairWords("next sentence", "follows", "random", "next_sentences
 
 
 class BertObjective(Objective):
-    """Objective of masked words in two segments, and of whether the second segment follows the first."""
+    """BERT's objective: predict masked words in two segments, and whether segment B follows segment A."""
 
     settings_type = BertSettings
     batch_type: type[BertBatch] = BertBatch
@@ -55,7 +55,7 @@ class BertObjective(Objective):
 
 
 class BertObjectiveOfWords(BertObjective):
-    """BERT's objective with word starts stored next to the ids."""
+    """BERT's objective whose examples also store where words start."""
 
     batch_type = BertBatchOfWords
     of_words = ""

@@ -16,7 +16,8 @@ from bertdata.records import Documents, Example, Vocabulary
 class ReferenceExamples(ListedExamples):
     """BERT's examples of the documents, made in pure Python.
 
-    The order of the random draws is the specification: the C++ kernel makes the same draws.
+    The random numbers are drawn in the order that the specification prescribes, which is also that of the C++
+    kernel.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class ReferenceExamples(ListedExamples):
         held: set[int] = set()
         for _ in range(settings.dupe_factor):
             for index in range(len(shuffled)):
-                # The pairs come from a generator, which draws the numbers of the next pair only after this
-                # pair was masked.
+                # The pairs come from a generator. It draws the numbers for a pair only after the pair before
+                # was masked.
                 for pair in make_document_pairs(shuffled, index, stream, settings.pair_rules):
                     held.update(pair[0], pair[1])
                     examples.append(maker.make(pair, stream))

@@ -33,7 +33,10 @@ class LabelledBatch(ExampleBatch):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoredExample(Example):
-    """One example with a score. The score is stored as the upper and lower 16 bits of a 32-bit float."""
+    """One example with a score.
+
+    The score is stored as a 32-bit float, in two halves: its upper and its lower 16 bits.
+    """
 
     first_length: int
     score_high: int
@@ -41,7 +44,7 @@ class ScoredExample(Example):
 
     @property
     def score(self) -> float:
-        """The score, rounded to 32 bits."""
+        """The score, rounded to a 32-bit float."""
         found: float = struct.unpack("<f", struct.pack("<HH", self.score_low, self.score_high))[0]
         return found
 

@@ -32,8 +32,8 @@ def compute_philox(counter: Words, key: tuple[int, int]) -> Words:
     """Return the four 32-bit outputs of the random generator Philox4x32-10 for a counter and a key."""
     a, b, c, d = counter
     first, second = key
-    # Each round multiplies two of the four words and mixes the halves of the products with the other two
-    # words and the key, which itself changes by a constant.
+    # In each round, two of the four words are multiplied. The halves of the products are mixed with the other
+    # two words and the key. The key itself changes by a constant after each round.
     for _ in range(_ROUNDS):
         low, high = _MULTIPLIERS[0] * a, _MULTIPLIERS[1] * c
         a, b = (high >> 32) ^ b ^ first, high & _WORD

@@ -83,7 +83,7 @@ class Masker:
 
     @property
     def never_masked(self) -> bytes:
-        """One byte per id: 1 if the id is never masked, else 0."""
+        """For each id of the vocabulary a byte, which is 1 if the id is never masked, else 0."""
         return self._rules.never_masked
 
     @property
@@ -139,7 +139,9 @@ class Masker:
         return masks
 
     def _select_word_starts(self, word_starts: Array | None) -> Array | None:
-        """Return the word starts as bytes if the masks depend on them, else None."""
+        """Return the word starts as bytes if whole words are masked. Otherwise return None, because the masks
+        do not depend on them.
+        """
         if not self.settings.whole_word_mask:
             return None
         assert word_starts is not None or not self.needs_starts, "the examples have no word starts"
@@ -225,10 +227,11 @@ def remove_masks(batch: Any) -> Any:
 
 
 def _flatten_columns(batch_type: type[ExampleBatch], found: Mapping[str, Array]) -> dict[str, Array]:
-    """Convert columns of shape (N, P) to columns of a batch, which have all items one after another.
+    """Convert columns of shape (N, P) to the form that a batch has, with the items of all examples one after
+    another.
 
-    found: arrays by name. A column comes as an array of shape (N, P). The name of its end offsets has the
-    number of used items of each example instead.
+    found: arrays by name of the column. The array of a column has the shape (N, P). The array under the name
+    of its end offsets has the number of used items of each example.
     """
     made: dict[str, Array] = {}
     for ends, items in batch_type.ragged().items():

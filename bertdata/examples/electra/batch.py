@@ -9,9 +9,9 @@ from bertdata.records import Buffer, Example, ExampleBatch, column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectraExample(Example):
-    """Example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``.
+    """One example ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``.
 
-    first_length: number of ids of segment 0, which is ``[CLS] A [SEP]``.
+    first_length: number of ids of segment A with its special tokens, ``[CLS] A [SEP]``.
     """
 
     first_length: int

@@ -1,6 +1,6 @@
-"""Makes ELECTRA's examples from sentences, with the order of random draws of google-research/electra.
+"""Makes ELECTRA's examples in pure Python, with the order of random draws of google-research/electra.
 
-Clark et al. 2020. Pure-Python twin of _native/examples/electra.h.
+Source: Clark et al. 2020. Pure-Python twin of _native/examples/electra.h.
 """
 
 from collections.abc import Iterator

@@ -15,14 +15,14 @@ from bertdata.examples.random_stream import NumpyStream
 
 
 class MaskStream(Protocol):
-    """Interface of a random stream for masks."""
+    """Interface of the random streams from which fairseq's masks are drawn."""
 
     def random(self) -> float:
         """Return a number in [0, 1) with 53 random bits."""
         ...
 
     def choice(self, population: int, count: int) -> list[int]:
-        """Return ``count`` different integers in [0, population)."""
+        """Return ``count`` different random integers from 0 to ``population - 1``."""
         ...
 
 

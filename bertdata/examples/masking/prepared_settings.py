@@ -50,7 +50,7 @@ class MaskingRules:
         return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
 
     def for_kernel(self) -> dict[str, Any]:
-        """Return the arguments for the C++ kernels that draw masks while examples are loaded."""
+        """Return the settings as arguments of the C++ kernels that mask examples while they are loaded."""
         return {
             "most": self.settings.max_predictions_per_seq,
             "mask": self.mask,
@@ -99,7 +99,7 @@ def starts_of(
 
 
 def compute_draw_limit(share: float) -> int:
-    """Return the integer below which a random 32-bit number lies with a probability of ``share``."""
+    """Return the limit below which a random 32-bit integer lies with the probability ``share``."""
     return round(share * (1 << 32))
 
 

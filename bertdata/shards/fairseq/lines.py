@@ -183,7 +183,7 @@ class LinesWriter:
         self._sizes.append(np.diff(ends.astype(np.int64), prepend=0).astype("<i4"))
 
     def index(self) -> bytes:
-        """Return the contents of the ``.idx`` for all lines written so far."""
+        """Return the contents of the ``.idx`` file for all lines that were written so far."""
         sizes = np.concatenate([np.zeros(0, "<i4"), *self._sizes])
         item = np.dtype(self.kind).itemsize
         places = (np.cumsum(sizes, dtype=np.int64) - sizes) * item

@@ -52,7 +52,7 @@ class FairseqWriter:
         """Do nothing, because all lines are already written."""
 
     def index(self) -> bytes:
-        """Return the contents of the ``.idx``."""
+        """Return the contents of the ``.idx`` file."""
         return self._lines.index()
 
     def dump_dictionary(self) -> bytes:

@@ -75,8 +75,8 @@ def encode_ids(
     pieces: list[bytes | memoryview] = []
     sizes, start = [], 0
     for name, end in zip(names, np.asarray(ends).tolist(), strict=True):
-        # A sample consists of the name's size, the array's size, the name, the array (its shape, then the
-        # ids), and optionally the number of ids.
+        # A sample has these parts in this order: the sizes of its name and its array, the name, the array
+        # (its shape, then the ids), and the number of ids if ``with_len``.
         text, shape = name.encode(), encode_length(end - start)
         body = len(shape) + width * (end - start)
         pieces += (_ROW_SIZES.pack(len(text), body), text, shape, data[width * start : width * end])

@@ -250,9 +250,9 @@ def read_masks(
     """Return the masks of all sequences, with positions that count from the start of their sequence.
 
     used: True for the cells that hold a mask.
-    row_sizes: number of ids in each row, without [CLS] tokens that are stored at the row's end.
-    cell_ends: for each sequence, the number of such ids in all rows up to its end.
-    starts: for each sequence, the number of such ids before its position 0.
+    row_sizes: number of ids in each row. [CLS] tokens that are stored at the row's end are not counted.
+    cell_ends: for each sequence, the number of ids in all rows up to its end, counted in the same way.
+    starts: for each sequence, the number of ids before its position 0, counted in the same way.
     """
     places = grids["mask_places"].astype(np.int64)
     record.refuse_grid(

@@ -239,7 +239,7 @@ def _find_arrangement(packing: str) -> Any:
 
 
 def _load_numpy(packing: str) -> None:
-    """Raise MissingExtraError if NumPy is not installed."""
+    """Raise MissingExtraError if NumPy is not installed. The message names the layout ``packing``."""
     try:
         import_module("numpy")
     except ModuleNotFoundError as error:
