@@ -77,7 +77,7 @@ class ObjectiveCounts:
         """Count the examples of a batch."""
 
     def merge(self, other: Any) -> None:
-        """Add the counts of another shard."""
+        """Add the counts of another shard to these counts."""
 
     def findings(self, totals: Totals) -> Findings:
         """Return the statistics for ``stats`` and ``report``. The counts of all shards must have been
@@ -287,8 +287,8 @@ class Objective(ABC):
                 )
             else:
                 example = fields.restore_example(features, found, self.batch_type)
-            # Convert the example back to a record. Any difference shows that an example cannot store the
-            # record without loss.
+            # Convert the example back to a record and compare. Any difference shows that the example has lost
+            # something of the record.
             again = self.features(example, layout)
         except fields.LossyExample:
             raise

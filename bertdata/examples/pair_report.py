@@ -39,9 +39,9 @@ def describe_pair(
     mask_id: int | None,
     layout: ShardLayout,
 ) -> str:
-    """Return both segments in words, then each mask: position, kind, original token and random replacement.
+    """Return a text that shows both segments of an example, and then a line for each mask.
 
-    batch_type: class of the example's batches, which says where the data is in the example.
+    The line has the mask's position, what replaced the token, the original token and the random one.
 
     ::
 
@@ -50,6 +50,11 @@ def describe_pair(
           B  its keeper kept bees [SEP]
           3   [MASK]  is
           9   random  kept -> stone
+
+    batch_type: class of the example's batches, which says under which names the example stores its parts.
+    pair_words: how to show the label of the pair.
+    words: the token of each id.
+    mask_id: the id of [MASK]. None if it is unknown.
     """
     first, label = (getattr(example, find_column(batch_type, group).one) for group in (SEGMENT, PAIR_LABEL))
     masks = find_mask_columns(batch_type)

@@ -14,7 +14,7 @@ from bertdata.examples.random_stream import RandomStream
 from bertdata.records import Documents
 
 Sentence = list[int]
-"""A sentence's ids, or the ids' indices in ``Documents.ids``."""
+"""A sentence, as a list of its ids, or of the indices of its ids in ``Documents.ids``."""
 Document = list[Sentence]
 Pair = tuple[list[int], list[int], int]
 """A pair: segment A, segment B and the label, which is 1 if B is random or the segments were swapped, else 0.

@@ -88,8 +88,8 @@ class PcgStream:
         """
         if limit == 1:
             return 0
-        # The result is the high half of word x limit. A low half below 2**32 % limit would make some results
-        # more probable than others, so such a word is rejected.
+        # The result is the high half of word x limit. Words whose low half is below 2**32 % limit would make
+        # some results more probable than others, so such words are rejected.
         product = self.word() * limit
         least = (1 << 32) % limit
         while product & _WORD < least:
@@ -203,6 +203,6 @@ def _make_hash(constant: int, multiplier: int) -> Callable[[int], int]:
 
 
 def _mix_words(one: int, other: int) -> int:
-    """Mix two 32-bit words, as SeedSequence does."""
+    """Combine two 32-bit words into one, as NumPy's SeedSequence does."""
     mixed = (0xCA01F9DD * one - 0x4973F715 * other) & _WORD
     return mixed ^ mixed >> 16

@@ -38,7 +38,7 @@ class RandomStream:
         return draw
 
     def randint(self, first: int, last: int) -> int:
-        """Return an integer in [first, last]."""
+        """Return a random integer from ``first`` to ``last``. Both can be drawn."""
         return first + self.below(last - first + 1)
 
     def shuffle(self, items: list[Item]) -> None:

@@ -1,4 +1,4 @@
-"""Objective of masked words in blocks."""
+"""The objective of RoBERTa: predict masked words in blocks of text."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class MlmCounts(MaskCounts, ObjectiveCounts):
 
 
 class MlmObjective(Objective):
-    """Objective of masked words in one segment."""
+    """RoBERTa's objective: predict masked words in blocks, which have one segment."""
 
     settings_type = MlmSettings
     batch_type: type[MlmBatch] = MlmBatch
@@ -56,7 +56,7 @@ class MlmObjective(Objective):
 
 
 class MlmObjectiveOfWords(MlmObjective):
-    """Objective of masked words in one segment, with word starts stored next to the ids."""
+    """RoBERTa's objective whose examples also store where words start."""
 
     batch_type = MlmBatchOfWords
     of_words = ""

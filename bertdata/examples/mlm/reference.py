@@ -15,9 +15,10 @@ from bertdata.records import Buffer, Documents, Example, Vocabulary
 
 
 class Token(NamedTuple):
-    """An id of a block.
+    """A token of a block.
 
-    starts_word: 1 if the id starts a word, else 0.
+    id: the token's id.
+    starts_word: 1 if a word starts at this token, else 0.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""ALBERT's objective."""
+"""The objective of ALBERT: predict masked n-grams, and whether the segments were swapped."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

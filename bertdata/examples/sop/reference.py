@@ -47,8 +47,8 @@ class _SopMaker:
     def make(self, pair: Pair, stream: RandomStream) -> SopExample:
         """Make the example ``[CLS] a [SEP] b [SEP]`` and draw its masks.
 
-        If the settings ask for no masks, masks are drawn too and then discarded, so that later pairs are the
-        same as in a run with masks.
+        If the settings ask for no masks, masks are drawn too and then discarded. Later pairs are therefore
+        the same as in a run with masks.
         """
         a, b, label = pair
         cls, sep, ids = self._vocabulary.role("cls"), self._vocabulary.role("sep"), self._documents.ids

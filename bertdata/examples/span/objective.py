@@ -1,4 +1,4 @@
-"""Objective of masked spans."""
+"""The objective of SpanBERT: predict masked spans, also from their boundaries."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class SpanCounts(MaskCounts, ObjectiveCounts):
         self.spans.update(other.spans)
 
     def findings(self, totals: Totals) -> Findings:
-        """Return the statistics of the masks, and of the spans if there are any."""
+        """Return the statistics of the masks. If there are spans, add the statistics of the spans."""
         found = super().findings(totals)
         if not self.distances:
             return found
@@ -134,7 +134,7 @@ class SpanObjective(Objective):
 
 
 class SpanObjectiveOfWords(SpanObjective):
-    """Objective of masked spans in one segment, with word starts stored next to the ids."""
+    """SpanBERT's objective whose examples also store where words start."""
 
     batch_type = SpanBatchOfWords
     of_words = ""

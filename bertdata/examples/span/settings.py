@@ -95,7 +95,7 @@ class SpanSettings(ExampleSettings):
 
     @property
     def most_masks(self) -> int:
-        """The most masked positions in an example."""
+        """The largest number of masked positions that an example can have."""
         return self.max_predictions_per_seq or math.ceil(self.longest_body * self.masked_lm_prob)
 
     def as_json(self) -> dict[str, Any]:

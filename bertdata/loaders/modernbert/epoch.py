@@ -18,7 +18,7 @@ from bertdata.loaders.sequences import IndexedSequences
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpecialIds:
-    """The two special ids that masking needs: the mask token and padding."""
+    """The special ids that masking needs: those of the mask token and of padding."""
 
     mask_id: int
     padding_id: int

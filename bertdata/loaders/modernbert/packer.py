@@ -35,10 +35,10 @@ class PackedRows(NamedTuple):
 class Packer:
     """Packs sequences into batches of rows with room for ``width`` ids each.
 
-    lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences with no ids
+    lengths: number of ids of each sequence, in the epoch's order, at most ``width``. Sequences without ids
     are skipped.
-    batch_size: number of sequences read from the source at a time.
-    buffer_size: largest number of sequences that may have been read without being packed yet.
+    batch_size: number of sequences that are read from the source at a time.
+    buffer_size: most sequences that may have been read without being in a row yet.
     """
 
     def __init__(self, lengths: Sequence[int], *, batch_size: int, buffer_size: int, width: int) -> None:

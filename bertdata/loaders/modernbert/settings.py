@@ -1,4 +1,4 @@
-"""Settings of ModernBERT's loader."""
+"""The settings of ModernBERT's data loader."""
 
 from dataclasses import dataclass
 
