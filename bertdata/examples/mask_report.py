@@ -110,7 +110,7 @@ class MaskCounts:
         likely = max(self.shown, key=lambda token: (self.shown[token], -token))
         return MaskId(id=likely, source="data") if 2 * self.shown[likely] > self.shown.total() else None
 
-    def kinds(self, mask: MaskId | None) -> dict[str, int]:
+    def count_kinds(self, mask: MaskId | None) -> dict[str, int]:
         """Return the number of masked positions of each kind.
 
         With a known id of [MASK] there are three kinds: "mask" is [MASK], "kept" is the original id, also if
@@ -145,7 +145,7 @@ class MaskCounts:
         full = self.masks[limit] / totals.examples
         yield "  filled", f"{full:.2%} of the examples have all {limit} predictions"
         expected = _find_expected_shares(totals.settings)
-        for kind, positions in self.kinds(mask).items():
+        for kind, positions in self.count_kinds(mask).items():
             share_text = f"{positions / masked:.2%}, {positions:,} (expected {100 * expected[kind]:g}%)"
             yield f"  {KIND_NAMES[kind]}", share_text
         if mask is None:
@@ -170,7 +170,7 @@ class MaskCounts:
                     "share": compute_ratio(count, self.masked_tokens),
                     "expected_share": round_decimals(expected[kind]),
                 }
-                for kind, count in self.kinds(mask).items()
+                for kind, count in self.count_kinds(mask).items()
             },
         }
 
@@ -180,7 +180,7 @@ def _find_expected_shares(settings: Mapping[str, Any]) -> dict[str, float]:
 
     settings: the settings in the dataset's manifest.
     """
-    masking = MaskingSettings.of_manifest(settings)
+    masking = MaskingSettings.from_manifest(settings)
     return {
         "mask": masking.mask_share,
         "random": masking.random_share,

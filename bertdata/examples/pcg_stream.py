@@ -192,14 +192,14 @@ def _generate_seed_words(seed: int) -> list[int]:
 def _make_hash(constant: int, multiplier: int) -> Callable[[int], int]:
     """Return a function that hashes a 32-bit word. It changes its constant with every call."""
 
-    def hashed(word: int) -> int:
+    def hash_word(word: int) -> int:
         nonlocal constant
         word ^= constant
         constant = constant * multiplier & _WORD
         word = word * constant & _WORD
         return word ^ word >> 16
 
-    return hashed
+    return hash_word
 
 
 def _mix_words(one: int, other: int) -> int:

@@ -59,23 +59,24 @@ class PackedShard:
         return f"{made} {self.entry.name} ({self.entry.rows} rows, {self.entry.examples} examples)"
 
 
-def keep_shard(task: PackedShardTask) -> PackedShard | None:
+def find_finished_shard(task: PackedShardTask) -> PackedShard | None:
     """Return the task's shard if an earlier run finished it from the same inputs, else None."""
     entries = task.job.dataset.find_finished_entry(task.name, task.job.corpus.md5)
     return None if entries is None else PackedShard(entry=entries[1], is_kept=True)
 
 
-def gather_shard(task: PackedShardTask) -> PackedShard:
+def write_or_keep_shard(task: PackedShardTask) -> PackedShard:
     """Write the task's shard. If an earlier run finished it, return that one."""
-    [made] = gather_shards_together([task])
+    [made] = write_or_keep_shards([task])
     return made
 
 
-def gather_shards_together(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
-    """Do the work of ``gather_shard`` for several tasks. The md5s of their shards are computed together,
-    which is faster.
+def write_or_keep_shards(tasks: Sequence[PackedShardTask]) -> list[PackedShard]:
+    """Return the shards of several tasks, as ``write_or_keep_shard`` does for one.
+
+    The md5s of the shards that are written are computed together, which is faster.
     """
-    kept = [keep_shard(task) for task in tasks]
+    kept = [find_finished_shard(task) for task in tasks]
     left = [task for task, shard in zip(tasks, kept, strict=True) if shard is None]
     made = iter(_write_shards(left))
     return [shard or PackedShard(entry=next(made)) for shard in kept]
@@ -120,7 +121,7 @@ def _write_shard(task: PackedShardTask) -> Generator[bytes | memoryview | ShardE
         index = RecordIndex() if has_index else None
         sink = HashingSink(file.write if index is None else _TwoSinks(file.write, index.feed))
         writer = make_pack_writer(job.layout, job.format, sink)
-        for packs in gather_rows(task):
+        for packs in read_sorted_rows(task):
             writer.write(packs)
             batch = packs.examples
             lengths.add(batch)
@@ -154,14 +155,14 @@ class _TwoSinks:
         self._second(data)
 
 
-def gather_rows(task: PackedShardTask) -> Iterator[PackBatch]:
+def read_sorted_rows(task: PackedShardTask) -> Iterator[PackBatch]:
     """Yield the shard's rows in order, a few hundred at a time.
 
     Only one bucket, which is a range of consecutive rows, is in memory at a time.
     """
     buckets = task.job.cuts.buckets
     for bucket in task.job.cuts.find_buckets(task.number):
-        packs = _gather_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
+        packs = _read_bucket(task, bucket, int(buckets[bucket + 1] - buckets[bucket]))
         for start in range(0, len(packs), _ROWS):
             yield _convert_ends(slice_packs(packs, start, min(start + _ROWS, len(packs))))
 
@@ -173,7 +174,7 @@ def _convert_ends(packs: PackBatch) -> PackBatch:
     return PackBatch(examples=replace(examples, **ends), ends=packs.ends)
 
 
-def _gather_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
+def _read_bucket(task: PackedShardTask, bucket: int, rows: int) -> PackBatch:
     kind, buckets = find_objective(task.job.layout.objective).batch_type, len(task.job.cuts.buckets) - 1
     piece = read_group(task.files, bucket, buckets, kind)
     # The examples are already sorted by row and by place in the row. Count the examples of each row.

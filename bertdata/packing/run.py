@@ -14,7 +14,7 @@ from bertdata.io import storage
 from bertdata.io.digests import AT_A_TIME
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
-from bertdata.packing.gather import PackedShard, gather_shards_together, keep_shard
+from bertdata.packing.gather import PackedShard, find_finished_shard, write_or_keep_shards
 from bertdata.packing.habana_metadata import dump_metadata, make_metadata_path
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.job import PackJob
@@ -117,7 +117,11 @@ def _make_shards(
 
     If all shards are finished already, the examples are not sorted.
     """
-    kept = [shard for _, shard in pool.in_order(keep_shard, planned.gather_tasks(job)) if shard is not None]
+    kept = [
+        shard
+        for _, shard in pool.in_order(find_finished_shard, planned.gather_tasks(job))
+        if shard is not None
+    ]
     for shard in kept:
         on_shard(shard)
     if len(kept) == len(job.names):
@@ -127,7 +131,7 @@ def _make_shards(
     files = tuple(sorted(file for one in found for file in one.files))
     names = {shard.entry.name for shard in kept}
     tasks = [task for task in planned.gather_tasks(job, files) if task.name not in names]
-    made = pool.as_done(gather_shards_together, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
+    made = pool.as_done(write_or_keep_shards, group_small_tasks(tasks, SHARDS_AT_A_TIME, workers))
     return [*kept, *_report_each_shard(made, on_shard)]
 
 

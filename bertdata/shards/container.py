@@ -71,7 +71,7 @@ class Container:
     holds_word_starts: ClassVar[bool] = True
     """False if examples without masks cannot store in this container where words start."""
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         """Return True if the file name has an ending of this container."""
         ending = path.rsplit(".", 1)[-1].lower()
         return re.fullmatch(self.ending or re.escape(self.name), ending) is not None

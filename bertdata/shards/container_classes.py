@@ -104,7 +104,7 @@ class Mds(Container):
     is_recognised_by_name = True
     holds_word_starts = False
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         return is_mds_name(path)
 
     def check_examples(self, batch_type: type[ExampleBatch], objective: str, *, has_masks: bool) -> None:
@@ -139,7 +139,7 @@ class Arrow(Container):
     name = "arrow"
     first_bytes = (b"\xff\xff\xff\xff", b"ARRO")
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         return path.endswith(".arrow")
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:
@@ -157,7 +157,7 @@ class Fairseq(Container):
     # A .bin counts as a shard only if there is an .idx next to it, which bertdata.dataset.discover checks.
     is_found_in_directories = False
 
-    def is_name(self, path: str) -> bool:
+    def matches_name(self, path: str) -> bool:
         return path.endswith(".bin")
 
     def make_reader(self, file: BinaryIO, known: ReadRequest) -> ShardReader:

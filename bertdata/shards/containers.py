@@ -62,7 +62,7 @@ def recognise_container(file: BinaryIO, name: str) -> Container:
     if storage.get_base_name(name) == INDEX_NAME:
         return CONTAINERS[MDS]
     for container in CONTAINERS.values():
-        if container.is_recognised_by_name and container.is_name(name):
+        if container.is_recognised_by_name and container.matches_name(name):
             return container
     head = file.read(max(len(begin) for one in CONTAINERS.values() for begin in one.first_bytes))
     file.seek(0)
@@ -119,7 +119,7 @@ def open_reader(
 
 def find_container_by_name(path: str) -> Container | None:
     """Return the container to which the ending of a file name belongs, or None."""
-    return next((one for one in CONTAINERS.values() if one.is_name(path)), None)
+    return next((one for one in CONTAINERS.values() if one.matches_name(path)), None)
 
 
 def is_shard_name(path: str) -> bool:

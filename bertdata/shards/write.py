@@ -31,7 +31,7 @@ BIN_BATCH = 4096
 class CountingWriter:
     """Writes to a shard writer, counts examples, tokens and masks, and computes the content md5.
 
-    also: function that is called with each batch, for example to collect the examples' lengths.
+    on_batch: function that is called with each batch, for example to collect the examples' lengths.
     """
 
     def __init__(
@@ -40,17 +40,17 @@ class CountingWriter:
         layout: ShardLayout,
         *,
         engine: Engine | None = None,
-        also: Callable[[ExampleBatch], None] | None = None,
+        on_batch: Callable[[ExampleBatch], None] | None = None,
     ) -> None:
         self.examples = self.tokens = self.masked = 0
-        self._writer, self._layout, self._engine, self._also = writer, layout, engine, also
+        self._writer, self._layout, self._engine, self._on_batch = writer, layout, engine, on_batch
         self._content = hashlib.md5(usedforsecurity=False)
 
     def write(self, batch: ExampleBatch) -> None:
         self._writer.write(batch)
         self._content.update(encode_batch(batch, self._layout, self._engine))
-        if self._also is not None:
-            self._also(batch)
+        if self._on_batch is not None:
+            self._on_batch(batch)
         self.examples += len(batch)
         self.tokens += len(batch.ids)
         self.masked += count_masks(batch)
@@ -65,18 +65,18 @@ def write_bins(
     examples: MadeExamples,
     bin_size: int,
     writers: Sequence[CountingWriter],
-    tell: Callable[[int], None],
+    on_written: Callable[[int], None],
 ) -> None:
     """Write each example to the shard of its length bin, in order.
 
     bin_size: number of lengths in a bin. Bin 0 holds examples of 1 to bin_size tokens.
     writers: the writer of each bin's shard.
-    tell: reports progress. It is called after each batch with the number of the batch's first example.
+    on_written: reports progress. It is called after each batch with the number of the batch's first example.
     """
     for first, batch in _iterate_batches(examples):
         for number, inside in _cut_into_bins(batch, bin_size):
             writers[number].write(inside)
-        tell(first)
+        on_written(first)
 
 
 def _iterate_batches(examples: MadeExamples) -> Iterator[tuple[int, ExampleBatch]]:
@@ -101,15 +101,15 @@ def write_examples(
     start: int = 0,
     step: int = 1,
     name: str | None = None,
-    tell: Callable[[int], None] | None = None,
-    also: Callable[[ExampleBatch], None] | None = None,
+    on_written: Callable[[int], None] | None = None,
+    on_batch: Callable[[ExampleBatch], None] | None = None,
 ) -> str:
     """Write the examples with the numbers start, start + step and so on to a shard. Return their content md5.
 
     layout: shape of the records. None means the layout of the settings.
     name: the shard, for errors.
-    tell: reports progress. It is called after each batch with the number of the batch's first example.
-    also: called with each batch, for example to collect the examples' lengths.
+    on_written: reports progress. It is called after each batch with the number of the batch's first example.
+    on_batch: called with each batch, for example to collect the examples' lengths.
     """
     layout = layout or settings.layout
     container = find_container(settings.format)
@@ -120,9 +120,9 @@ def write_examples(
         writer.write(batch)
         if content is not None:
             content.update(encode_batch(batch, layout, engine))
-        if also is not None:
-            also(batch)
-        if tell is not None:
-            tell(first)
+        if on_batch is not None:
+            on_batch(batch)
+        if on_written is not None:
+            on_written(first)
     writer.close()
     return sink.md5 if content is None else content.hexdigest()

@@ -64,7 +64,7 @@ class Masker:
         self._kernel = self._make_kernel() if use_native(engine) else None
 
     def _make_kernel(self) -> Any:
-        return kernels.DynamicMasker(**self._rules.for_kernel())
+        return kernels.DynamicMasker(**self._rules.make_kernel_arguments())
 
     def __reduce__(self) -> tuple[type["Masker"], tuple[object, ...]]:
         return Masker, (self._rules, self._engine)

@@ -49,7 +49,7 @@ class MaskingRules:
         kept = self.settings.kept_share
         return 1 << 32 if kept == 0 else compute_draw_limit(1 - kept)
 
-    def for_kernel(self) -> dict[str, Any]:
+    def make_kernel_arguments(self) -> dict[str, Any]:
         """Return the settings as arguments of the C++ kernels that mask examples while they are loaded."""
         return {
             "most": self.settings.max_predictions_per_seq,

@@ -65,7 +65,7 @@ class MaskingSettings:
         )
 
     @classmethod
-    def of_manifest(cls, settings: Mapping[str, Any]) -> "MaskingSettings":
+    def from_manifest(cls, settings: Mapping[str, Any]) -> "MaskingSettings":
         """Make settings with the shares of replacements in a dataset's manifest.
 
         A share that is missing in the manifest gets its default.

@@ -53,7 +53,9 @@ class NativeBlocks(KernelExamples):
                 sep=vocabulary.role("sep"),
                 masked_lm_prob=settings.masked_lm_prob,
                 masks=settings.masks,
-                **prepare_masking_rules(vocabulary, settings.masking, masks=settings.masks).for_kernel(),
+                **prepare_masking_rules(
+                    vocabulary, settings.masking, masks=settings.masks
+                ).make_kernel_arguments(),
             ),
             word_starts=starts_of(documents, vocabulary, settings.masking, batch_type),
             tells_words=has_group(batch_type, WORD_STARTS),

@@ -34,7 +34,7 @@ class NgramMasker(Masker):
         return NgramMasker, (self._rules, self._limits, self._engine)
 
     def _make_kernel(self) -> Any:
-        return kernels.DynamicMasker(**self._rules.for_kernel(), ngram_limits=self._limits)
+        return kernels.DynamicMasker(**self._rules.make_kernel_arguments(), ngram_limits=self._limits)
 
     def _mask_one(self, ids: list[int], rate: float, key: int, number: int, words: Starts) -> Masked:
         # Without limits, single words are masked, for which no number of words has to be drawn.

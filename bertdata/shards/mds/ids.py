@@ -35,7 +35,7 @@ def make_id_form(*, wide: bool, with_len: bool, **others: object) -> ShardForm:
     others: further fields of ShardForm, such as hashes.
     """
     columns = {"id": "str", "input_ids": f"ndarray:uint{32 if wide else 16}"}
-    return ShardForm.of({**columns, **({"len": "int"} if with_len else {})}, **others)
+    return ShardForm.from_columns({**columns, **({"len": "int"} if with_len else {})}, **others)
 
 
 def compute_sample_sizes(counts: Array, name_sizes: Array, *, wide: bool, with_len: bool) -> Array:

@@ -38,7 +38,7 @@ class ShardForm:
     size_limit: int | None = None
 
     @classmethod
-    def of(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
+    def from_columns(cls, columns: Mapping[str, str], **others: Any) -> "ShardForm":
         """Make a form from columns in any order.
 
         columns: type of each column by name.

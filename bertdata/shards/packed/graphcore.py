@@ -46,7 +46,7 @@ class GraphcoreLayout:
 
     def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
-        at = SequencePlaces.of(packs)
+        at = SequencePlaces.from_packs(packs)
         # The body of a sequence is everything after its [CLS]. Bodies fill the row from the left. The heads,
         # which are the [CLS], fill the row from the right.
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)

@@ -169,7 +169,7 @@ class SequencePlaces:
     row_starts: Array
 
     @classmethod
-    def of(cls, packs: PackBatch) -> "SequencePlaces":
+    def from_packs(cls, packs: PackBatch) -> "SequencePlaces":
         """Find where each sequence is in a batch of packed rows."""
         examples: Any = packs.examples
         # For example, rows that end at the sequences [2, 3] with sequences of [3, 4, 5] ids give rows [0, 0,

@@ -65,15 +65,15 @@ class GridHdf5Writer:
         check_grid_rows(packs, self._layout, record)
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._append(block)
+            self._write_block(block)
 
-    def _append(self, block: PackBatch) -> None:
+    def _write_block(self, block: PackBatch) -> None:
         grids = self._arrangement.arrange_rows(block, self._widths, self._types)
         self._file.append({name: grids[field.of] for name, field in self._fields.items()})
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._append(block)
+            self._write_block(block)
         self._file.close()
 
 

@@ -47,7 +47,7 @@ class HabanaLayout:
 
     def arrange_rows(self, packs: PackBatch, widths: Mapping[str, int], types: Mapping[str, Any]) -> Grids:
         examples: Any = packs.examples
-        at = SequencePlaces.of(packs)
+        at = SequencePlaces.from_packs(packs)
         places = np.arange(len(examples.ids)) - np.repeat(at.starts, at.sizes)
         tokens = {
             "ids": examples.ids,

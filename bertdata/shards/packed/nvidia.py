@@ -88,9 +88,9 @@ class NvidiaWriter:
         check_largest_id(packs, LARGEST, record)
         self._received += len(packs)
         for block in self._blocks.add(packs):
-            self._append(block)
+            self._write_block(block)
 
-    def _append(self, block: PackBatch) -> None:
+    def _write_block(self, block: PackBatch) -> None:
         rows = _arrange_fields(block)
         for name, field in _FIELDS.items():
             values, ends = rows[field.of]
@@ -99,7 +99,7 @@ class NvidiaWriter:
 
     def close(self) -> None:
         for block in self._blocks.rest():
-            self._append(block)
+            self._write_block(block)
         self._scratch.finish()
 
 
@@ -163,7 +163,7 @@ def _arrange_fields(packs: PackBatch) -> dict[str, _VaryingRows]:
     The keys say what a field stores, as ``schemas/packed.json`` lists it under ``of``.
     """
     examples: Any = packs.examples
-    at = SequencePlaces.of(packs)
+    at = SequencePlaces.from_packs(packs)
     masks = get_masks(examples)
     counts = compute_lengths(masks.ends)
     sequences = np.asarray(packs.ends, np.int64)

@@ -181,7 +181,7 @@ def test_examples_in_bulk_are_samples_one_by_one(counts, wide, with_len, first):
     before=st.booleans(),
 )
 def test_ids_of_any_form_are_decoded_in_bulk(counts, kinds, kind, before):
-    form = ShardForm.of({"a" if before else "z": "json", "tokens": kind, "y": "uint16"})
+    form = ShardForm.from_columns({"a" if before else "z": "json", "tokens": kind, "y": "uint16"})
     if kind == "ndarray:uint16:5":
         counts = [5] * len(counts)
     types = kinds if kind == "ndarray" else [kind.split(":")[1]] * len(counts)
