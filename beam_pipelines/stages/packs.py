@@ -14,7 +14,7 @@ from beam_pipelines.report.counters import add_to_counters
 from beam_pipelines.report.errors import add_path_to_errors
 from beam_pipelines.stages.shards import ONE_AT_A_TIME, count_shards
 from bertdata.dataset.manifest import ShardEntry
-from bertdata.packing.gather import gather_shard
+from bertdata.packing.gather import write_or_keep_shard
 from bertdata.packing.input_dataset import CountTask, InputDataset, LengthCounts, count_shard_lengths
 from bertdata.packing.planned_pack import PlannedPack, plan_pack
 from bertdata.packing.run import finish_pack
@@ -83,7 +83,10 @@ class CountShard(beam.DoFn):  # type: ignore[misc]
         with add_path_to_errors(self._source.opened.shards[number].path):
             yield (
                 0,
-                (number, count_shard_lengths(CountTask(source=self._source.of_shards(number, number + 1)))),
+                (
+                    number,
+                    count_shard_lengths(CountTask(source=self._source.select_shards(number, number + 1))),
+                ),
             )
 
 
@@ -138,7 +141,7 @@ class GatherShard(beam.DoFn):  # type: ignore[misc]
     ) -> Iterator[tuple[int, ShardEntry]]:
         task = planned.gather_tasks(planned.job(self._output, None), tuple(sorted(files)))[number]
         with add_path_to_errors(task.name), ONE_AT_A_TIME:
-            made = gather_shard(task)
+            made = write_or_keep_shard(task)
         add_to_counters({**count_shards([made.entry], int(made.is_kept)), "rows": made.entry.rows or 0})
         yield 0, made.entry
 

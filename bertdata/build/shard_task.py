@@ -314,8 +314,8 @@ def _write_shard(
             layout=task.layout(target),
             engine=task.plan.engine,
             name=storage.join(target.dataset.directory, name),
-            tell=tell,
-            also=lengths.add,
+            on_written=tell,
+            on_batch=lengths.add,
         )
     entry = ShardEntry(
         name=name,

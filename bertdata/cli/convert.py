@@ -19,7 +19,7 @@ from bertdata.shards.containers import (
     MDS,
     NVIDIA_MLPERF,
     find_container,
-    find_format,
+    find_writable_format,
     make_writer,
     open_reader,
 )
@@ -226,6 +226,6 @@ def find_target_format(name: str) -> str:
     Raises UsageError for an unknown ending.
     """
     try:
-        return find_format(name)
+        return find_writable_format(name)
     except Exception as error:
         raise UsageError(str(error)) from None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from bertdata.dataset.check import check_shard_sizes
 from bertdata.dataset.manifest import DATASET_KIND, Manifest, ShardEntry, parse_manifest
 from bertdata.errors import DatasetError, ManifestError, MissingInputError, SettingsError, ShardError
-from bertdata.examples.objectives import without_word_starts
+from bertdata.examples.objectives import find_plain_objective_name
 from bertdata.io import storage
 from bertdata.io.directory_protocol import PLAN_NAME, UNFINISHED
 from bertdata.io.file_check import Misfit
@@ -132,7 +132,7 @@ def check_objective(path: str, found: str, objective: str | None) -> None:
     A user who asked ``create`` for ``mlm`` may give ``mlm`` again, even if ``create`` stored word starts with
     the examples and recorded the objective as ``mlm_word_starts``.
     """
-    if objective not in (None, found, without_word_starts(found)):
+    if objective not in (None, found, find_plain_objective_name(found)):
         raise SettingsError(
             f"{path}: its manifest has the objective {found}, but {objective} was given; give {found}, "
             "or none"

@@ -34,7 +34,7 @@ def write_shard_group(
     with ExitStack() as files:
         sinks = [HashingSink(files.enter_context(dataset.open_shard(name)).write) for name in names]
         writers = [
-            CountingWriter(make_writer(number, sink), layout, engine=engine, also=found.add)
+            CountingWriter(make_writer(number, sink), layout, engine=engine, on_batch=found.add)
             for number, (sink, found) in enumerate(zip(sinks, lengths, strict=True))
         ]
         write(writers)

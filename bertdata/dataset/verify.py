@@ -44,7 +44,7 @@ from bertdata.io.file_check import FileEntry, check_file, compute_file_md5, comp
 from bertdata.io.listing import list_inputs
 from bertdata.io.manifest_file import MANIFEST_NAME, MD5SUMS_NAME, ListedFile, format_md5sums, parse_json
 from bertdata.shards.containers import FAIRSEQ, is_shard_name
-from bertdata.shards.content import compute_content_md5, count_readable
+from bertdata.shards.content import compute_content_md5, count_readable_examples
 from bertdata.shards.mds.names import INDEX_NAME, MDS
 from bertdata.shards.packed.record_index import INDEX_ENDING, index_name
 from bertdata.text.manifest import ARTICLES_COPY, TextManifest
@@ -292,7 +292,7 @@ def _describe_damage(path: str, objective: str | None = None) -> str:
     if not storage.read_size(path):
         return "it is empty"
     try:
-        records = count_readable(path, None, objective)
+        records = count_readable_examples(path, None, objective)
     except BertDataError as error:
         return _strip_path(path, error)
     return f"each of its {records} records can be read: it is another file, or was changed with care"

@@ -11,7 +11,13 @@ from bertdata.records import ExampleBatch, ShardLayout, Vocabulary
 from bertdata.report.sampled_tokens import SampledTokens
 from bertdata.report.shard_counts import ShardCounts
 from bertdata.shards.containers import open_reader
-from bertdata.shards.packed.packs import PackBatch, PackReader, cut_packs, pack_arrays, unpack_layout
+from bertdata.shards.packed.packs import (
+    PackBatch,
+    PackReader,
+    convert_packs_to_arrays,
+    slice_packs,
+    unpack_layout,
+)
 
 _MOST_SHARDS = 64
 _BATCH = 256
@@ -122,7 +128,7 @@ def _read_first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterato
     left = quota
     if isinstance(reader, PackReader):
         for packs in reader.packs(_BATCH):
-            packs = _cut_rows(pack_arrays(packs), left)
+            packs = _cut_rows(convert_packs_to_arrays(packs), left)
             counts.packs.update(_count_examples_by_row(packs))
             yield packs.examples
             left -= len(packs.examples)
@@ -139,7 +145,7 @@ def _read_first_batches(reader: Any, quota: int, counts: ShardCounts) -> Iterato
 def _cut_rows(packs: PackBatch, examples: int) -> PackBatch:
     """Return the fewest first rows that hold at least this many examples."""
     rows = int((packs.ends < examples).sum()) + 1
-    return cut_packs(packs, 0, min(rows, len(packs)))
+    return slice_packs(packs, 0, min(rows, len(packs)))
 
 
 def _count_examples_by_row(packs: PackBatch) -> list[int]:

@@ -17,14 +17,14 @@ from bertdata.dataset.companion_files import make_shard_form
 from bertdata.dataset.reader import OpenedDataset
 from bertdata.errors import SettingsError
 from bertdata.examples.columns import Array, compute_lengths
-from bertdata.examples.objectives import find_objective, without_word_starts
+from bertdata.examples.objectives import find_objective, find_plain_objective_name
 from bertdata.io import storage
 from bertdata.io.process_pool import ProcessPool
 from bertdata.packing.input_dataset import InputDataset
 from bertdata.shards.mds.fit import check_has_only_ids, check_unmasked
 from bertdata.shards.mds.ids import compute_name_sizes, compute_sample_sizes
 from bertdata.shards.mds.names import MDS, strip_ending
-from bertdata.shards.mds.shard_file import cut_by_size
+from bertdata.shards.mds.shard_file import divide_by_size
 
 _ENDING = re.compile(r"\.(tfrecords?|hdf5|h5|parquet|pq)$")
 
@@ -53,7 +53,7 @@ def refuse_source(source: InputDataset, path: str) -> None:
 
     (Word starts are dropped in the conversion.)
     """
-    name = without_word_starts(source.opened.layout.objective)
+    name = find_plain_objective_name(source.opened.layout.objective)
     kind, where = find_objective(name).batch_type, f"{path}: {MDS}"
     # Files without a manifest do not say whether they are masked. The writer then checks each example.
     if "unverified" in source.settings.objective:
@@ -69,13 +69,13 @@ def find_mds_starts(source: InputDataset, settings: DatasetSettings, pool: Proce
     """
     form, shards = make_shard_form(settings), source.opened.shards
     wide, with_len = "ndarray:uint32" in form.types, "len" in form.names
-    tasks = [MeasureTask(source=source.of_shards(at, at + 1)) for at in range(len(shards))]
+    tasks = [MeasureTask(source=source.select_shards(at, at + 1)) for at in range(len(shards))]
     sizes = []
     for shard, (_, counts) in zip(shards, pool.in_order(measure_shard, tasks), strict=True):
         names = compute_name_sizes(find_stem(shard.name), 0, len(counts))
         sizes.append(compute_sample_sizes(counts, names, wide=wide, with_len=with_len).astype(np.uint32))
     try:
-        return tuple(cut_by_size(np.concatenate(sizes), form.dump(), form.size_limit))
+        return tuple(divide_by_size(np.concatenate(sizes), form.dump(), form.size_limit))
     except ValueError as error:
         raise SettingsError(f"size_limit is {form.size_limit}, but {error}; give a larger one") from None
 

@@ -25,14 +25,14 @@ from bertdata.dataset.manifest import DatasetPlan, InputEntry, Manifest, make_co
 from bertdata.dataset.writer import Dataset
 from bertdata.errors import DataError, DatasetError, UsageError
 from bertdata.examples.groups import MASKS, PAIRS, check_groups, has_group
-from bertdata.examples.objectives import find_objective, without_word_starts
+from bertdata.examples.objectives import find_objective, find_plain_objective_name
 from bertdata.io.file_check import compute_md5
 from bertdata.io.process_pool import ProcessPool
 from bertdata.io.scratch_files import choose_scratch_folder, delete_scratch_files
 from bertdata.packing.input_dataset import (
     CountTask,
     InputDataset,
-    add_md5s,
+    add_counted_md5s,
     count_shard_lengths,
     open_input_dataset,
 )
@@ -67,7 +67,7 @@ def plan_conversion(
     if settings.to == MDS:
         starts = find_mds_starts(source, settings.of_dataset(source.settings, 1), pool)
         shards = len(starts) - 1
-        layout = replace(layout, objective=without_word_starts(layout.objective))
+        layout = replace(layout, objective=find_plain_objective_name(layout.objective))
     else:
         layout = replace(layout, padding_id=0)
         shards = 1 if settings.to == FAIRSEQ else settings.num_shards or len(source.opened.shards)
@@ -109,9 +109,9 @@ def _read_inputs(
     """
     if source.inputs is not None:
         return source, source.inputs
-    tasks = [CountTask(source=source.of_shards(at, at + 1)) for at in range(len(source.opened.shards))]
+    tasks = [CountTask(source=source.select_shards(at, at + 1)) for at in range(len(source.opened.shards))]
     counts = [found for _, found in pool.in_order(count_shard_lengths, tasks)]
-    source = add_md5s(source, counts)
+    source = add_counted_md5s(source, counts)
     entries = tuple(found.entry for found in counts if found.entry is not None)
     has_masks = any(found.masks is not None and found.masks.any() for found in counts)
     if has_masks or to not in (ARROW, FAIRSEQ) or not has_group(_find_batch_type(source), MASKS):

@@ -6,7 +6,7 @@ from typing import Any
 from bertdata.config.dataset_settings import DatasetSettings, drop_file_settings, make_shuffle_settings
 from bertdata.config.settings import require
 from bertdata.examples.bins import count_bins
-from bertdata.examples.objectives import without_word_starts
+from bertdata.examples.objectives import find_plain_objective_name
 from bertdata.records import ShardLayout
 from bertdata.shards.containers import ARROW, FAIRSEQ, LDDL, MDS, NVIDIA_MLPERF
 from bertdata.shards.fairseq import OBJECTIVE
@@ -105,7 +105,7 @@ class ConversionSettings:
         if self.to == MDS:
             objective = dict(source.objective)
             if "name" in objective:
-                objective["name"] = without_word_starts(objective["name"])
+                objective["name"] = find_plain_objective_name(objective["name"])
             container = {**self._make_mds_container(source), **make_shuffle_settings(num_shards)}
             return replace(source, objective=objective, container=container)
         found = {

@@ -10,7 +10,7 @@ import numpy as np
 from bertdata.build.conversion.job import ConvertedShard, Job
 from bertdata.build.conversion.mds import name_examples
 from bertdata.dataset.shard_group import write_shard_group
-from bertdata.examples.bins import cut_bins
+from bertdata.examples.bins import divide_into_bins
 from bertdata.examples.columns import convert_to_arrays, slice_batch
 from bertdata.examples.objectives import find_objective
 from bertdata.io import storage
@@ -46,7 +46,7 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
     def write(writers: Sequence[CountingWriter]) -> None:
         for batch in batches:
-            for which, examples in cut_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
+            for which, examples in divide_into_bins(batch, job.bin_size) if job.bin_size else [(0, batch)]:
                 writers[which].write(_convert_offsets(examples))
 
     writer = partial(_open_writer, job, number)
