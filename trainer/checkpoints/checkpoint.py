@@ -300,7 +300,7 @@ class WholeTensors:
 
     def broadcast(self) -> None:
         """Copy rank 0's weights to all workers that hold the same weights."""
-        self._worker.workers.broadcast(self._worker.model.state_dict().values())
+        self._worker.collective.broadcast(self._worker.model.state_dict().values())
 
     def held(self) -> tuple[str, list[Tensor]]:
         """Return the name of the worker's group and the weights that it holds.
@@ -316,7 +316,7 @@ class WholeTensors:
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
         """Start to save a checkpoint in the background, on one worker per machine."""
-        if self._worker.workers.local_rank == 0:
+        if self._worker.collective.local_rank == 0:
             weights = self._copy_to_host(self._worker.model.state_dict())
             moments = self._copy_to_host(self._strategy.moments())
             run = self._worker.config.run

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from bertdata.cli.common.programs.choice import split_like_line
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import MissingInputError, SettingsError, UsageError
 from bertdata.io.storage import is_remote
 from bertdata.io.terminal import say_error, say_text
@@ -17,9 +17,9 @@ from trainer.config.settings import Config, format_flag, get_other_names
 from trainer.config.task_names import expand_task_flags
 from trainer.config.value_sources import drop_keys_of_model_file
 from trainer.devices.choice import AUTO, look_for
-from trainer.programs.choice import DOOR, find_meaning, load_programs
+from trainer.programs.choice import DOOR, load_programs, translate_command_line
 from trainer.programs.machine import fill_in_shapes
-from trainer.programs.meaning import Meaning
+from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.value_sources import find_sources_by_phase
 from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers
@@ -54,11 +54,11 @@ _OF_EVALUATION = (
 """Keys of training that an evaluation uses too, so that a user may change them by flags of this trainer."""
 
 
-def _list_odd_numbers(given: Given) -> str:
+def _list_odd_numbers(flags: ParsedCommandLine) -> str:
     """Return the flags whose numbers are 0 or very large, as text for an error message."""
     odd = []
-    for name in sorted(given.explicit):
-        values = given[name] if isinstance(given[name], list) else [given[name]]
+    for name in sorted(flags.explicit):
+        values = flags[name] if isinstance(flags[name], list) else [flags[name]]
         odd += [f"--{name} {one}" for one in values if _is_odd_number(str(one))]
     return ", ".join(odd) or "the numbers of this command line"
 
@@ -82,7 +82,7 @@ def run(arguments: Sequence[str]) -> None:
     line = split_like_line(DOOR, arguments)
     program, given, ours = line.program, line.given, line.ours
     try:
-        meaning = find_meaning(program, given)
+        meaning = translate_command_line(program, given)
     except ArithmeticError:  # 0 or a very large number in a computation
         raise UsageError(f"{program.name}: nothing can be computed with {_list_odd_numbers(given)}") from None
     tuned = any(keys.get("task") for keys in meaning.phases)
@@ -140,10 +140,10 @@ def _override_keys(
     return changed, contradictions
 
 
-def _drop_unavailable_log(keys: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def _drop_unavailable_log(keys: Mapping[str, Any], flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the keys without MLPerf's log, after a warning, if the log's package is not installed."""
     if keys.get("mllog"):
-        given.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
+        flags.warn("mlperf-logging is not installed, so that MLPerf's log is not written (extra mllog)")
     return {**keys, "mllog": False}
 
 
@@ -161,7 +161,7 @@ def _check_files(missing: Iterable[str], phases: Sequence[Config]) -> None:
 
 
 def _print_meaning(
-    program: str, meaning: Meaning, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
+    program: str, meaning: TranslatedCommand, phases: Sequence[Config], sources: Sequence[Mapping[str, str]]
 ) -> None:
     """Print the configuration, or the settings of an evaluation or conversion."""
     if meaning.convert is not None:
@@ -174,7 +174,7 @@ def _print_meaning(
         print_config(program, phases, sources)
 
 
-def _run_phases(meaning: Meaning, phases: Sequence[Config], arguments: Sequence[str]) -> None:
+def _run_phases(meaning: TranslatedCommand, phases: Sequence[Config], arguments: Sequence[str]) -> None:
     """Pre-train, fine-tune or evaluate, after starting the program's workers."""
     _check_device(phases[0])
     if meaning.evaluate is None:

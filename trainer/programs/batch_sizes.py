@@ -1,6 +1,6 @@
 """Sizes of micro-batches computed from the programs' batch sizes, with errors in the programs' words."""
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 
 
@@ -20,12 +20,12 @@ def compute_micro_batch_size(update: int, count: int, *, divides: bool = True) -
     return update // count
 
 
-def compute_core_batch_size(given: Given, name: str, count: int) -> int:
+def compute_core_batch_size(flags: ParsedCommandLine, name: str, count: int) -> int:
     """Return the examples per core if a total batch is divided among ``count`` cores.
 
     name: flag with the total batch size.
     """
-    total: int = given[name]
+    total: int = flags[name]
     if total < 1 or count < 1 or total % count:
         kind = name.partition("_")[0]
         raise UsageError(f"{kind} batch size {total} must be divisible by number of replicas {count}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bertdata.cli.common.programs import choice
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.program import Program
 from trainer.config.settings import get_device_key_schemas, get_key_schemas
@@ -24,7 +24,7 @@ from trainer.programs.habana_tf import demo_bert as habana_tf_demo
 from trainer.programs.habana_tf import run_pretraining as habana_tf_pretraining
 from trainer.programs.huggingface import run_glue as huggingface_glue
 from trainer.programs.huggingface import run_qa as huggingface_qa
-from trainer.programs.meaning import Meaning, make_plain_meaning
+from trainer.programs.meaning import TranslatedCommand, translate_by_toml
 from trainer.programs.mlperf import checkpoint_add_gradacc, tf2_encoder_checkpoint_converter
 from trainer.programs.mlperf import run_pretraining as mlperf_pretraining
 from trainer.programs.nvidia import run_glue as nvidia_glue
@@ -33,25 +33,25 @@ from trainer.programs.nvidia import run_squad as nvidia_squad
 from trainer.programs.nvidia_tf import run_pretraining as nvidia_tf_pretraining
 from trainer.programs.rannc import run_pretraining_rannc
 
-FUNCTIONS: Mapping[str, Callable[[Given], Meaning]] = {
-    "google/run_classifier.py": google_classifier.resolve,
-    "google/run_squad.py": google_squad.resolve,
-    "graphcore/run_pretraining.py": graphcore_pretraining.resolve,
-    "graphcore/run_squad.py": graphcore_squad.resolve,
-    "habana-tf/demo_bert.py": habana_tf_demo.resolve,
-    "habana-tf/run_pretraining.py": habana_tf_pretraining.resolve,
-    "habana/demo_bert.py": habana_demo.resolve,
-    "habana/run_pretraining.py": habana_pretraining.resolve,
-    "huggingface/run_glue.py": huggingface_glue.resolve,
-    "huggingface/run_qa.py": huggingface_qa.resolve,
-    "mlperf/checkpoint_add_gradacc.py": checkpoint_add_gradacc.resolve,
-    "mlperf/run_pretraining.py": mlperf_pretraining.resolve,
-    "mlperf/tf2_encoder_checkpoint_converter.py": tf2_encoder_checkpoint_converter.resolve,
-    "nvidia-tf/run_pretraining.py": nvidia_tf_pretraining.resolve,
-    "nvidia/run_glue.py": nvidia_glue.resolve,
-    "nvidia/run_pretraining.py": nvidia_pretraining.resolve,
-    "nvidia/run_squad.py": nvidia_squad.resolve,
-    "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.resolve,
+TRANSLATORS: Mapping[str, Callable[[ParsedCommandLine], TranslatedCommand]] = {
+    "google/run_classifier.py": google_classifier.translate,
+    "google/run_squad.py": google_squad.translate,
+    "graphcore/run_pretraining.py": graphcore_pretraining.translate,
+    "graphcore/run_squad.py": graphcore_squad.translate,
+    "habana-tf/demo_bert.py": habana_tf_demo.translate,
+    "habana-tf/run_pretraining.py": habana_tf_pretraining.translate,
+    "habana/demo_bert.py": habana_demo.translate,
+    "habana/run_pretraining.py": habana_pretraining.translate,
+    "huggingface/run_glue.py": huggingface_glue.translate,
+    "huggingface/run_qa.py": huggingface_qa.translate,
+    "mlperf/checkpoint_add_gradacc.py": checkpoint_add_gradacc.translate,
+    "mlperf/run_pretraining.py": mlperf_pretraining.translate,
+    "mlperf/tf2_encoder_checkpoint_converter.py": tf2_encoder_checkpoint_converter.translate,
+    "nvidia-tf/run_pretraining.py": nvidia_tf_pretraining.translate,
+    "nvidia/run_glue.py": nvidia_glue.translate,
+    "nvidia/run_pretraining.py": nvidia_pretraining.translate,
+    "nvidia/run_squad.py": nvidia_squad.translate,
+    "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.translate,
 }
 """The function that translates a parsed command line, for each program whose TOML file does not suffice."""
 
@@ -75,10 +75,10 @@ DOOR = Door(
 )
 
 
-def find_meaning(program: Program, given: Given) -> Meaning:
+def translate_command_line(program: Program, flags: ParsedCommandLine) -> TranslatedCommand:
     """Translate a parsed command line of this program to this trainer's configuration."""
-    resolve = FUNCTIONS.get(program.name) if program.is_shipped else None
-    return make_plain_meaning(program, given) if resolve is None else resolve(given)
+    resolve = TRANSLATORS.get(program.name) if program.is_shipped else None
+    return translate_by_toml(program, flags) if resolve is None else resolve(flags)
 
 
 def load_programs() -> Mapping[str, Program]:

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.program import Program
 from trainer.config.settings import DEVICE_OPTIONS, get_device_key_schemas, get_key_schemas
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Meaning:
+class TranslatedCommand:
     """What a command line does, as this trainer's configuration.
 
     what: the work, as text.
@@ -66,28 +66,28 @@ def _get_value(keys: Mapping[str, Any], name: str) -> Any:
     return keys[name] if name in keys else get_key_schemas()[name]["default"]
 
 
-def make_phase_keys(given: Given, phase: int = 0) -> dict[str, Any]:
+def make_phase_keys(flags: ParsedCommandLine, phase: int = 0) -> dict[str, Any]:
     """Return the configuration keys that the program's TOML file sets, and the keys that its flags set.
 
     Keys for single devices are under ``device_options``.
     phase: counted from 0.
     """
     keys, options = dict[str, Any](), get_device_key_schemas()
-    for name, value in given.keys(phase).items():
+    for name, value in flags.keys(phase).items():
         place = keys.setdefault(DEVICE_OPTIONS, {}) if name in options else keys
         place[name] = value
     return keys
 
 
-def make_plain_meaning(program: Program, given: Given) -> Meaning:
+def translate_by_toml(program: Program, flags: ParsedCommandLine) -> TranslatedCommand:
     """Translate a command line of a program that its TOML file describes completely, without a function.
 
     If a flag with two values is a configuration key, there are two phases. Phase 2 continues from phase 1.
     """
-    phases = [make_phase_keys(given)]
-    if any(flag.key and flag.count == 2 for flag in given.table):
-        phases.append(make_phase_keys(given, 1) | _CONTINUED)
-    return Meaning(what=program.work or phases[0].get("task", "pre-training"), phases=phases)
+    phases = [make_phase_keys(flags)]
+    if any(flag.key and flag.count == 2 for flag in flags.table):
+        phases.append(make_phase_keys(flags, 1) | _CONTINUED)
+    return TranslatedCommand(what=program.work or phases[0].get("task", "pre-training"), phases=phases)
 
 
 _CONTINUED = {"phase2": True, "start_from_ckpt": None, "start_moments": False}

@@ -5,16 +5,18 @@ the program's defaults.
 from collections.abc import Mapping
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.program import Program
 from bertdata.errors import BertDataError
-from trainer.programs.choice import find_meaning
-from trainer.programs.meaning import Meaning
+from trainer.programs.choice import translate_command_line
+from trainer.programs.meaning import TranslatedCommand
 
 _NOT_THERE = object()
 
 
-def find_sources_by_phase(program: Program, given: Given, meaning: Meaning) -> list[dict[str, str]]:
+def find_sources_by_phase(
+    program: Program, flags: ParsedCommandLine, meaning: TranslatedCommand
+) -> list[dict[str, str]]:
     """Return the source of each key in each phase: flags, environment variables, or the program itself.
 
     A flag is a source of every key whose value would differ without it.
@@ -22,11 +24,11 @@ def find_sources_by_phase(program: Program, given: Given, meaning: Meaning) -> l
     found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
     # Translate the command line again without each flag in turn, and compare. This finds sources also for
     # keys that a program's function computes from several flags, such as accumulation.
-    for flag in (*given.variables, *given.table):
-        if flag.name not in given:
+    for flag in (*flags.variables, *flags.table):
+        if flag.name not in flags:
             continue
         spelled = flag.spellings[-1]
-        without = [] if flag.required else _resolve_without_flag(program, given, flag.name)
+        without = [] if flag.required else _translate_without_flag(program, flags, flag.name)
         for number, keys in enumerate(meaning.phases):
             others = without[number] if len(without) == len(meaning.phases) else keys
             for key, value in keys.items():
@@ -37,9 +39,9 @@ def find_sources_by_phase(program: Program, given: Given, meaning: Meaning) -> l
     ]
 
 
-def _resolve_without_flag(program: Program, given: Given, name: str) -> list[Mapping[str, Any]]:
+def _translate_without_flag(program: Program, flags: ParsedCommandLine, name: str) -> list[Mapping[str, Any]]:
     """Return the phases of the command line without this flag. Empty if the program needs the flag."""
     try:
-        return list(find_meaning(program, given.without(name)).phases)
+        return list(translate_command_line(program, flags.without(name)).phases)
     except (BertDataError, ArithmeticError):
         return []

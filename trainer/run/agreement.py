@@ -49,14 +49,14 @@ Lines = Mapping[str, str]
 
 def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
     """End all workers with a SettingsError unless they have the same versions and settings."""
-    if runtime.workers.size == 1:
+    if runtime.collective.size == 1:
         return
     lines = _find_versions() | {"number of phases": str(len(phases))}
     for config in phases:
         of_phase = f"phase {config.phase}'s " if len(phases) > 1 else ""
         lines |= {f"{of_phase}{name}": value for name, value in _describe_settings(config).items()}
     lines["device"] = runtime.device.name
-    size = phases[0].workers.world_size or runtime.workers.size
+    size = phases[0].workers.world_size or runtime.collective.size
     lines[format_flag("world_size")] = str(size)
     lines["FORCE_WEIGHT_SYNC"] = os.environ.get("FORCE_WEIGHT_SYNC", "not given")
     remedy = "start all workers with the same settings, on the same versions"
@@ -68,7 +68,7 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
 
     datasets: opened datasets by the name of their flag. Their paths may differ between workers.
     """
-    if runtime.workers.size == 1:
+    if runtime.collective.size == 1:
         return
     lines = dict[str, str]()
     for name, data in datasets.items():
@@ -89,9 +89,9 @@ def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, 
     step: number of the update, for the message.
     The comparison reads each weight once on the device and copies one number per weight to the host.
     """
-    if runtime.workers.size == 1:
+    if runtime.collective.size == 1:
         return
-    found = runtime.workers.gather([name, compute_weights_digest(runtime.device, weights)])
+    found = runtime.collective.gather([name, compute_weights_digest(runtime.device, weights)])
     ranks: dict[str, tuple[int, str]] = {}
     for rank, (held, digest) in enumerate(found):
         first, expected = ranks.setdefault(held, (rank, digest))
@@ -170,9 +170,9 @@ def _find_file_size(shard: Shard) -> int:
 def _require_equal_lines(runtime: Runtime, lines: Lines, kind: type[BertDataError], remedy: str) -> None:
     """End all workers with an error of class ``kind`` if a worker's lines differ from another's."""
     digest = md5(json.dumps(lines).encode(), usedforsecurity=False).hexdigest()
-    if len(set(runtime.workers.gather(digest))) == 1:
+    if len(set(runtime.collective.gather(digest))) == 1:
         return
-    runtime.stop_all(kind(f"{describe_difference(runtime.workers.gather(dict(lines)))}; {remedy}"))
+    runtime.stop_all(kind(f"{describe_difference(runtime.collective.gather(dict(lines)))}; {remedy}"))
 
 
 def describe_difference(found: Sequence[Lines]) -> str:

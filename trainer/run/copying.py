@@ -19,16 +19,16 @@ def copy_features(runtime: Runtime, made: str | None) -> str | None:
     Machines that lack the features get a copy from rank 0.
     made: path on rank 0, below its output_dir. None if there are no features.
     """
-    if made is None or runtime.workers.size == 1:
+    if made is None or runtime.collective.size == 1:
         return made
     output_dir = str(runtime.config.run.output_dir)
-    name = runtime.workers.broadcast_object(made.removeprefix(output_dir).strip("/"))
+    name = runtime.collective.broadcast_object(made.removeprefix(output_dir).strip("/"))
     here = storage.join(output_dir, name)
-    is_first = runtime.workers.local_rank == 0
+    is_first = runtime.collective.local_rank == 0
     lacks = is_first and not storage.exists(storage.join(here, MANIFEST_NAME))
-    if any(runtime.workers.gather(lacks)):
+    if any(runtime.collective.gather(lacks)):
         target = Path(here.removeprefix("file://")) if lacks else None
-        path = Path(made.removeprefix("file://")) if runtime.workers.rank == 0 else None
+        path = Path(made.removeprefix("file://")) if runtime.collective.rank == 0 else None
         copy_directory(runtime, 0, path, target)
     return here
 
@@ -56,7 +56,7 @@ def _copy_files(runtime: Runtime, source: int, path: Path | None, target: Path |
     if path is not None:
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         sizes = {str(file.relative_to(path)): file.stat().st_size for file in files}
-    sizes = runtime.workers.gather(sizes)[source]
+    sizes = runtime.collective.gather(sizes)[source]
     with nullcontext() if target is None else open_directory(target, _is_never_same) as growing:
         for name, size in sizes.items():
             if growing is not None:
@@ -88,7 +88,7 @@ def _copy_file(runtime: Runtime, source: int, path: Path | None, target: Path | 
                 padded = bytearray(read.read(count)).ljust(4 * words, b"\0")
                 piece = torch.frombuffer(padded, dtype=torch.int32)
             piece = piece.to(runtime.device.torch_device)
-            runtime.workers.broadcast([piece], source)
+            runtime.collective.broadcast([piece], source)
             if written and failure is None:
                 try:
                     written.write(runtime.device.to_host(piece).numpy().tobytes()[:count])

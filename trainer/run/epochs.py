@@ -24,7 +24,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     sizes = (update.batch_size, update.accumulation, update.global_batch_size, update.replicas)
     key = "train_tokens" if epochs is None else "num_train_epochs"
     require(
-        any(sizes) or config.run.strategy == "replicated" or runtime.workers.size == 1,
+        any(sizes) or config.run.strategy == "replicated" or runtime.collective.size == 1,
         f"{key} needs batch_size or global_batch_size: a plan may choose the size of an update",
     )
     runtime = replace(runtime, config=config)

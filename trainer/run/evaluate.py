@@ -49,7 +49,7 @@ def evaluate(
     config.require("eval_data", "output_dir")
     runtime = open_runtime(config)
     evaluate_checkpoints(runtime, poll=poll, timeout=timeout, until_step=until_step)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def evaluate_checkpoints(
@@ -69,7 +69,7 @@ def evaluate_checkpoints(
         runtime = runtime.changed(config, data)
     loggers = list[Logger]()
     directory: AbstractContextManager[None] = nullcontext()
-    if runtime.workers.rank == 0:
+    if runtime.collective.rank == 0:
         folder = str(config.run.output_dir).removeprefix("file://")
         directory = make_directory_for_block(folder)
         loggers = [
@@ -127,7 +127,7 @@ def _iterate_checkpoints(runtime: Runtime, poll: bool, timeout: float, newest: b
     while poll:
         # Rank 0 decides, because another worker may see the directory a moment later.
         new = [(number, str(path)) for number, path in find_checkpoints(output_dir).items() if number > last]
-        new, is_late = runtime.workers.broadcast_object([new, time.monotonic() - since > timeout])
+        new, is_late = runtime.collective.broadcast_object([new, time.monotonic() - since > timeout])
         if new:
             last, path = new[-1 if newest else 0]
             yield path

@@ -43,7 +43,7 @@ def evaluate_run(arguments: Sequence[str], prog: str, *, poll: bool, timeout: fl
         runtime.on_rank_0(lambda: runtime.config.require("eval_data"))
         runtime.log_idle_keys()
         evaluate_checkpoints(runtime, poll=poll, timeout=timeout)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def read_trained_settings(config: Config) -> dict[str, Any]:

@@ -73,8 +73,8 @@ class Evaluation:
 
         Raises StopRequested on every worker if a signal asks to stop. The evaluation is then abandoned.
         """
-        config, device, workers = self._runtime.config, self._runtime.device, self._runtime.workers
-        division, keys = self._runtime.division, config.evaluation
+        config, device, workers = self._runtime.config, self._runtime.device, self._runtime.collective
+        division, keys = self._runtime.model_share, config.evaluation
         examples = self.examples
         batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
@@ -170,7 +170,7 @@ class Evaluation:
     def _write_files(self) -> None:
         """Write the task's result files, on rank 0."""
         files = self._evaluation.files()
-        if self._runtime.workers.rank == 0 and files:
+        if self._runtime.collective.rank == 0 and files:
             storage.make_directory(self._folder)
             for name, text in files.items():
                 with storage.open_output(storage.join(self._folder, name)) as file:

@@ -72,7 +72,7 @@ def finetune(config: Config, *, may_be_new: bool = False) -> None:
         if not config.run.do_train:
             runtime.log("do_train is false: nothing is trained")
         run_task(runtime)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def run_task(runtime: Runtime, *, poll: bool = False, timeout: float = math.inf) -> None:
@@ -116,7 +116,7 @@ def _remove_features_if_refused(runtime: Runtime) -> Iterator[None]:
     """
     output_dir = str(runtime.config.run.output_dir)
     folder = storage.join(output_dir, FEATURES)
-    is_new = runtime.workers.rank == 0 and not storage.is_remote(folder) and not storage.exists(folder)
+    is_new = runtime.collective.rank == 0 and not storage.is_remote(folder) and not storage.exists(folder)
     try:
         yield
     except BertDataError:

@@ -84,7 +84,7 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
     config = phases[0]
     if config.run.compile_only:
         return list(phases)
-    workers = runtime.workers
+    workers = runtime.collective
     # Every worker gets a description of all machines' outputs. So all workers take the same decisions below
     # without a further exchange.
     mine = runtime.on_machines(lambda: asdict(MachineOutput.inspect(workers.rank, config)))
@@ -206,9 +206,9 @@ def _copy_to_all(runtime: Runtime, outputs: Sequence[MachineOutput], number: int
         return
     names = ", ".join(map(str, lacking))
     runtime.log(f"checkpoint {number} is worker {source.rank}'s: giving it to worker {names}")
-    path = find_checkpoints(source.path)[number] if runtime.workers.rank == source.rank else None
+    path = find_checkpoints(source.path)[number] if runtime.collective.rank == source.rank else None
     folder = get_checkpoints_folder(str(runtime.config.run.output_dir))
-    target = folder / f"step-{number:08d}" if runtime.workers.rank in lacking else None
+    target = folder / f"step-{number:08d}" if runtime.collective.rank in lacking else None
     copy_directory(runtime, source.rank, path, target)
 
 
@@ -218,11 +218,11 @@ def _find_remedy(runtime: Runtime, output: MachineOutput, number: int) -> str:
     The worker whose machine has the checkpoint finds the remedy and sends it to all workers.
     """
     found = None
-    if runtime.workers.rank == output.rank:
+    if runtime.collective.rank == output.rank:
         start = runtime.config.start
         is_phase_1 = not start.resume and start.resume_step is None
         found = advise_on_resume(output.path, number, "--phase1-end-step" if is_phase_1 else "--resume-step")
-    return str(runtime.workers.gather(found)[output.rank])
+    return str(runtime.collective.gather(found)[output.rank])
 
 
 def _compute_digest(value: object) -> str:

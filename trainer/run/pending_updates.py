@@ -70,7 +70,9 @@ class PendingUpdates:
         values: sums and weights of loss and metrics, still on the device. sequences: examples over all
         workers. compile_seconds: seconds of compiling in this update, usually 0.
         """
-        is_counted = self._runtime.division.stage == 0  # all stages of a divided model see the same examples
+        is_counted = (
+            self._runtime.model_share.stage == 0
+        )  # all stages of a divided model see the same examples
         counted = (
             count_operations(update.batches, self._training.model.config)
             if is_counted
@@ -105,7 +107,7 @@ class PendingUpdates:
             [*sums, *one.counted, one.compile_seconds] for sums, one in zip(mine, self._waiting, strict=True)
         ]
         own = [told, elapsed, wait, self._runtime.device.peak_memory()]
-        of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.workers.gather(own), strict=True)
+        of_ranks, elapsed_by_rank, waits, memory = zip(*self._runtime.collective.gather(own), strict=True)
         # Turn rows by rank into rows by update. Two workers, updates a and b:
         # [[a0, b0], [a1, b1]] -> [(a0, a1), (b0, b1)]
         by_update = list(zip(*of_ranks, strict=True))

@@ -7,7 +7,7 @@ from trainer.config.model import ModelConfig
 from trainer.devices.device import Device
 from trainer.splitting.memory import surely_fits_whole
 from trainer.splitting.placing import place_by_plan
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 
 
 def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Runtime:
@@ -17,7 +17,7 @@ def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> R
     shape: settings of the model. sequence_length: most tokens of an example.
     Raises SettingsError if the model cannot be divided as configured.
     """
-    config, device, workers = runtime.config, runtime.device, runtime.workers
+    config, device, workers = runtime.config, runtime.device, runtime.collective
     asked = config.run.strategy
     check_strategy(asked, device)
     # "auto" divides the model only if a whole copy may not fit into a device's memory.
@@ -27,7 +27,7 @@ def place_model(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> R
             config, device, workers, runtime.empty_model(shape).count_weights()
         )
     if not needs_plan:
-        return replace(runtime, division=make_undivided(workers))
+        return replace(runtime, model_share=hold_whole_model(workers))
     return place_by_plan(runtime, shape, sequence_length)
 
 

@@ -65,7 +65,7 @@ class PlannedUpdates:
 
     def loader(self, form: Form, state: State) -> Loader:
         """Return the loader of this worker's micro-batches, beginning at the state's position in the data."""
-        config, division, device = self.runtime.config, self.runtime.division, self.runtime.device
+        config, division, device = self.runtime.config, self.runtime.model_share, self.runtime.device
 
         def warn(message: str) -> None:
             # in fine-tuning, do not warn that workers share a file: all of them share the single file of
@@ -110,7 +110,7 @@ class PlannedUpdates:
     def describe(self) -> str:
         """Describe the numbers of the updates, and the micro-batches and examples of each."""
         runtime = self.runtime
-        kind = ("cop", "ies", "y") if runtime.division.stages > 1 else ("worker",)
+        kind = ("cop", "ies", "y") if runtime.model_share.stages > 1 else ("worker",)
         copies = _format_count(runtime.copies, *kind)
         parts = f"{copies} x {_format_count(self.accumulation, 'micro-batch', 'es')}"
         rows = f"{self.batch_size}"

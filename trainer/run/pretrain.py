@@ -53,7 +53,7 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
     with ExitStack() as locks:
         lock_outputs(runtime, phases, locks)
         train_phases(runtime, phases, may_be_new=may_be_new)
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -> None:
@@ -61,7 +61,7 @@ def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -
 
     Raises DatasetError if another run writes to one of the directories.
     """
-    owners = runtime.workers.gather(name_this_process())
+    owners = runtime.collective.gather(name_this_process())
     wanted = sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only})
 
     def lock() -> None:
@@ -105,7 +105,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
     datasets = [prepare_for_training(config, data) for config, data in zip(phases, opened, strict=True)]
     runtime = replace(runtime, config=phases[0])
     # Rank 0 warns about data that do not suit the settings or each other.
-    if runtime.workers.rank == 0:
+    if runtime.collective.rank == 0:
         warnings = [
             one for config in phases for one in find_data_warnings(config, find_training_paths(config))
         ]
@@ -125,7 +125,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
         if config.split.plan is None and config.run.strategy in ("auto", "replicated"):
             config.update.micro_batches(runtime.copies)  # raises here, not after the first phase
         find_rows(config, data)  # raises here, not after the first phase
-        if held_out and find_training_paths(config) and runtime.workers.rank == 0:
+        if held_out and find_training_paths(config) and runtime.collective.rank == 0:
             warnings = make_shared_warnings(data, held_out)
             if not config.start.is_continued:
                 ids = held_out.layout.max_seq_length

@@ -19,7 +19,7 @@ def record_profile(runtime: Runtime, updates: int) -> Iterator[Callable[[], None
     """
     config, calls = runtime.config, updates // runtime.device.updates_per_call
     activities = runtime.device.profile_activities()
-    if runtime.workers.rank != 0:
+    if runtime.collective.rank != 0:
         yield lambda: None
         return
     idle = max(1, min(4, calls // 2))

@@ -20,7 +20,7 @@ from trainer.model.headed import HeadedBert
 from trainer.run.agreement import agree_on_settings
 from trainer.run.strategies import find_strategy_class
 from trainer.tasks.choice import find_task
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 from trainer.workers.choice import find_collective
 from trainer.workers.launchers import VARIABLES, find_local_rank, find_rank
 
@@ -58,7 +58,7 @@ def connect_workers(*phases: Config) -> Runtime:
     workers = find_collective(config.workers.collective, device)
     task = find_task(config.task, config, device.row_losses)
     runtime = Runtime(
-        config=config, device=device, workers=workers, division=make_undivided(workers), task=task
+        config=config, device=device, collective=workers, model_share=hold_whole_model(workers), task=task
     )
     agree_on_settings(runtime, phases)
     # Only now is the number of workers known, so compare it with the number that the user asked for.
@@ -100,7 +100,7 @@ def find_model_config(
 def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     """Build the model, or this worker's part of a divided model, with random weights from the run's seed."""
     runtime.device.seed(runtime.config.data.seed)
-    device, division = runtime.device, runtime.division
+    device, division = runtime.device, runtime.model_share
     return find_strategy_class(device, division).build(
-        runtime.empty_model(shape), device, runtime.workers, division
+        runtime.empty_model(shape), device, runtime.collective, division
     )

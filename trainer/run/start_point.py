@@ -211,7 +211,7 @@ class WholeModelReader:
             like = weights[key.partition("/")[2]]
             moved[key] = torch.zeros_like(like, dtype=torch.float32, requires_grad=False)
             moved[key].copy_(moments.get(key, torch.zeros(())))
-        self._runtime.workers.broadcast(moved.values())
+        self._runtime.collective.broadcast(moved.values())
         self._strategy.load_moments(moved, applied)
 
 

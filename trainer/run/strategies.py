@@ -4,15 +4,15 @@ from trainer.devices.device import Device
 from trainer.plugins import find
 from trainer.update.inference import Inference
 from trainer.update.strategy import Strategy
-from trainer.update.worker import Division, Worker
+from trainer.update.worker import ModelShare, Worker
 
 
 def find_strategy(worker: Worker) -> Strategy:
     """Return the strategy that trains this worker's part of the model."""
-    return find_strategy_class(worker.device, worker.division)(worker)
+    return find_strategy_class(worker.device, worker.model_share)(worker)
 
 
-def find_strategy_class(device: Device, division: Division) -> type[Strategy]:
+def find_strategy_class(device: Device, division: ModelShare) -> type[Strategy]:
     """Return the class of the strategy.
 
     This is the plan's strategy if a plan divides the model. Otherwise it is the user's plug-in if one is
@@ -29,5 +29,5 @@ def find_inference(worker: Worker, strategy: Strategy | None = None) -> Inferenc
 
     strategy: the strategy of the training that is under way, or None if nothing is trained.
     """
-    kind = find_strategy_class(worker.device, worker.division)
+    kind = find_strategy_class(worker.device, worker.model_share)
     return (kind.inference or Inference)(worker, strategy)

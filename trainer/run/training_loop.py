@@ -81,15 +81,15 @@ def train_phase(runtime: Runtime, data: OpenedDataset, shape: ModelConfig | None
     loader = planned.loader(form, training.state)
     described = device.describe()
     after = training.state.logged_step if training.is_resumed else None
-    rank, every = runtime.workers.rank, config.reports.log_every
+    rank, every = runtime.collective.rank, config.reports.log_every
     loggers = [] if rank else make_loggers(config, runtime.task.columns, time.time(), after)
     # All checks above may refuse the start. Only now is the output directory changed, so that a refused start
     # leaves nothing behind.
     runtime.on_machines(lambda: _prepare_directory(config, later_than))
-    devices = runtime.workers.size * device.replicas
+    devices = runtime.collective.size * device.replicas
     peak, unit = device.find_peak(described), config.steps_of_update
     report = Reporter(loggers, log_every=every, devices=devices, peak=peak, steps_of_update=unit)
-    signals = handle_training_signals(runtime.workers.stopping, config.run.checkpoint_signal)
+    signals = handle_training_signals(runtime.collective.stopping, config.run.checkpoint_signal)
     profile: AbstractContextManager[Callable[[], object]] = nullcontext(lambda: None)
     if config.run.profile:
         from trainer.run.profiling import record_profile
@@ -198,7 +198,7 @@ def announce_start(
     runtime.log(f"{training.start_point}: {planned.describe()} out of {planned.rows.data.examples}")
     planned.log_epochs(training.state)
     runtime.log(f"micro-batches: {form.describe()}")
-    if runtime.division.stages > 1 and form.sizes_vary:
+    if runtime.model_share.stages > 1 and form.sizes_vary:
         runtime.log("sequence lengths vary: micro-batches of an update are padded to the longest of them")
     weights = runtime.empty_model(training.model.config).count_weights()
     runtime.log(f"{weights:,} weights; {described}")
@@ -213,7 +213,7 @@ def announce_start(
         updates=planned.describe(),
         micro_batches=form.describe(),
         weights=weights,
-        workers=runtime.workers.size,
+        workers=runtime.collective.size,
         device=described,
     )
 
@@ -222,7 +222,7 @@ def make_run_plan(training: Training, planned: PlannedUpdates, evaluation: "Eval
     """Return the figures (workers, examples per update and so on) that logs write before the first update."""
     runtime, state = planned.runtime, training.state
     return RunPlan(
-        workers=runtime.workers.size * runtime.device.replicas,
+        workers=runtime.collective.size * runtime.device.replicas,
         accumulation=planned.accumulation,
         update_examples=planned.examples,
         interval=planned.interval,
@@ -247,7 +247,7 @@ def make_updates(
     Returns True if a signal stopped the run before its last update.
     """
     runtime = planned.runtime
-    config, device, stopping = runtime.config, runtime.device, runtime.workers.stopping
+    config, device, stopping = runtime.config, runtime.device, runtime.collective.stopping
     # Losses stay on the device until ``pending.flush`` reads those of many updates at once. Reading a loss
     # makes the host wait for the device, and then the device would idle while the host prepares the next
     # update.

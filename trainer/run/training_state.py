@@ -54,7 +54,7 @@ class Training(AbstractContextManager["Training"]):
             self.tensors = SplitTensors(runtime, model.config, self.strategy)
         else:
             self.tensors = WholeTensors(worker, self.strategy)
-        self._writer = CheckpointWriter(on_failure=runtime.workers.stopping.request)
+        self._writer = CheckpointWriter(on_failure=runtime.collective.stopping.request)
 
     def update(self, updates: Sequence[Update]) -> list[Tensor]:
         """Make the updates.
@@ -111,7 +111,7 @@ class Training(AbstractContextManager["Training"]):
         """End all workers if writing a checkpoint failed on any machine."""
         if failure is not None and not isinstance(failure, BertDataError):
             raise failure
-        for message in self.runtime.workers.gather(failure and str(failure)):
+        for message in self.runtime.collective.gather(failure and str(failure)):
             if message is not None:
                 self.runtime.stop_all(StorageError(message))
 

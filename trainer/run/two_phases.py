@@ -36,7 +36,9 @@ def train_both(
             training.runtime.device.release()
         if config is not phases[0]:
             config = config if skips_first else config.changed(resume_step=None, resume_from=None)
-            runtime = replace(runtime, config=config, device=find_device(config, runtime.workers.local_rank))
+            runtime = replace(
+                runtime, config=config, device=find_device(config, runtime.collective.local_rank)
+            )
         training = train_phase(runtime, data)
         ends_here = phases[-1].start.phase1_end_step == training.state.number and not training.is_stopped
         if not training.is_over and not ends_here:

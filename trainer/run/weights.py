@@ -30,5 +30,5 @@ def load_weights(
 
     if runtime.on_rank_0(partial(read, fill_whole)) is None:
         return False
-    runtime.workers.broadcast(model.state_dict().values())
+    runtime.collective.broadcast(model.state_dict().values())
     return True

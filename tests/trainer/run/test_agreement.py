@@ -94,7 +94,7 @@ def test_a_second_phase_on_one_worker_alone_is_refused(capsys):
     configs = [Config.of(**SAME)] * 2
 
     def work(runtime):
-        agree_on_settings(runtime, [runtime.config] * (1 + runtime.workers.rank))
+        agree_on_settings(runtime, [runtime.config] * (1 + runtime.collective.rank))
 
     assert [one.status for one in meet(configs, work)] == [2, 2]
     assert "number of phases is 1 on worker 0, 2 on worker 1" in the_line(capsys)
@@ -104,7 +104,7 @@ def opened(*datasets: OpenedDataset) -> list[int]:
     configs = [Config.of(**SAME | {"train_data": f"d{number}"}) for number in range(len(datasets))]
 
     def work(runtime):
-        agree_on_data(runtime, {"--train-data": datasets[runtime.workers.rank]})
+        agree_on_data(runtime, {"--train-data": datasets[runtime.collective.rank]})
 
     return [one.status for one in meet(configs, work)]
 
@@ -139,7 +139,7 @@ def test_weights_that_differ_in_one_bit_are_refused(capsys):
     changed = [weights[0], torch.tensor([0.1, 0.0])]
 
     def work(runtime):
-        agree_on_weights(runtime, "whole", [weights, weights, changed][runtime.workers.rank], step=5)
+        agree_on_weights(runtime, "whole", [weights, weights, changed][runtime.collective.rank], step=5)
 
     assert [one.status for one in meet([Config.of(**SAME)] * 3, work)] == [1, 1, 1]
     line = the_line(capsys)
@@ -151,7 +151,7 @@ def test_workers_that_hold_other_parts_of_a_model_are_not_compared():
     parts = [("a", [torch.zeros(2)]), ("b", [torch.ones(2)]), ("a", [torch.zeros(2)])]
 
     def work(runtime):
-        agree_on_weights(runtime, *parts[runtime.workers.rank], step=5)
+        agree_on_weights(runtime, *parts[runtime.collective.rank], step=5)
 
     assert [one.status for one in meet([Config.of(**SAME)] * 3, work)] == [0, 0, 0]
 

@@ -5,10 +5,10 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED = 10_000_000  # number of examples that the program counts in generated data
@@ -29,10 +29,10 @@ _IDLE_FILE_KEYS = (
 """Keys of published files without effect."""
 
 
-def resolve(given: Given) -> Meaning:
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the phase that the command line and its file describe."""
-    _warn_of_words(given)
-    opts = values.merge_values(given, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
+    _warn_of_words(flags)
+    opts = values.merge_values(flags, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
     if opts["pipeline_depth"] <= 1:
@@ -56,22 +56,22 @@ def resolve(given: Given) -> Meaning:
     if opts["compile_only"]:
         opts.warn("--compile-only: on IPUs give a directory too: -- --executable-cache-dir DIR")
     summed = ", gradients of micro-batches added up" if opts["reduction_type"] == "sum" else ""
-    return Meaning(what=f"one phase{summed}", phases=[keys])
+    return TranslatedCommand(what=f"one phase{summed}", phases=[keys])
 
 
-def _warn_of_words(given: Given) -> None:
+def _warn_of_words(flags: ParsedCommandLine) -> None:
     """Warn about flags that exist only in the README, and about values with a surprising meaning."""
-    words = {word.partition("=")[0] for word in given.arguments}
-    true_of_any_word = {flag.spellings[0] for flag in given.table if flag.kind is bool and not flag.idle}
+    words = {word.partition("=")[0] for word in flags.arguments}
+    true_of_any_word = {flag.spellings[0] for flag in flags.table if flag.kind is bool and not flag.idle}
     for word, meant in _PRINTED.items():
         if word in words:
-            given.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
-    for flag, value in pairwise(" ".join(given.arguments).replace("=", " ").split(" ")):
+            flags.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
+    for flag, value in pairwise(" ".join(flags.arguments).replace("=", " ").split(" ")):
         if flag in true_of_any_word and value.lower() in ("false", "0", "no", "none"):
-            given.warn(f"{flag} {value}: the program takes any word as true")
+            flags.warn(f"{flag} {value}: the program takes any word as true")
 
 
-def _make_model_keys(opts: Given) -> dict[str, Any]:
+def _make_model_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
@@ -83,7 +83,7 @@ def _make_model_keys(opts: Given) -> dict[str, Any]:
     return {"intermediate_size": 4 * opts["hidden_size"]}
 
 
-def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
+def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
@@ -107,7 +107,7 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
     }
 
 
-def _make_schedule_keys(opts: Given) -> dict[str, Any]:
+def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for length and learning rate.
 
     The program's steps are converted to updates.
@@ -137,7 +137,7 @@ def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     return keys
 
 
-def _count_updates(opts: Given) -> int | None:
+def _count_updates(opts: ParsedCommandLine) -> int | None:
     """Return the number of updates, or None if it depends on the size of the data."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
@@ -149,7 +149,7 @@ def _count_updates(opts: Given) -> int | None:
     return steps * each
 
 
-def _make_data_keys(opts: Given) -> dict[str, Any]:
+def _make_data_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the key of the training data."""
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
@@ -163,7 +163,7 @@ def _make_data_keys(opts: Given) -> dict[str, Any]:
     return {"train_data": None}
 
 
-def _make_start_keys(opts: Given) -> dict[str, Any]:
+def _make_start_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the checkpoint that the training starts from or continues."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 09b7c672"
 
 
-def resolve(given: Given) -> Meaning:
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the fine-tuning, the predictions or both that the command line and its file describe."""
-    opts = values.merge_values(given, _SOURCE)
+    opts = values.merge_values(flags, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
             raise UsageError(f"{opts['config']}: {name} is missing; give --{name.replace('_', '-')}")
@@ -36,10 +36,10 @@ def resolve(given: Given) -> Meaning:
     if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
-    return Meaning(what=f"SQuAD{predictions}", phases=[keys])
+    return TranslatedCommand(what=f"SQuAD{predictions}", phases=[keys])
 
 
-def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
+def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
@@ -66,7 +66,7 @@ def _make_optimiser_keys(opts: Given) -> dict[str, Any]:
     }
 
 
-def _make_schedule_keys(opts: Given) -> dict[str, Any]:
+def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate."""
     if opts["lr_schedule"] != "polynomial_decay" or opts["lr_power"] not in (1, [1]):
         raise UsageError(
@@ -83,7 +83,7 @@ def _make_schedule_keys(opts: Given) -> dict[str, Any]:
     return keys | {"base_learning_rate": rate, "warmup": warmup}
 
 
-def _make_file_keys(opts: Given) -> dict[str, Any]:
+def _make_file_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for files and directories.
 
     This trainer writes checkpoints and predictions to the same directory.

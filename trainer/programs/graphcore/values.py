@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.config.value_check import check_names, check_values, read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
@@ -32,7 +32,9 @@ _FILE_VALUES: dict[str, dict[str, Any]] = {
 """JSON Schema of the file's values that are used in computations."""
 
 
-def merge_values(given: Given, source: str, used: Collection[str] = (), idle: Collection[str] = ()) -> Given:
+def merge_values(
+    flags: ParsedCommandLine, source: str, used: Collection[str] = (), idle: Collection[str] = ()
+) -> ParsedCommandLine:
     """Return the values from defaults, file and flags. Warn about keys of the file without effect.
 
     If a published file configs/NAME.json is missing, a copy in this package is used. SettingsError names the
@@ -41,26 +43,26 @@ def merge_values(given: Given, source: str, used: Collection[str] = (), idle: Co
     used: keys of the file that are not flags but have a meaning. None if the file lacks them.
     idle: keys of the file without a meaning.
     """
-    path = given["config"]
+    path = flags["config"]
     found: dict[str, Any] = {}
     if path is not None:
         is_published = storage.get_base_name(storage.get_parent(path)) == _OWN_COPIES.name
         copy = _OWN_COPIES / storage.get_base_name(path)
         if is_published and copy.is_file() and not storage.exists(path):
-            given.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
+            flags.warn(f"{path} is not there: taking the values of Graphcore's published file ({source})")
             found = read_object(str(copy))
         else:
             found = read_object(path)
-    flags = {flag.name: flag for flag in given.table}
-    check_names(found, {*flags, *used, *idle}, f"{path}: ")
-    numbers = {name: _NUMBER for name, flag in flags.items() if flag.kind in (int, float)}
+    known = {flag.name: flag for flag in flags.table}
+    check_names(found, {*known, *used, *idle}, f"{path}: ")
+    numbers = {name: _NUMBER for name, flag in known.items() if flag.kind in (int, float)}
     check_values(found, {**numbers, **_FILE_VALUES}, f"{path}: ")
-    without = sorted(name for name in found if name in idle or (name in flags and flags[name].idle))
+    without = sorted(name for name in found if name in idle or (name in known and known[name].idle))
     if without:
-        given.warn(f"{path}: without effect here: {', '.join(without)}")
-    values = dict.fromkeys(used) | given.values
-    values |= {name: value for name, value in found.items() if name not in given and name not in idle}
-    return replace(given, values=values)
+        flags.warn(f"{path}: without effect here: {', '.join(without)}")
+    values = dict.fromkeys(used) | flags.values
+    values |= {name: value for name, value in found.items() if name not in flags and name not in idle}
+    return replace(flags, values=values)
 
 
 def read_warmup(value: Any, per_step: int) -> int | float:
@@ -90,7 +92,7 @@ def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, i
     return max(1e-7, rate * shorter / warmup), shorter
 
 
-def make_interval_keys(opts: Given, each: int) -> dict[str, Any]:
+def make_interval_keys(opts: ParsedCommandLine, each: int) -> dict[str, Any]:
     """Return the configuration keys that say after how many updates to save and to log.
 
     each: updates per step of the program.
@@ -104,7 +106,7 @@ def make_interval_keys(opts: Given, each: int) -> dict[str, Any]:
     }
 
 
-def make_momentum_keys(opts: Given, name: str) -> dict[str, Any]:
+def make_momentum_keys(opts: ParsedCommandLine, name: str) -> dict[str, Any]:
     """Return the configuration keys of momentum or sgd.
 
     UsageError for an optimiser that the programs do not have.

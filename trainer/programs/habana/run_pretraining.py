@@ -2,72 +2,72 @@
 
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.machine import count_gpus
-from trainer.programs.meaning import Meaning
-from trainer.programs.nvidia.run_pretraining import resolve_phase_keys
+from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.nvidia.run_pretraining import compute_phase_keys
 from trainer.workers.launchers import find_rank
 
 _USUAL_MEANS = {128: 1.2, 512: 2.0}
 """Mean number of sequences per pack by length, used if the packer's metadata file is missing."""
 
 
-def resolve(given: Given) -> Meaning:
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the phase that the command line describes."""
-    keys = resolve_phase_keys(given) | _make_device_keys(given)
+    keys = compute_phase_keys(flags) | _make_device_keys(flags)
     keys |= {
-        "log_every": _round_up_updates(given, "log_freq"),
-        "steps": _round_up_updates(given, "max_steps"),
+        "log_every": _round_up_updates(flags, "log_freq"),
+        "steps": _round_up_updates(flags, "max_steps"),
     }
-    if given.values.get("enable_packed_data_mode"):
-        keys |= make_packed_keys(given, keys["accumulation"], _read_mean(given))
+    if flags.values.get("enable_packed_data_mode"):
+        keys |= make_packed_keys(flags, keys["accumulation"], _read_mean(flags))
     if keys["precision"] != "fp16":
-        is_bf16 = given.values.get("hmp") or given.values.get("autocast")
+        is_bf16 = flags.values.get("hmp") or flags.values.get("autocast")
         of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
         keys = {name: value for name, value in keys.items() if name not in of_fp16}
         keys["precision"] = "bf16" if is_bf16 else "fp32"
-    return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
+    return TranslatedCommand(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def _make_device_keys(given: Given) -> dict[str, Any]:
+def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for device and workers.
 
     Without a flag the program uses CUDA, else the processor.
     """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
-    if given["use_habana"]:
-        options: dict[str, Any] = {"mode": _choose_mode(given)}
-        if not given["use_fused_lamb"]:
+    if flags["use_habana"]:
+        options: dict[str, Any] = {"mode": _choose_mode(flags)}
+        if not flags["use_fused_lamb"]:
             options["use_fused_lamb"] = False
         return keys | {"device": "hpu", "device_options": options}
-    gpus = 0 if given["no_cuda"] else count_gpus()
+    gpus = 0 if flags["no_cuda"] else count_gpus()
     if not gpus:
         return keys
     if gpus > 1 and keys["world_size"] == 1:
-        given.warn(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
+        flags.warn(f"the program alone trains on all {gpus} GPUs, each with this batch; here on one")
     return keys | {"device": "cuda"}
 
 
-def _choose_mode(given: Given) -> str:
+def _choose_mode(flags: ParsedCommandLine) -> str:
     """Return the execution mode of the card."""
-    is_lazy, is_graph = given["use_lazy_mode"], given.values.get("use_jit_trace")
-    if given.version:  # torch.compile overrides lazy mode
-        is_graph = given["use_torch_compile"]
-        is_lazy = not is_graph and given["PT_HPU_LAZY_MODE"] == "1"
+    is_lazy, is_graph = flags["use_lazy_mode"], flags.values.get("use_jit_trace")
+    if flags.version:  # torch.compile overrides lazy mode
+        is_graph = flags["use_torch_compile"]
+        is_lazy = not is_graph and flags["PT_HPU_LAZY_MODE"] == "1"
     if is_lazy:
         return "lazy"
     return "graph" if is_graph else "eager"
 
 
-def _round_up_updates(given: Given, name: str) -> int:
+def _round_up_updates(flags: ParsedCommandLine, name: str) -> int:
     """Return a number of updates, rounded up, from a flag that takes fractions."""
-    return max(1, -int(-given[name] // 1))
+    return max(1, -int(-flags[name] // 1))
 
 
-def make_packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
+def make_packed_keys(flags: ParsedCommandLine, count: int, mean: float) -> dict[str, Any]:
     """Return the configuration keys for micro-batches of packed rows.
 
     The program divides the number of micro-batches by the mean number of sequences per pack, so that an
@@ -76,20 +76,20 @@ def make_packed_keys(given: Given, count: int, mean: float) -> dict[str, Any]:
     """
     rows = round(count / mean)
     if rows < 1:
-        given.warn(
+        flags.warn(
             f"{count} micro-batches / {mean:g} sequences a pack rounds to 0, which ends the program; here 1"
         )
     return {"accumulation": max(1, rows), "packed_accumulation": "rows"}
 
 
-def _read_mean(given: Given) -> float:
+def _read_mean(flags: ParsedCommandLine) -> float:
     """Return the mean number of sequences per packed row.
 
     It comes from the packer's metadata file, or is the program's constant if there is none.
     """
     from bertdata.packing.habana_metadata import make_metadata_path  # imports numpy
 
-    path, length = make_metadata_path(given["input_dir"]), given["max_seq_length"]
+    path, length = make_metadata_path(flags["input_dir"]), flags["max_seq_length"]
     if storage.exists(path):
         found = read_object(path).get("avg_seq_per_sample")
         if not isinstance(found, int | float) or found <= 0:
@@ -101,5 +101,5 @@ def _read_mean(given: Given) -> float:
             f"{path}: is missing, and max_seq_length is {length}, expected {known} to do without"
         )
     mean: float = _USUAL_MEANS[length]
-    given.warn(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
+    flags.warn(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
     return mean

@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bertdata.cli.common.programs.command_line import Given
-from trainer.programs.habana_tf.finetuning import resolve_finetuning
-from trainer.programs.habana_tf.pretraining import resolve_pretraining
-from trainer.programs.meaning import Meaning
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
+from trainer.programs.habana_tf.finetuning import translate_finetuning
+from trainer.programs.habana_tf.pretraining import translate_pretraining
+from trainer.programs.meaning import TranslatedCommand
 
-_COMMANDS = {"pretraining": resolve_pretraining, "finetuning": resolve_finetuning}
+_COMMANDS = {"pretraining": translate_pretraining, "finetuning": translate_finetuning}
 
 _SHELL_VERSION = "0.13"
 _WITH_VALUE = ("-d", "--dtype", "-m", "--model", "-o", "--output-dir")
 _HOROVOD = ("-v", "--use_horovod")
 
 
-def resolve(given: Given) -> Meaning:
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the pre-training or fine-tuning that the command line describes."""
-    if given.version == _SHELL_VERSION:
-        named = {"command": given.command, "data_type": given["dtype"], "model_variant": given["model"]}
-        given = replace(given, values=given.values | named)
-    return _COMMANDS[given["command"]](given)
+    if flags.version == _SHELL_VERSION:
+        named = {"command": flags.command, "data_type": flags["dtype"], "model_variant": flags["model"]}
+        flags = replace(flags, values=flags.values | named)
+    return _COMMANDS[flags["command"]](flags)
 
 
 def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str], str]:

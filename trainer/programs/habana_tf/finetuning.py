@@ -3,11 +3,11 @@
 import os
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, read_numbers
-from trainer.programs.meaning import Meaning
+from trainer.programs.meaning import TranslatedCommand
 
 _FIXED: dict[str, Any] = COMMON | {
     "optimiser": "adamw-bert",
@@ -32,17 +32,17 @@ _SHELL_RATES = {"mrpc": 2e-5, "squad": 3e-5}
 _FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1.1.json")}
 
 
-def resolve_finetuning(given: Given) -> Meaning:
+def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the fine-tuning that the command line describes, with an evaluation at its end."""
-    _, workers = find_workers(given)
-    task, precision = given["test_set"], given["data_type"]
+    _, workers = find_workers(flags)
+    task, precision = flags["test_set"], flags["data_type"]
     if task not in _FILES:
         raise UsageError(f"Incorrect test set passed to -t option: {task}; fine-tuning takes mrpc or squad")
-    data = _find_data(given, task)
-    variant = given["model_variant"]
+    data = _find_data(flags, task)
+    variant = flags["model_variant"]
     layers, width, heads = SIZES[variant]
     unpacked = f"{'wwm_' * (variant == 'large')}uncased_L-{layers}_H-{width}_A-{heads}"
-    weights = given["checkpoint_folder"] or given["bert_config_dir"] or unpacked
+    weights = flags["checkpoint_folder"] or flags["bert_config_dir"] or unpacked
     folder = "mrpc_output" if task == "mrpc" else f"squad_{variant}"
     keys = _FIXED | workers | {
         "precision": precision,
@@ -51,28 +51,28 @@ def resolve_finetuning(given: Given) -> Meaning:
         "task_train_file": storage.join(data, _FILES[task][0]),
         "task_eval_file": storage.join(data, _FILES[task][1]),
         "start_from_ckpt": storage.join(weights, "bert_model.ckpt"),
-        "num_train_epochs": given["epochs"] or _EPOCHS[task],
-        "batch_size": read_numbers(given, "batch_size", [_BATCH_SIZES[task, precision]])[0],
-        "max_seq_length": read_numbers(given, "max_seq_length", [_LENGTHS[task]])[0],
-        "base_learning_rate": _SHELL_RATES[task] if given.version else given["learning_rate"],
+        "num_train_epochs": flags["epochs"] or _EPOCHS[task],
+        "batch_size": read_numbers(flags, "batch_size", [_BATCH_SIZES[task, precision]])[0],
+        "max_seq_length": read_numbers(flags, "max_seq_length", [_LENGTHS[task]])[0],
+        "base_learning_rate": _SHELL_RATES[task] if flags.version else flags["learning_rate"],
         "keep_checkpoints": 1 if task == "squad" else 5,
-        "output_dir": given["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
+        "output_dir": flags["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
     }  # fmt: skip
     if task == "squad":
         keys |= {"doc_stride": 128, "rows": True, "answers_over_padding": True}
-    given.warn(
+    flags.warn(
         "the program makes the updates of its questions or pairs, this trainer those of their features"
     )
-    return Meaning(what=task, phases=[keys])
+    return TranslatedCommand(what=task, phases=[keys])
 
 
-def _find_data(given: Given, task: str) -> str:
+def _find_data(flags: ParsedCommandLine, task: str) -> str:
     """Return the directory of the task's files. The files of MRPC may be in a sub-directory of the directory
     that the flag names.
     """
-    if given.version:  # SQuAD's files are next to the script
+    if flags.version:  # SQuAD's files are next to the script
         return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
-    folder: str = given["dataset_path"]
+    folder: str = flags["dataset_path"]
     below = storage.join(folder, "MRPC")
     inside = task == "mrpc" and not storage.exists(storage.join(folder, "train.tsv"))
     return below if inside and storage.exists(storage.join(below, "train.tsv")) else folder

@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import compute_micro_batch_size
-from trainer.programs.meaning import Meaning, make_phase_keys
+from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.workers.launchers import find_rank
 
 LARGEST_SCALE = 2.0**24
@@ -23,65 +23,65 @@ HDF5_DATA = (
 """Name of the directory of NVIDIA's data for each pair of (number of token ids, number of masked ids)."""
 
 
-def resolve(given: Given) -> Meaning:
+def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the phase that the command line describes."""
-    keys = resolve_phase_keys(given) | {
-        "allreduce_post_accumulation_fp16": given["allreduce_post_accumulation"]
-        and given["allreduce_post_accumulation_fp16"],
-        "recompute": "always" if given["checkpoint_activations"] else "auto",
-        "log_every": max(1, int(given["log_freq"])),
+    keys = compute_phase_keys(flags) | {
+        "allreduce_post_accumulation_fp16": flags["allreduce_post_accumulation"]
+        and flags["allreduce_post_accumulation_fp16"],
+        "recompute": "always" if flags["checkpoint_activations"] else "auto",
+        "log_every": max(1, int(flags["log_freq"])),
     }
-    if given.version:
+    if flags.version:
         # two versions of the program differ: commit a9e2c1d5 uses tanh, commit 65211bd9 does not
         keys["gelu"] = "tanh"
-        if given["cuda_graphs"]:
+        if flags["cuda_graphs"]:
             keys["device_options"] = {"cuda_graphs": True}
-    if keys["world_size"] == 1 and not given.version:
-        given.warn(ONE_GPU)
-    if given["loss_scale"] and not given.version:
-        given.warn("--loss_scale is kept; the program overwrites it with --init_loss_scale")
-    return Meaning(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
+    if keys["world_size"] == 1 and not flags.version:
+        flags.warn(ONE_GPU)
+    if flags["loss_scale"] and not flags.version:
+        flags.warn("--loss_scale is kept; the program overwrites it with --init_loss_scale")
+    return TranslatedCommand(what=f"phase {2 if keys['phase2'] else 1}", phases=[keys])
 
 
-def resolve_phase_keys(given: Given) -> dict[str, Any]:
+def compute_phase_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys of a phase that this program and Habana's compute from the same flags."""
-    count, scale = given["gradient_accumulation_steps"], float(given["init_loss_scale"])
-    size = compute_micro_batch_size(given["train_batch_size"], count)
-    if not given["do_train"]:
+    count, scale = flags["gradient_accumulation_steps"], float(flags["init_loss_scale"])
+    size = compute_micro_batch_size(flags["train_batch_size"], count)
+    if not flags["do_train"]:
         raise UsageError("`do_train` must be True.")
-    keys = make_phase_keys(given) | _make_starting_point_keys(given)
+    keys = make_phase_keys(flags) | _make_starting_point_keys(flags)
     keys |= {
-        "precision": "fp16" if given["fp16"] or given["amp"] else "fp32",
+        "precision": "fp16" if flags["fp16"] or flags["amp"] else "fp32",
         "init_loss_scale": scale,
         "max_loss_scale": max(LARGEST_SCALE, scale),
-        "steps": math.ceil(given["max_steps"]),
+        "steps": math.ceil(flags["max_steps"]),
         "batch_size": size,
         "accumulation": count,
         "world_size": find_rank()[1],
     }
-    if given["skip_checkpoint"]:
+    if flags["skip_checkpoint"]:
         keys["checkpoint_every"] = 0
-        given.warn("--skip_checkpoint: one checkpoint is saved all the same, at the end")
+        flags.warn("--skip_checkpoint: one checkpoint is saved all the same, at the end")
     return keys
 
 
-def _make_starting_point_keys(given: Given) -> dict[str, Any]:
+def _make_starting_point_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the phase's starting point.
 
     Without --resume_from_checkpoint it starts from scratch.
     """
-    until, start = given["steps_this_run"], given["init_checkpoint"]
-    if not given["resume_from_checkpoint"]:
-        ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in given]
+    until, start = flags["steps_this_run"], flags["init_checkpoint"]
+    if not flags["resume_from_checkpoint"]:
+        ignored = [name for name in ("init_checkpoint", "resume_step", "phase2") if name in flags]
         for name in ignored:
-            given.warn(f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program")
+            flags.warn(f"--{name} acts only with --resume_from_checkpoint: ignored, as by the program")
         return make_start_keys(until=until)
     if start:
-        return make_start_keys(start=start, phase2=given["phase2"], until=until)
+        return make_start_keys(start=start, phase2=flags["phase2"], until=until)
     return make_continue_keys(
-        given["output_dir"],
-        phase1_end_step=given["phase1_end_step"] if given["phase2"] else None,
-        resume_step=None if given["resume_step"] == -1 else given["resume_step"],
+        flags["output_dir"],
+        phase1_end_step=flags["phase1_end_step"] if flags["phase2"] else None,
+        resume_step=None if flags["resume_step"] == -1 else flags["resume_step"],
         until=until,
     )
 
