@@ -49,7 +49,7 @@ def look_for(name: str, config: Config) -> Availability:
     If its packages raise an error, it counts as missing. Raises SettingsError for contradictory settings.
     """
     try:
-        module = find_module(name)
+        module = import_device_module(name)
     except SettingsError as error:
         return Availability(name, False, str(error))
     try:
@@ -81,7 +81,7 @@ def examine_device(name: str) -> Availability:
 
 def _examine_module(name: str) -> Availability:
     """Return whether this machine has the device. Its module must be importable."""
-    return examine_cpu() if name == PROCESSOR else find_module(name).examine()
+    return examine_cpu() if name == PROCESSOR else import_device_module(name).examine()
 
 
 def examine_cpu() -> Availability:
@@ -97,7 +97,7 @@ def examine_cpu() -> Availability:
     return Availability("cpu", True, f"{kernels}, {products}, fused attention; {bf16}")
 
 
-def find_module(name: str) -> ModuleType:
+def import_device_module(name: str) -> ModuleType:
     """Import the device's module. Raises SettingsError for an unknown name, or if torch is too old for it."""
     try:
         return import_module(find("device", name).__module__)

@@ -34,19 +34,19 @@ def make_flop_counter(seen: float) -> FlopCounterMode:
     seen: average number of tokens that each token attends to.
     """
 
-    def forward(query: Any, *_: Any, **__: Any) -> int:
+    def count_forward(query: Any, *_: Any, **__: Any) -> int:
         return int(2 * 2 * seen * math.prod(query))
 
-    def backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
+    def count_backward(gradient: Any, query: Any, *_: Any, **__: Any) -> int:
         return int(5 * 2 * seen * math.prod(query))
 
     formulas = {
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: forward,
-        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
-        torch.ops.bertdata.flat_attention: forward,
-        torch.ops.bertdata.flat_attention_backward: backward,
-        torch.ops.bertdata.fused_attention: forward,
-        torch.ops.bertdata.fused_attention_backward: backward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: count_forward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: count_backward,
+        torch.ops.bertdata.flat_attention: count_forward,
+        torch.ops.bertdata.flat_attention_backward: count_backward,
+        torch.ops.bertdata.fused_attention: count_forward,
+        torch.ops.bertdata.fused_attention_backward: count_backward,
     }
     return FlopCounterMode(display=False, custom_mapping=formulas)
 

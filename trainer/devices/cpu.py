@@ -29,7 +29,7 @@ _CHUNK = 1 << 20
 A sequence whose single head has more scores is computed a head at a time.
 """
 
-Part = tuple[slice, slice]
+Block = tuple[slice, slice]
 """A slice of the rows and a slice of the heads."""
 
 
@@ -182,7 +182,7 @@ def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Cal
     return draw
 
 
-def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Part, Part, Tensor | None]]:
+def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Block, Block, Tensor | None]]:
     """Yield the parts of the attention that are computed one after the other. A part is (rows and heads
     computed together, rows that they attend to, mask of the scores or None).
     """
@@ -196,7 +196,7 @@ def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[P
             yield (rows, some), (seen, some), mask
 
 
-def _move_heads_first(tensor: Tensor, part: Part) -> Tensor:
+def _move_heads_first(tensor: Tensor, part: Block) -> Tensor:
     """Return a view of shape (heads, rows, head size) of a part of a tensor (rows, heads, head size)."""
     return tensor[part].transpose(0, 1)
 

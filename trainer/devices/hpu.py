@@ -48,9 +48,11 @@ class Hpu(SteppingDevice):
     def __init__(self, config: Config, local_rank: int = 0) -> None:
         self.mode = find_mode(config.hpu)
         if config.update.precision == "fp16":
-            raise _make_refusal("precision is fp16, expected bf16 or fp32: --precision bf16")
+            raise _make_unsupported_error("precision is fp16, expected bf16 or fp32: --precision bf16")
         if self.mode == "lazy" and config.run.compile:
-            raise _make_refusal("mode lazy and compile contradict each other: --mode graph compiles")
+            raise _make_unsupported_error(
+                "mode lazy and compile contradict each other: --mode graph compiles"
+            )
         _import_bridge(self.mode)
         self._core = import_module("habana_frameworks.torch.core")
         self._hpu = import_module("habana_frameworks.torch.hpu")
@@ -183,7 +185,7 @@ def find_mode(keys: HpuSection) -> str:
     lazy = keys.use_lazy_mode
     mode = keys.mode or ("lazy" if lazy else "graph")
     if lazy is not None and lazy != (mode == "lazy"):
-        raise _make_refusal(
+        raise _make_unsupported_error(
             f"mode {mode} and use_lazy_mode {str(lazy).lower()} contradict each other; mode alone is enough"
         )
     return mode
@@ -206,7 +208,7 @@ def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = Tr
     return "FusedAdamW" if without_ratios else None
 
 
-def _make_refusal(message: str) -> SettingsError:
+def _make_unsupported_error(message: str) -> SettingsError:
     """Return the SettingsError for a setting that Gaudi does not support."""
     return SettingsError(f"device 'hpu': {message}")
 
@@ -220,7 +222,7 @@ def _import_bridge(mode: str) -> None:
     found = os.environ.get(VARIABLE)
     remedy = f"start with {VARIABLE}={wanted}, or choose another --mode"
     if found not in (None, wanted):
-        raise _make_refusal(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
+        raise _make_unsupported_error(f"{VARIABLE} is {found}, mode {mode} needs {wanted}; {remedy}")
     os.environ[VARIABLE] = wanted
     try:
         import_module("habana_frameworks.torch")
@@ -234,7 +236,7 @@ def _import_bridge(mode: str) -> None:
     # with device autoload, torch has already imported the bridge, maybe in the other mode
     if is_lazy != (mode == "lazy"):
         imported = f"habana_frameworks was already imported with {VARIABLE}={int(is_lazy)}"
-        raise _make_refusal(f"{imported}, mode {mode} needs {wanted}; {remedy}")
+        raise _make_unsupported_error(f"{imported}, mode {mode} needs {wanted}; {remedy}")
 
 
 def _find_bridge_class(module: str, name: str) -> Any:

@@ -13,21 +13,21 @@ from bertdata.errors import BertDataError
 from bertdata.report.charts.line_chart import Line, LineChart
 from trainer.logs.recorded_run import RecordedRun, find_columns
 
-_END_NAMES = {"loss": "loss", "acc": "accuracy"}
+_EVALUATION_SUFFIXES = {"loss": "loss", "acc": "accuracy"}
 """Endings of column names: for each ending in training.csv, the ending of the same measure's column in
 evaluation.csv.
 """
-_EVALUATED = {"mlm": "masked_lm", "nsp": "next_sentence"}
+_EVALUATION_PREFIXES = {"mlm": "masked_lm", "nsp": "next_sentence"}
 """Beginnings of column names: for each beginning in training.csv, the beginning in evaluation.csv, if the two
 differ.
 """
 _NAMES = {"mlm": "masked words", "nsp": "next sentence", "": "all examples"}
-_GUESSES = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
+_GUESS_COLUMNS = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
 """For a column of results, the column with the score of guessing (always the most frequent label). For other
 columns, the guess's column is their name with ``guess_`` in front.
 """
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
-_PER_CENT = ("exact_match", "f1")
+_SQUAD_SCORES = ("exact_match", "f1")
 """Names of SQuAD's scores. If a table has both columns, it is SQuAD's, and the values are in per cent."""
 
 
@@ -93,7 +93,7 @@ def name_guess_column(evaluated: str) -> str:
     """Return the name of the column with the score of guessing (always the most frequent label) that belongs
     to a column of results.
     """
-    return _GUESSES.get(evaluated, f"guess_{evaluated}")
+    return _GUESS_COLUMNS.get(evaluated, f"guess_{evaluated}")
 
 
 def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
@@ -102,7 +102,7 @@ def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
     If training.csv has no loss, the loss of the evaluations is added.
     """
     parts = [name.rpartition("_") for name in find_columns(runs, "training") if name != "step_loss"]
-    found = [(head, end) for head, _, end in parts if end in _END_NAMES]
+    found = [(head, end) for head, _, end in parts if end in _EVALUATION_SUFFIXES]
     if "loss" not in (end for _, end in found) and "loss" in find_columns(runs, "evaluations"):
         found.append(("", "loss"))
     heads = [head for head, _ in found]
@@ -114,12 +114,12 @@ def _make_measure(head: str, end: str) -> Measure:
 
     head: beginning of its column, for example "mlm". end: "loss" or "acc".
     """
-    name = _END_NAMES[end]
+    name = _EVALUATION_SUFFIXES[end]
     unit = "accuracy (0 to 1)" if end == "acc" else "loss (nats)"
     if head == "score":
         unit = "loss (squared error)"
     title = f"{name.capitalize()}: {_NAMES.get(head, head.replace('_', ' '))}" if head else "Loss"
-    in_training, evaluated = f"{head}_{end}", f"{_EVALUATED.get(head, head)}_{name}"
+    in_training, evaluated = f"{head}_{end}", f"{_EVALUATION_PREFIXES.get(head, head)}_{name}"
     return Measure(title, unit, in_training.lstrip("_"), evaluated.lstrip("_"))
 
 
@@ -129,13 +129,13 @@ def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
     scores = [
         name
         for name in names
-        if name not in (*_BESIDE, *_GUESSES.values())
+        if name not in (*_BESIDE, *_GUESS_COLUMNS.values())
         # acc is then the same number as label_accuracy, which is drawn already
         and not (name == "acc" and "label_accuracy" in names)
         and not name.startswith("guess_")
         and not name.endswith(("_loss", "_accuracy"))
     ]
-    per_cent = _PER_CENT if all(name in scores for name in _PER_CENT) else ()
+    per_cent = _SQUAD_SCORES if all(name in scores for name in _SQUAD_SCORES) else ()
     return [
         Measure(
             f"Score: {name.replace('_', ' ')}",

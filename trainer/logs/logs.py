@@ -12,10 +12,10 @@ from trainer.logs.evaluation_results import EvaluationResults
 from trainer.logs.reporter import MEASURES, Logger, Values
 from trainer.tasks.task import Columns
 
-_LEAST_WAIT = 0.01
+_LEAST_SHOWN_WAIT = 0.01
 """Least share of the time spent waiting for data that the terminal shows. A smaller share is left out."""
 
-_FORMS = {
+_NUMBER_FORMATS = {
     "loss": "loss {:.4f}",
     "shown": "{}",
     "learning_rate": "lr {:.2e}",
@@ -66,13 +66,13 @@ class Terminal(Logger):
 
 def _format_values(values: Values) -> dict[str, str]:
     """Return the values that are not None as text, by name."""
-    known = {name: values[name] for name in _FORMS if values.get(name) is not None}
-    if known.get("data_wait_share", 0.0) < _LEAST_WAIT:
+    known = {name: values[name] for name in _NUMBER_FORMATS if values.get(name) is not None}
+    if known.get("data_wait_share", 0.0) < _LEAST_SHOWN_WAIT:
         known.pop("data_wait_share", None)
-    return {name: _FORMS[name].format(value) for name, value in known.items()}
+    return {name: _NUMBER_FORMATS[name].format(value) for name, value in known.items()}
 
 
-_NAMES = {
+_DLLOGGER_KEYS = {
     "average_loss": "loss",
     "step_loss": "step_loss",
     "learning_rate": "learning_rate",
@@ -111,7 +111,7 @@ class Dllogger(Logger):
         if self._form == _TENSORFLOW:
             self._write(row["step"], self._format_tensorflow_row(row), time)
             return
-        data = {name: row[ours] for name, ours in _NAMES.items() if ours in row}
+        data = {name: row[ours] for name, ours in _DLLOGGER_KEYS.items() if ours in row}
         if self._form == _HABANA:
             data.pop("seconds_per_update", None)
             data.pop("sequences_per_second", None)

@@ -13,7 +13,7 @@ from trainer.logs.resumed_lines import Record, drop_later_lines
 from trainer.tasks.task import Columns
 
 _BENCHMARK = "bert"
-_TARGET = 0.72
+_TARGET_ACCURACY = 0.72
 """MLPerf's target for masked_lm_accuracy, used if no target is configured."""
 
 _KINDS = ("start", "stop")
@@ -35,7 +35,7 @@ class Mllog(Logger):
         self._config = config
         self._columns = columns
         target = config.evaluation.target_accuracy
-        self._target = (0.0 if config.is_finetuning else _TARGET) if target is None else target
+        self._target = (0.0 if config.is_finetuning else _TARGET_ACCURACY) if target is None else target
         self._reached = config.is_finetuning and target is None
         self._trained, self._step = 0, 0  # examples and steps at the start of the current block or evaluation
         self._block_examples = 1
@@ -43,7 +43,7 @@ class Mllog(Logger):
             from mlperf_logging.mllog import mllog
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            drop_later_lines(path, resume_step, _parse, _begins_run, _find_step)
+            drop_later_lines(path, resume_step, _parse_event, _begins_run, _find_step)
         self._file = logging.FileHandler(path, encoding="utf-8")
         # a logger that is not registered with the root logger, so that no other handler prints its lines
         logger = logging.Logger(f"mllog {path}", logging.INFO)
@@ -126,7 +126,7 @@ class Mllog(Logger):
         write(key=key, value=value, metadata=metadata, time_ms=int(time * 1000))
 
 
-def _parse(line: str) -> Record:
+def _parse_event(line: str) -> Record:
     """Return the event of a line, or an empty object for a line that another program wrote."""
     try:
         record = parse_json_text(line.removeprefix(_PREFIX)) if line.startswith(_PREFIX) else None

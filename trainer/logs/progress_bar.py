@@ -13,7 +13,7 @@ _BAR_WIDTH = 10
 _TIME_WIDTH = 8
 """Width of the time left, h:mm:ss."""
 
-_BESIDE_THE_BAR = (
+_SHOWN_NUMBERS = (
     *("loss", "shown", "tokens_per_second", "peak_share", "sequences_per_second"),
     *("memory_gib", "learning_rate", "gradient_norm", "data_wait_share"),
 )
@@ -40,7 +40,7 @@ class ProgressBar(Terminal):
 
     def row(self, row: Values, time: float) -> None:
         words = self.words(row)
-        pieces = [words[name] for name in _BESIDE_THE_BAR if name in words]
+        pieces = [words[name] for name in _SHOWN_NUMBERS if name in words]
         self._bar.update(
             self._task, completed=row["step"], description=_join_fitting(pieces, self._count_free_columns())
         )

@@ -18,7 +18,7 @@ from trainer.logs.table_rows import read_table
 
 TRAINING = "training.csv"
 
-_STATE: Mapping[str, Any] = {
+_STATE_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "phase": {"type": "integer"},
@@ -215,6 +215,6 @@ def _read_last_state(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.glob("checkpoints/step-*/state.json"), reverse=True):
         with suppress(BertDataError, ValueError):  # deleted or damaged: an older state is nearly the same
             found: dict[str, Any] = read_json(path)
-            if not any(faults(found, _STATE)):
+            if not any(faults(found, _STATE_SCHEMA)):
                 return found
     return {}

@@ -73,10 +73,10 @@ class Logger:
     def close(self, summary: Values, status: str, time: float) -> None: ...
 
 
-_SUMMED = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
+_SUMMED_FIELDS = ("seconds", "sequences", "tokens", "operations", "slots", "data_wait", "is_timed")
 """Fields of UpdateRecord that are summed over timed updates to compute the rates."""
 
-SETTLING_UPDATES = 6
+UNTIMED_UPDATES = 6
 """Updates after the start and after each checkpoint that are not timed, because they are slower."""
 
 
@@ -132,7 +132,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._waiting: list[UpdateRecord] = []
         # sums over timed updates: one of the current row, one of the whole run
         self._row_sums, self._sums = _make_zero_sums(), _make_zero_sums()
-        self._settling = SETTLING_UPDATES
+        self._settling = UNTIMED_UPDATES
         self._summary = {"raw_train_time": 0.0}
         self._phase = ""
         self._between: float | None = None  # time since which neither a block nor an evaluation is open
@@ -183,7 +183,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def saved(self, step: int) -> None:
         """Write the event for a checkpoint. The next updates are not timed."""
-        self._settling = SETTLING_UPDATES
+        self._settling = UNTIMED_UPDATES
         self.event("checkpoint", step * self._steps_of_update)
 
     def compute_waited_share(self, least_seconds: float) -> float:
@@ -282,7 +282,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
 def _make_zero_sums() -> dict[str, float]:
     """Return a sum of 0 for each field of UpdateRecord that is summed over updates."""
-    return dict.fromkeys(_SUMMED, 0.0)
+    return dict.fromkeys(_SUMMED_FIELDS, 0.0)
 
 
 def _flatten_record(record: UpdateRecord) -> Values:

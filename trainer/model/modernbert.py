@@ -22,7 +22,7 @@ from trainer.model.layers import ACTIVATIONS, Dense, LayerOutput, Norm, NormedDe
 Rotation = tuple[Tensor, Tensor]
 """Cosine and sine of each token's angles, each (T, 1, half of the head size) in fp32."""
 
-_DEEP = ("output.dense", "transform.dense", "predictions.decoder")
+_DEPTH_SCALED_PATHS = ("output.dense", "transform.dense", "predictions.decoder")
 """Endings of the paths of modules whose first random values are smaller in a model with more layers."""
 
 _CLASSIFIERS = ("classifier", "qa_outputs")
@@ -139,7 +139,7 @@ class ModernBert(Bert):
 
     def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Fill ``values`` with random numbers from a normal distribution that is cut off at its tails."""
-        std = find_deviation(path, config, _DEEP)
+        std = find_deviation(path, config, _DEPTH_SCALED_PATHS)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
         end = _require_modernbert(config).initializer_cutoff_factor * std

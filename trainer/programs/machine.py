@@ -12,7 +12,7 @@ from typing import Any
 from bertdata.io import storage
 from trainer.programs.shapes import BERT_BASE, BERT_LARGE
 
-KEEP_ALL = 1 << 30
+KEEP_ALL_CHECKPOINTS = 1 << 30
 """Value of keep_checkpoints for programs that never delete a checkpoint."""
 
 _STATE = re.compile(r'^model_checkpoint_path: "([^"\0]*)"', re.MULTILINE)

@@ -6,7 +6,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 
 
-def list_work(flags: ParsedCommandLine) -> str:
+def describe_work(flags: ParsedCommandLine) -> str:
     """Return what the flags --do_train, --do_eval and --do_predict ask for, as text: "train, eval"."""
     return ", ".join(verb for verb in ("train", "eval", "predict") if flags.values.get(f"do_{verb}"))
 

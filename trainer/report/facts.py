@@ -20,7 +20,7 @@ from trainer.logs.recorded_run import RecordedRun, find_columns
 from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
 _PAGE_ROWS = 25
-_SETTINGS_BESIDE = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
+_OMITTED_SETTINGS = ("output_dir", "resume", "resume_step", "steps_this_run", "no_progress_bar")
 """Settings that the tables of a page leave out, because they do not say what is trained."""
 
 
@@ -76,7 +76,7 @@ def make_settings_table(runs: Sequence[RecordedRun], *, changed: bool) -> DataTa
     for name in dict.fromkeys(name for run in runs for name in run.config):
         found = [run.config.get(name) for run in runs]
         is_usual = all(value == usual.get(name) for value in found)
-        if not changed or not (is_usual or name in _SETTINGS_BESIDE):
+        if not changed or not (is_usual or name in _OMITTED_SETTINGS):
             rows.append((f"--{name.replace('_', '-')}", *(_format_setting(value) for value in found)))
     caption = "Settings that are not the defaults" if changed else "All settings"
     columns = ("setting", *(run.name for run in runs))
@@ -127,7 +127,7 @@ def make_data_path(run: RecordedRun) -> tuple[PathStep, ...]:
     )
     return (
         *_iterate_dataset_steps("Trained on", run.config.get("train_data")),
-        PathStep(f"Run {run.path}", _drop_empty(*done)),
+        PathStep(f"Run {run.path}", _drop_empty_facts(*done)),
         *_iterate_dataset_steps("Evaluated on", run.config.get("eval_data")),
     )
 
@@ -154,7 +154,7 @@ def _make_dataset_step(kind: str, found: FoundDataset) -> PathStep:
     fill = tokens / (examples * length) if length and examples else 0
     return PathStep(
         title,
-        _drop_empty(
+        _drop_empty_facts(
             ("objective", manifest.plan.objective or DEFAULT_OBJECTIVE),
             ("shards", f"{len(manifest.shards):,}"),
             ("examples", f"{examples:,}"),
@@ -185,7 +185,7 @@ def describe_data_overlap(run: RecordedRun) -> Iterator[str]:
             yield f"evaluation files in training: {shared} of {len(evaluated.shards)}"
 
 
-def _drop_empty(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+def _drop_empty_facts(*facts: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the facts (label, value) whose value is not empty."""
     return tuple((name, value) for name, value in facts if value)
 

@@ -31,7 +31,7 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
     title = f"{'Runs' if len(runs) > 1 else 'Run'}: {', '.join(run.name for run in runs)}"
     sections = [
         ReportSection(
-            "What was trained", (make_facts_table(runs), *_draw_data(runs), *_make_data_notes(runs))
+            "What was trained", (make_facts_table(runs), *_draw_data_paths(runs), *_make_data_notes(runs))
         ),
         ReportSection("Loss and accuracy", _make_chart_blocks(make_learned_charts(runs)), _GUESS_NOTE),
         ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
@@ -52,7 +52,7 @@ def _make_chart_blocks(charts: Sequence[LineChart]) -> tuple[PageContent, ...]:
     return tuple(map(ChartBlock, charts))
 
 
-def _draw_data(runs: Sequence[RecordedRun]) -> list[PageContent]:
+def _draw_data_paths(runs: Sequence[RecordedRun]) -> list[PageContent]:
     """Return a picture of each run's data, from dataset to evaluation."""
     found = [(run.name, make_data_path(run)) for run in runs]
     return [StepsBlock(f"Data of {name}", steps) for name, steps in found if len(steps) > 1]

@@ -10,7 +10,14 @@ from trainer.splitting.show.table import format_devices, format_layers
 
 _SIZE = re.compile(r" width='\d+' height='\d+' role='img'")
 _PAPER = re.compile(r"(<rect width='\d+' height='\d+' fill=)'white'/>")
-_INK = {"#000": "ink", "#333": "ink", "#555": "faint", "#888": "faint", "#999": "faint", "#ececec": "grid"}
+_PAGE_COLOURS = {
+    "#000": "ink",
+    "#333": "ink",
+    "#555": "faint",
+    "#888": "faint",
+    "#999": "faint",
+    "#ececec": "grid",
+}
 """For each colour of the plan's picture, the page's colour that replaces it. Colours of forward and backward
 passes stay.
 """
@@ -36,7 +43,7 @@ def _fit_into_page(svg: str) -> str:
     """Return the SVG picture as wide as the page, in the page's light or dark colours."""
     svg = _SIZE.sub(" class='chart wide'", svg, count=1)
     svg = _PAPER.sub(r"\1'var(--paper)'/>", svg, count=1)
-    for colour, name in _INK.items():
+    for colour, name in _PAGE_COLOURS.items():
         svg = re.sub(rf"='{colour}'", f"='var(--{name})'", svg)
     return svg
 

@@ -27,7 +27,7 @@ from trainer.devices.device import Device
 from trainer.errors import TrainerError
 from trainer.update.worker import Runtime
 
-_READ_BY_ONE = (
+_PATH_SETTINGS = (
     *("start_from_ckpt", "resume_from", "plan", "train_data", "eval_data"),
     *("task_dir", "task_train_file", "task_eval_file", "task_predict_file"),
 )
@@ -35,7 +35,7 @@ _READ_BY_ONE = (
 instead, or only rank 0 reads the path, for all workers.
 """
 
-_OF_ONE_WORKER = (
+_UNCOMPARED_SETTINGS = (
     *("output_dir", "save_plan", "model_config", "vocab", "dist", "world_size", "collective"),
     *(key for section in ("reports", "loggers") for key in list_section_keys(section) if key != "log_every"),
 )
@@ -112,11 +112,11 @@ def compute_weights_digest(device: Device, weights: Sequence[Tensor]) -> str:
     # other devices cannot reinterpret a tensor as another type
     if device.torch_device.type not in ("cpu", "cuda"):
         weights = [device.to_host(weight) for weight in weights]
-    sums = torch.stack([_sum_of_bits(weight.detach()) for weight in weights])
+    sums = torch.stack([_sum_as_integers(weight.detach()) for weight in weights])
     return md5(repr(sums.tolist()).encode(), usedforsecurity=False).hexdigest()
 
 
-def _sum_of_bits(weight: Tensor) -> Tensor:
+def _sum_as_integers(weight: Tensor) -> Tensor:
     """Return the sum of the weight's bytes, read as 64-bit integers, modulo 2**64.
 
     The last elements, which do not fill 64 bits, are added one by one. Summing 32-bit integers would take
@@ -149,9 +149,9 @@ def _describe_settings(config: Config) -> dict[str, str]:
     model = {f"the model's {name}": value for name, value in config.model_settings.items()}
     lines = dict[str, str]()
     for name, value in keys.items():
-        if name in _READ_BY_ONE:
+        if name in _PATH_SETTINGS:
             lines[format_flag(name)] = "not given" if value is None else "given"
-        elif name not in _OF_ONE_WORKER:
+        elif name not in _UNCOMPARED_SETTINGS:
             lines[format_flag(name)] = "not given" if value is None else json.dumps(value)
     return lines | {name: json.dumps(value) for name, value in model.items()}
 

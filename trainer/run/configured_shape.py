@@ -6,7 +6,7 @@ from typing import Any
 from trainer.config.sections.model import apply_gelu_form
 from trainer.config.settings import Config
 
-_OF_TRAINING = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 """Settings that do not change the results of a model that is only evaluated."""
 
 
@@ -32,5 +32,5 @@ def describe_differences(stored: Mapping[str, Any], laid: Mapping[str, Any]) -> 
     return [
         f"{name} is {laid[name]}, the checkpoint's {stored[name]}; its weights know the latter"
         for name in stored
-        if laid[name] != stored[name] and name not in _OF_TRAINING
+        if laid[name] != stored[name] and name not in _TRAINING_ONLY
     ]

@@ -140,7 +140,7 @@ class Evaluation:
         self._runtime.log(f"the target accuracy {target} is reached")
         return True
 
-    def is_owed(self, state: State, planned: PlannedUpdates) -> bool:
+    def is_evaluation_missing(self, state: State, planned: PlannedUpdates) -> bool:
         """Return True if the update of the resumed checkpoint should have been evaluated but was not.
 
         This happens if the run was killed, or failed, between the checkpoint and the evaluation that follows

@@ -30,7 +30,7 @@ from trainer.run.copying import copy_features
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
 from trainer.run.machines import share_checkpoint
-from trainer.run.path_check import find_used
+from trainer.run.path_check import find_run_files
 from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
@@ -120,7 +120,7 @@ def _remove_features_if_refused(runtime: Runtime) -> Iterator[None]:
     try:
         yield
     except BertDataError:
-        if is_new and not find_used(output_dir):
+        if is_new and not find_run_files(output_dir):
             shutil.rmtree(folder.removeprefix("file://"), ignore_errors=True)
         raise
 

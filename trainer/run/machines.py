@@ -20,7 +20,7 @@ from trainer.config.settings import Config
 from trainer.errors import CheckpointError
 from trainer.run.copying import copy_directory
 from trainer.run.near_names import find_near_run
-from trainer.run.path_check import find_used, make_in_use_error
+from trainer.run.path_check import find_run_files, make_in_use_error
 from trainer.update.worker import Runtime
 
 
@@ -66,7 +66,7 @@ class MachineOutput:
         return cls(
             rank=rank,
             path=output_dir,
-            used=next(iter(find_used(output_dir)), None),
+            used=next(iter(find_run_files(output_dir)), None),
             checkpoints=checkpoints,
             faults=faults,
             newest_whole=find_newest_whole(output_dir) if skips else None,
@@ -100,7 +100,7 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
     numbers = sorted({number for output in outputs for number in output.checkpoints})
     if not numbers:
         if config.start.resume and not may_be_new:
-            runtime.on_rank_0(lambda: _refuse_near_name(runtime, outputs))
+            runtime.on_rank_0(lambda: _refuse_mistyped_name(runtime, outputs))
         return list(phases)
     _check_one_run(runtime, outputs)
     if config.start.resume_skips_damaged:
@@ -116,12 +116,13 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
             runtime.log(f"warning: checkpoint {number} is passed over: {fault}")
         phases = [one.changed(resume=True, resume_step=wanted) for one in phases]
     else:
-        wanted = _choose_number(config, numbers)
+        wanted = _choose_checkpoint_number(config, numbers)
     if wanted in numbers:
         _copy_to_all(runtime, outputs, wanted)
     elif len(outputs) > 1:
         there = "; ".join(
-            f"{_name_directory(output, outputs)}: {_join_numbers(output.checkpoints)}" for output in outputs
+            f"{_name_directory(output, outputs)}: {_join_checkpoint_numbers(output.checkpoints)}"
+            for output in outputs
         )
         runtime.stop_all(MissingInputError(f"no machine holds checkpoint {wanted}; there are {there}"))
     return list(phases)
@@ -136,7 +137,7 @@ def _parse_machine_output(found: Mapping[str, object]) -> MachineOutput:
     return MachineOutput(**{**found, **numbered})  # type: ignore[arg-type]
 
 
-def _choose_number(config: Config, numbers: Sequence[int]) -> int:
+def _choose_checkpoint_number(config: Config, numbers: Sequence[int]) -> int:
     """Return the number of the checkpoint to continue from.
 
     numbers: numbers of the checkpoints that any machine has, ascending.
@@ -148,7 +149,7 @@ def _choose_number(config: Config, numbers: Sequence[int]) -> int:
     return numbers[-1] if given is None else given
 
 
-def _refuse_near_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
+def _refuse_mistyped_name(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
     """Log that there is no run to resume.
 
     Raises SettingsError if a neighbouring directory has a run with nearly the same name, because the name was
@@ -235,6 +236,6 @@ def _name_directory(output: MachineOutput, outputs: Sequence[MachineOutput]) -> 
     return output.path if len(outputs) == 1 else f"worker {output.rank}'s {output.path}"
 
 
-def _join_numbers(checkpoints: Mapping[int, str | None]) -> str:
+def _join_checkpoint_numbers(checkpoints: Mapping[int, str | None]) -> str:
     """Return the numbers of the checkpoints as text for an error message."""
     return ", ".join(map(str, checkpoints)) or "none"

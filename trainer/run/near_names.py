@@ -4,7 +4,7 @@ import os
 import re
 
 from bertdata.io import storage
-from trainer.run.path_check import find_used
+from trainer.run.path_check import find_run_files
 
 # least letters of a word in which one slip counts as a typing error: run-a and run-b are two names
 _LEAST_LETTERS = 3
@@ -19,13 +19,13 @@ def find_near_run(output_dir: str) -> str | None:
     parent, name = os.path.split(folder)
     if not os.path.isdir(parent):
         return None
-    near = [one for one in sorted(os.listdir(parent)) if one != name and is_near(one, name)]
+    near = [one for one in sorted(os.listdir(parent)) if one != name and is_typo_of(one, name)]
     where = storage.get_parent(output_dir.rstrip("/"))
     paths = [one if where == "." else storage.join(where, one) for one in near]
-    return next((path for path in paths if find_used(path)), None)
+    return next((path for path in paths if find_run_files(path)), None)
 
 
-def is_near(one: str, other: str) -> bool:
+def is_typo_of(one: str, other: str) -> bool:
     """Return True if one typing error turns one name into the other, and both have the same numbers.
 
     Upper and lower case, hyphens and dots are ignored.
@@ -38,10 +38,10 @@ def is_near(one: str, other: str) -> bool:
         return True
     differing = {*words} ^ {*others}
     is_long = all(len(word) >= _LEAST_LETTERS for word in differing)
-    return is_long and is_one_slip(joined, joined_other)
+    return is_long and has_one_typing_error(joined, joined_other)
 
 
-def is_one_slip(one: str, other: str) -> bool:
+def has_one_typing_error(one: str, other: str) -> bool:
     """Return True if the words differ by one missing letter, one wrong letter, or two swapped neighbours."""
     # Cut off the common beginning and the common end: "run-lerge" and "run-large" -> "e" and "a".
     start = len(os.path.commonprefix([one, other]))  # noqa: RUF071 - of letters, not of paths

@@ -20,7 +20,7 @@ from trainer.workers.launchers import find_launcher
 _DLLOGGER = OutputFormat(words="a log of dllogger's lines", begins=lambda head: head.startswith(b"DLLL "))
 _MLLOG = OutputFormat(words="MLPerf's log", begins=lambda head: head.startswith(b":::MLLOG "))
 _OTHER_NAME = "give another name"
-_RUN = ("checkpoints", "training.csv")
+_RUN_FILES = ("checkpoints", "training.csv")
 """Names in the output directory that show that a run wrote to it."""
 
 
@@ -93,14 +93,14 @@ def require_paths(phases: Sequence[Config]) -> None:
             config.require("output_dir")
 
 
-def find_used(output_dir: str) -> list[str]:
+def find_run_files(output_dir: str) -> list[str]:
     """Return the names of files in the directory that only a run writes, [] if no run wrote to it."""
-    return [name for name in _RUN if storage.exists(storage.join(output_dir, name))]
+    return [name for name in _RUN_FILES if storage.exists(storage.join(output_dir, name))]
 
 
 def check_output_is_free(output_dir: str) -> None:
     """Raise DatasetError if a new run's output directory already has a run."""
-    for used in find_used(output_dir):
+    for used in find_run_files(output_dir):
         raise make_in_use_error(output_dir, used)
 
 

@@ -96,7 +96,7 @@ class PendingUpdates:
         """
         if not self._waiting:
             return
-        self._read_skipped()
+        self._log_skipped_updates()
         # Copying the sums waits until the device has finished every pending update. So the time is taken
         # after the copy, not before it.
         mine, norm = self._read()
@@ -174,7 +174,7 @@ class PendingUpdates:
         width = values.shape[1]
         return [flat[start : start + width] for start in range(0, len(flat), width)], last
 
-    def _read_skipped(self) -> None:
+    def _log_skipped_updates(self) -> None:
         """Log how many updates were skipped since the last flush, if any."""
         updates = len(self._waiting)
         try:

@@ -33,7 +33,7 @@ from trainer.data.order import Position
 from trainer.data.trained_length import choose_longer
 from trainer.errors import CheckpointError
 from trainer.run.configured_shape import override_stored
-from trainer.run.path_check import check_output_is_free, find_used
+from trainer.run.path_check import check_output_is_free, find_run_files
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
 from trainer.splitting.split_tensors import SplitTensors
@@ -93,7 +93,7 @@ def find_resumed(config: Config) -> Path | None:
     run, output_dir = config.start, str(config.run.output_dir)
     if run.resume_step is not None or (run.resume and find_checkpoints(output_dir)):
         return choose_checkpoint(output_dir, run.resume_step)
-    if run.resume_from is None or find_used(output_dir):
+    if run.resume_from is None or find_run_files(output_dir):
         return None
     if (found := find_trainer_checkpoint(run.resume_from)) is None:
         raise CheckpointError(f"{run.resume_from}: holds no checkpoint of this trainer to resume from")

@@ -265,7 +265,7 @@ def make_updates(
             target = config.evaluation.target_accuracy
             runtime.log(f"update {planned.start} has reached the target accuracy {target}")
             last = planned.start
-        elif evaluation and training.is_resumed and evaluation.is_owed(training.state, planned):
+        elif evaluation and training.is_resumed and evaluation.is_evaluation_missing(training.state, planned):
             runtime.log(f"update {planned.start} has a checkpoint, but was not evaluated; evaluating it now")
             if evaluation.evaluate(training.strategy, training.state, report):
                 last = planned.start
@@ -278,7 +278,7 @@ def make_updates(
             # strategy may check again between micro-batches.
             stopping.check(exchanges=True)
             # Another signal (--checkpoint-signal) asks for a checkpoint without stopping.
-            if stopping.takes_save() and planned.start < training.state.step != training.saved_step:
+            if stopping.take_save_request() and planned.start < training.state.step != training.saved_step:
                 pending.flush()
                 training.save()
                 report.saved(training.state.step)

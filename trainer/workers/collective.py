@@ -43,7 +43,7 @@ class Stopping:
         if self._is_asked:
             raise StopRequested
 
-    def takes_save(self) -> bool:
+    def take_save_request(self) -> bool:
         """Return True if the workers have agreed to save now. Each agreement gives True once.
 
         All workers get True after the same update.

@@ -10,10 +10,10 @@ from trainer.devices.choice import report_missing_torch
 
 def examine_launchers() -> list[Availability]:
     """Return whether each launcher is available."""
-    return [_torchrun(), _horovodrun(), _poprun()]
+    return [_examine_torchrun(), _examine_horovodrun(), _examine_poprun()]
 
 
-def _torchrun() -> Availability:
+def _examine_torchrun() -> Availability:
     if find_spec("torch") is None:
         return report_missing_torch("torchrun")
     import torch
@@ -25,7 +25,7 @@ def _torchrun() -> Availability:
     return Availability("torchrun", bool(has), found, "" if has else "install a build of torch that has gloo")
 
 
-def _horovodrun() -> Availability:
+def _examine_horovodrun() -> Availability:
     if find_spec("torch") is None:
         return report_missing_torch("horovodrun")
     if find_spec("horovod") is None:
@@ -43,7 +43,7 @@ def _horovodrun() -> Availability:
     return Availability("horovodrun", True, f"{build}: {has}; fits torch {torch.__version__}")
 
 
-def _poprun() -> Availability:
+def _examine_poprun() -> Availability:
     if shutil.which("poprun") and find_spec("popdist"):
         return Availability("poprun", True, f"popdist {find_version('popdist')}")
     return Availability("poprun", False, "not installed", "for IPUs only: part of Graphcore's Poplar SDK")

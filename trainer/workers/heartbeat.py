@@ -170,7 +170,7 @@ class Heartbeat:
             self._message = message
         self._send(message)
         self._known.set()
-        self.stopping.abandon()
+        self.stopping.stop_waiting()
         # The main thread usually fails in the library soon and raises WorkerLost. If it is blocked, print the
         # message here and end the process.
         if self._raised.wait(_RAISE_SECONDS):

@@ -93,11 +93,11 @@ class JobPlace:
 
 def find_place() -> JobPlace | None:
     """Return this worker's place if mpirun or srun started several processes, otherwise None."""
-    place = find_place_of_any()
+    place = find_place_in_job()
     return place if place and place.size > 1 else None
 
 
-def find_place_of_any() -> JobPlace | None:
+def find_place_in_job() -> JobPlace | None:
     """Return this process's place if mpirun or srun started it, even as the only process, otherwise None."""
     for launcher in JOB_LAUNCHERS:
         found = [

@@ -17,10 +17,10 @@ from bertdata.errors import BertDataError, SettingsError
 from bertdata.io.process_pool import count_available_cores
 from trainer.config.settings import Config
 from trainer.errors import ReportedError, WorkerLost, name_missing_extra
-from trainer.workers.launchers import LAUNCHED, find_launcher, is_launched
+from trainer.workers.launchers import LAUNCHER_OF_WORKER, find_launcher, is_launched
 from trainer.workers.signals import find_signal, ignore_checkpoint_signal, list_ending_signals
 
-PATHS = "BERTDATA_PATHS"
+MODULE_PATHS = "BERTDATA_PATHS"
 """Environment variable of --dist workers: directories in which they search for modules, one per line."""
 
 _BY_PATH = Path(__file__).parents[1] / "by_path.py"
@@ -54,8 +54,8 @@ def launch_workers(config: Config, *words: str) -> bool:
     with TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, count_available_cores() // size)))
-        os.environ[LAUNCHED] = f"{os.getpid()} {folder}"
-        os.environ[PATHS] = "\n".join(_list_module_paths())
+        os.environ[LAUNCHER_OF_WORKER] = f"{os.getpid()} {folder}"
+        os.environ[MODULE_PATHS] = "\n".join(_list_module_paths())
         try:
             # torch's launcher runs in a thread, where it leaves signals alone. In the main thread it would
             # kill workers that take longer than 30 s to save.
@@ -63,7 +63,7 @@ def launch_workers(config: Config, *words: str) -> bool:
                 ended = pool.submit(_launch_processes, size, folder, [str(_BY_PATH), *words])
                 _forward_signals(signals, folder, ended)
         finally:
-            del os.environ[LAUNCHED], os.environ[PATHS]
+            del os.environ[LAUNCHER_OF_WORKER], os.environ[MODULE_PATHS]
         statuses = ended.result()
         # Status 0 alone does not mean that a worker has done its work. Each must also have left its file.
         done = len(list(folder.glob(f"{_DONE}*")))
@@ -148,9 +148,9 @@ def run_as_worker() -> Iterator[None]:
     If several --dist workers raise errors, only the first keeps its error. The others raise ReportedError,
     which prints nothing.
     """
-    launcher, _, name = os.environ.get(LAUNCHED, "").partition(" ")
+    launcher, _, name = os.environ.get(LAUNCHER_OF_WORKER, "").partition(" ")
     if is_launched():
-        Thread(target=_end_after, args=[int(launcher or os.getppid())], daemon=True).start()
+        Thread(target=_end_after_launcher, args=[int(launcher or os.getppid())], daemon=True).start()
     if not launcher:
         yield
         return
@@ -170,7 +170,7 @@ def run_as_worker() -> Iterator[None]:
         raise
 
 
-def _end_after(launcher: int) -> None:
+def _end_after_launcher(launcher: int) -> None:
     """When the launcher has ended, end this process too, with a checkpoint if it trains.
 
     The launcher is the parent process. When it ends, the system gives this process another parent.

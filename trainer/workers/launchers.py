@@ -3,7 +3,7 @@
 import os
 
 from bertdata.errors import SettingsError
-from trainer.workers.job_launchers import JobPlace, find_place, find_place_of_any
+from trainer.workers.job_launchers import JobPlace, find_place, find_place_in_job
 
 VARIABLES = {
     "horovod": ("HOROVOD_RANK", "HOROVOD_SIZE"),
@@ -14,7 +14,7 @@ VARIABLES = {
 collectives are in order of precedence.
 """
 
-LAUNCHED = "BERTDATA_LAUNCHED"
+LAUNCHER_OF_WORKER = "BERTDATA_LAUNCHED"
 """Environment variable of --dist workers: the launcher's process id and the folder that they share."""
 
 _JOB_RANKS = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
@@ -64,13 +64,13 @@ def read_number(variable: str) -> int:
 
 def is_started_here() -> bool:
     """Return True in a --dist worker. Its launcher has already printed what there is to say."""
-    return LAUNCHED in os.environ
+    return LAUNCHER_OF_WORKER in os.environ
 
 
 def is_launched() -> bool:
     """Return True if a launcher started this process: --dist, torchrun, horovodrun, mpirun or srun."""
-    variables = (LAUNCHED, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
-    return any(os.environ.get(name) for name in variables) or find_place_of_any() is not None
+    variables = (LAUNCHER_OF_WORKER, "TORCHELASTIC_RUN_ID", "HOROVOD_RANK")
+    return any(os.environ.get(name) for name in variables) or find_place_in_job() is not None
 
 
 def is_in_job() -> bool:

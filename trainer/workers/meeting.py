@@ -54,7 +54,7 @@ def meet_workers() -> tuple[Store, int, int]:
         try:
             store, *_ = next(rendezvous("env://", timeout=timedelta(seconds=_JOIN_SECONDS)))
             if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-                store = _take_unused_part(store, rank, size)
+                store = _find_unused_part(store, rank, size)
         except RuntimeError as error:
             found = str(error).splitlines()[0]
             if "EADDRINUSE" in str(error):
@@ -126,7 +126,7 @@ def _announce_wait(line: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _take_unused_part(store: Store, rank: int, size: int) -> Store:
+def _find_unused_part(store: Store, rank: int, size: int) -> Store:
     """Return the part of the store that rank 0 chooses at this start.
 
     Another rank may read a name that rank 0 chose at an earlier start. That process no longer answers, so the

@@ -29,7 +29,7 @@ PREFIX = "stop "
 """
 
 
-class Rounds:
+class AgreementRounds:
     """The rounds of messages in which workers agree where to stop, or where to save, as seen from one worker.
 
     There is an object for each purpose, "end" and "save". Rank 0 begins each round.
@@ -53,7 +53,7 @@ class Rounds:
         elif not (self.is_held or self.limits):
             self.is_held = True
             self._send(f"{self._begin} hold")
-            self._note(0, entered)
+            self._note_exchanges(0, entered)
 
     def receive(self, word: str, values: list[int], entered: int) -> None:
         """Act on another worker's message about this object's purpose (to stop, or to save)."""
@@ -63,11 +63,11 @@ class Rounds:
             self.is_held = True
             self._send(f"{self._begin} at {self._rank} {entered}")
         elif word == "at":
-            self._note(*values)
+            self._note_exchanges(*values)
         else:  # the message is "until": the agreed number of exchanges
-            self._agree(*values)
+            self._set_limit(*values)
 
-    def _note(self, rank: int, entered: int) -> None:
+    def _note_exchanges(self, rank: int, entered: int) -> None:
         """On rank 0, note how many exchanges a worker has entered.
 
         When all are known, announce the largest.
@@ -77,9 +77,9 @@ class Rounds:
             limit = max(self._entered_by_rank.values())
             self._entered_by_rank = {}
             self._send(f"{self._begin} until {limit}")
-            self._agree(limit)
+            self._set_limit(limit)
 
-    def _agree(self, limit: int) -> None:
+    def _set_limit(self, limit: int) -> None:
         """Remember the agreed number of exchanges, and let this worker continue until then."""
         self.limits.append(limit)
         self.is_held = False
@@ -96,7 +96,7 @@ class StopAgreement(Stopping):
         """
         self._entered = 0
         self._is_abandoned = False
-        self._rounds = {purpose: Rounds(purpose, rank, size, send) for purpose in ("end", "save")}
+        self._rounds = {purpose: AgreementRounds(purpose, rank, size, send) for purpose in ("end", "save")}
         self._changed = threading.Condition()
         self._requests = SimpleQueue[str]()
 
@@ -126,7 +126,7 @@ class StopAgreement(Stopping):
                 raise StopRequested
             self._entered += exchanges
 
-    def takes_save(self) -> bool:
+    def take_save_request(self) -> bool:
         # The exchange of the last check is already counted as entered, though not made. Save only if the
         # worker that was furthest ahead must make it first too.
         with self._changed:
@@ -136,7 +136,7 @@ class StopAgreement(Stopping):
                 limits.popleft()
             return is_due
 
-    def abandon(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting for the others. One of them is lost, and the next exchange fails with its name."""
         with self._changed:
             self._is_abandoned = True

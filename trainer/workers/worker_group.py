@@ -77,8 +77,8 @@ class WorkerGroup(Collective, ABC):
         # have the same width.
         text = json.dumps(value).encode("ascii")
         # Widths are powers of two, so that devices which compile for each shape get only a few shapes.
-        width = 2 ** max(6, (max(self._rows([len(text)], 1))[0] - 1).bit_length())
-        return [json.loads(bytes(row).rstrip(b"\0")) for row in self._rows(list(text), width)]
+        width = 2 ** max(6, (max(self._exchange_rows([len(text)], 1))[0] - 1).bit_length())
+        return [json.loads(bytes(row).rstrip(b"\0")) for row in self._exchange_rows(list(text), width)]
 
     def naming_lost_workers(self) -> AbstractContextManager[None]:
         return self._heartbeat.naming_lost_workers()
@@ -111,7 +111,7 @@ class WorkerGroup(Collective, ABC):
                 shaped = [part.view_as(tensor) for part, tensor in zip(parts, bucket, strict=True)]
                 _overwrite_tensors(bucket, shaped)
 
-    def _rows(self, row: list[int], width: int) -> list[list[int]]:
+    def _exchange_rows(self, row: list[int], width: int) -> list[list[int]]:
         """Exchange a row of numbers with all workers. Return every worker's row, by rank.
 
         Rows are padded with zeros to ``width``.

@@ -11,10 +11,10 @@ from trainer.programs.graphcore import values
 from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
-_GENERATED = 10_000_000  # number of examples that the program counts in generated data
+_GENERATED_EXAMPLES = 10_000_000  # number of examples that the program counts in generated data
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
-_PRINTED = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
+_README_FLAGS = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
 """Flags that the README prints but the program refuses, with the flags that it means."""
 
 _FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
@@ -31,7 +31,7 @@ _IDLE_FILE_KEYS = (
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Return the phase that the command line and its file describe."""
-    _warn_of_words(flags)
+    _warn_about_flags(flags)
     opts = values.merge_values(flags, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
         raise UsageError(f"{opts['config']}: batch_size is missing; give --batch-size")
@@ -59,11 +59,11 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     return TranslatedCommand(what=f"one phase{summed}", phases=[keys])
 
 
-def _warn_of_words(flags: ParsedCommandLine) -> None:
+def _warn_about_flags(flags: ParsedCommandLine) -> None:
     """Warn about flags that exist only in the README, and about values with a surprising meaning."""
     words = {word.partition("=")[0] for word in flags.arguments}
     true_of_any_word = {flag.spellings[0] for flag in flags.table if flag.kind is bool and not flag.idle}
-    for word, meant in _PRINTED.items():
+    for word, meant in _README_FLAGS.items():
         if word in words:
             flags.warn(f"{word}: the README prints it, but the program refuses it; taken as {meant}")
     for flag, value in pairwise(" ".join(flags.arguments).replace("=", " ").split(" ")):
@@ -125,7 +125,7 @@ def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     warmup = 0 if name == "custom" else values.read_warmup(opts["warmup"], each)
     if updates is not None and isinstance(warmup, int) and warmup >= updates:
         length = warmup
-        rate, warmup = values.cut_warmup(rate, warmup, updates)
+        rate, warmup = values.shorten_warmup(rate, warmup, updates)
         opts.warn(f"{updates} updates end within the warm-up of {length}: the rate goes up to {rate:g}")
     keys |= {"base_learning_rate": rate, "warmup": warmup}
     if name == "custom":
@@ -145,7 +145,7 @@ def _count_updates(opts: ParsedCommandLine) -> int | None:
     if not opts["generated_data"]:
         return None
     examples = each * opts["batch_size"] * opts["pipeline_depth"] * opts["replicas"]
-    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED // examples)))
+    steps: int = max(1, math.ceil(opts["epochs"] * (_GENERATED_EXAMPLES // examples)))
     return steps * each
 
 

@@ -77,7 +77,7 @@ def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     keys: dict[str, Any] = {"lr_schedule": "polynomial_decay"}
     if opts["num_train_steps"]:
         keys["steps"] = opts["num_train_steps"] * opts["device_iterations"]
-        rate, warmup = values.cut_warmup(rate, warmup, keys["steps"])
+        rate, warmup = values.shorten_warmup(rate, warmup, keys["steps"])
     else:
         keys["num_train_epochs"] = float(opts["epochs"])
     return keys | {"base_learning_rate": rate, "warmup": warmup}

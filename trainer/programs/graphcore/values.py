@@ -79,7 +79,7 @@ def read_warmup(value: Any, per_step: int) -> int | float:
     return int(value) * per_step if int(value) == value else float(value)
 
 
-def cut_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
+def shorten_warmup(rate: float, warmup: int | float, updates: int) -> tuple[float, int | float]:
     """Return (learning rate, warm-up) for a run that may be shorter than its warm-up.
 
     The program's rate rises along the same slope and stops. In this trainer, a warm-up must end within the

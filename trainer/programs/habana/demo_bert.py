@@ -38,13 +38,13 @@ def _make_common_keys(flags: ParsedCommandLine, cards: int) -> dict[str, Any]:
         flags.warn(f"world_size {cards}: start {on_one_host} workers on each host, by mpirun or torchrun")
     return {
         "device": device,
-        "device_options": {"mode": _choose_mode(flags)} if device == "hpu" else {},
+        "device_options": {"mode": _choose_execution_mode(flags)} if device == "hpu" else {},
         "world_size": cards,
         "dist": 1 < cards <= on_one_host,
     }
 
 
-def _choose_mode(flags: ParsedCommandLine) -> str:
+def _choose_execution_mode(flags: ParsedCommandLine) -> str:
     """Return the execution mode of the card. Versions from 1.0.0 on have no graph mode."""
     mode: str = flags["mode"] or ("lazy" if flags["model_name_or_path"] == "large" else "eager")
     if mode == "graph" and flags.version:
@@ -116,7 +116,7 @@ def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     if steps > 0:  # after this number of steps, the program makes one more update, with a learning rate of 0
         keys |= {"steps": steps, "num_train_epochs": None}
-    is_lazy = _choose_mode(flags) == "lazy" and flags["device"] == "hpu"
+    is_lazy = _choose_execution_mode(flags) == "lazy" and flags["device"] == "hpu"
     if task == "mrpc" and not flags.version and is_lazy:
         flags.warn("MRPC in lazy mode: the original stops here, as its run_glue.py has no --use_lazy_mode")
     if steps <= 0 and task == "squad" and not flags.version:

@@ -11,7 +11,7 @@ from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia.run_pretraining import compute_phase_keys
 from trainer.workers.launchers import find_rank
 
-_USUAL_MEANS = {128: 1.2, 512: 2.0}
+_USUAL_PACK_SIZES = {128: 1.2, 512: 2.0}
 """Mean number of sequences per pack by length, used if the packer's metadata file is missing."""
 
 
@@ -23,7 +23,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
         "steps": _round_up_updates(flags, "max_steps"),
     }
     if flags.values.get("enable_packed_data_mode"):
-        keys |= make_packed_keys(flags, keys["accumulation"], _read_mean(flags))
+        keys |= make_packed_keys(flags, keys["accumulation"], _read_mean_pack_size(flags))
     if keys["precision"] != "fp16":
         is_bf16 = flags.values.get("hmp") or flags.values.get("autocast")
         of_fp16 = ("loss_scaling", "init_loss_scale", "max_loss_scale")
@@ -39,7 +39,7 @@ def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if flags["use_habana"]:
-        options: dict[str, Any] = {"mode": _choose_mode(flags)}
+        options: dict[str, Any] = {"mode": _choose_execution_mode(flags)}
         if not flags["use_fused_lamb"]:
             options["use_fused_lamb"] = False
         return keys | {"device": "hpu", "device_options": options}
@@ -51,7 +51,7 @@ def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     return keys | {"device": "cuda"}
 
 
-def _choose_mode(flags: ParsedCommandLine) -> str:
+def _choose_execution_mode(flags: ParsedCommandLine) -> str:
     """Return the execution mode of the card."""
     is_lazy, is_graph = flags["use_lazy_mode"], flags.values.get("use_jit_trace")
     if flags.version:  # torch.compile overrides lazy mode
@@ -82,7 +82,7 @@ def make_packed_keys(flags: ParsedCommandLine, count: int, mean: float) -> dict[
     return {"accumulation": max(1, rows), "packed_accumulation": "rows"}
 
 
-def _read_mean(flags: ParsedCommandLine) -> float:
+def _read_mean_pack_size(flags: ParsedCommandLine) -> float:
     """Return the mean number of sequences per packed row.
 
     It comes from the packer's metadata file, or is the program's constant if there is none.
@@ -95,11 +95,11 @@ def _read_mean(flags: ParsedCommandLine) -> float:
         if not isinstance(found, int | float) or found <= 0:
             raise UsageError(f"Key avg_seq_per_sample not present in packed dataset metadata file: {path}")
         return float(found)
-    if length not in _USUAL_MEANS:
-        known = " or ".join(map(str, _USUAL_MEANS))
+    if length not in _USUAL_PACK_SIZES:
+        known = " or ".join(map(str, _USUAL_PACK_SIZES))
         raise UsageError(
             f"{path}: is missing, and max_seq_length is {length}, expected {known} to do without"
         )
-    mean: float = _USUAL_MEANS[length]
+    mean: float = _USUAL_PACK_SIZES[length]
     flags.warn(f"{path}: is missing; {mean:g} sequences a pack are assumed, as by the program")
     return mean

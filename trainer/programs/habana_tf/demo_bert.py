@@ -31,7 +31,7 @@ def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str]
     words = list(arguments)
     if version != _SHELL_VERSION and (version or not _is_for_shell_script(words)):
         return words, version
-    return _order_words(words), _SHELL_VERSION
+    return _put_subcommand_first(words), _SHELL_VERSION
 
 
 def _is_for_shell_script(words: Sequence[str]) -> bool:
@@ -40,7 +40,7 @@ def _is_for_shell_script(words: Sequence[str]) -> bool:
     return not names_it and any(word in _COMMANDS for word in words)
 
 
-def _order_words(words: Sequence[str]) -> list[str]:
+def _put_subcommand_first(words: Sequence[str]) -> list[str]:
     """Return the words with the sub-command first, then the flags. The flag -v may have no value."""
     flags, rest = list[str](), list[str]()
     place = 0

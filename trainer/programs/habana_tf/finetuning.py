@@ -6,10 +6,10 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.habana_tf.pretraining import COMMON, SIZES, find_workers, read_numbers
+from trainer.programs.habana_tf.pretraining import COMMON_KEYS, SIZES, find_workers, read_phase_numbers
 from trainer.programs.meaning import TranslatedCommand
 
-_FIXED: dict[str, Any] = COMMON | {
+_FIXED_KEYS: dict[str, Any] = COMMON_KEYS | {
     "optimiser": "adamw-bert",
     "epsilon_in": "square",
     "clipping": "per_update",
@@ -38,13 +38,13 @@ def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
     task, precision = flags["test_set"], flags["data_type"]
     if task not in _FILES:
         raise UsageError(f"Incorrect test set passed to -t option: {task}; fine-tuning takes mrpc or squad")
-    data = _find_data(flags, task)
+    data = _find_task_folder(flags, task)
     variant = flags["model_variant"]
     layers, width, heads = SIZES[variant]
     unpacked = f"{'wwm_' * (variant == 'large')}uncased_L-{layers}_H-{width}_A-{heads}"
     weights = flags["checkpoint_folder"] or flags["bert_config_dir"] or unpacked
     folder = "mrpc_output" if task == "mrpc" else f"squad_{variant}"
-    keys = _FIXED | workers | {
+    keys = _FIXED_KEYS | workers | {
         "precision": precision,
         "task": task,
         "task_dir": data,
@@ -52,8 +52,8 @@ def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
         "task_eval_file": storage.join(data, _FILES[task][1]),
         "start_from_ckpt": storage.join(weights, "bert_model.ckpt"),
         "num_train_epochs": flags["epochs"] or _EPOCHS[task],
-        "batch_size": read_numbers(flags, "batch_size", [_BATCH_SIZES[task, precision]])[0],
-        "max_seq_length": read_numbers(flags, "max_seq_length", [_LENGTHS[task]])[0],
+        "batch_size": read_phase_numbers(flags, "batch_size", [_BATCH_SIZES[task, precision]])[0],
+        "max_seq_length": read_phase_numbers(flags, "max_seq_length", [_LENGTHS[task]])[0],
         "base_learning_rate": _SHELL_RATES[task] if flags.version else flags["learning_rate"],
         "keep_checkpoints": 1 if task == "squad" else 5,
         "output_dir": flags["output_dir"] or os.path.expanduser(f"~/tmp/{folder}/"),
@@ -66,7 +66,7 @@ def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
     return TranslatedCommand(what=task, phases=[keys])
 
 
-def _find_data(flags: ParsedCommandLine, task: str) -> str:
+def _find_task_folder(flags: ParsedCommandLine, task: str) -> str:
     """Return the directory of the task's files. The files of MRPC may be in a sub-directory of the directory
     that the flag names.
     """

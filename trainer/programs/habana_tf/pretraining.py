@@ -22,7 +22,7 @@ SIZES = {
 }
 """Number of layers, width and number of attention heads of Google's published models, by name."""
 
-COMMON: dict[str, Any] = {
+COMMON_KEYS: dict[str, Any] = {
     "gelu": "tanh",
     "layer_norm_eps": 1e-3,  # Keras' default
     "beta1": 0.9,
@@ -37,14 +37,14 @@ COMMON: dict[str, Any] = {
 }
 """Keys of pre-training and fine-tuning that no flag changes."""
 
-_FIXED = COMMON | {
+_FIXED = COMMON_KEYS | {
     "optimiser": "lamb-habana-tf",
     "clipping": "per_micro_batch_divided",
     "lr_schedule": "habana-tf",  # multiplies one worker's rate by the number of workers
     "keep_checkpoints": 5,
 }
 
-WORKERS_APART = (
+WORKER_WARNINGS = (
     "the program gives each worker but a machine's first a directory worker_N in output_dir, with its own "
     "checkpoints and logs; here the first worker of each machine writes for all",
     "with fewer data files than workers the program gives all of them the first file; here they share the "
@@ -53,7 +53,7 @@ WORKERS_APART = (
 """Warnings about differences between the program and this trainer if there are several workers."""
 
 _UPDATES = (65536, 32768)
-_RATES = (7.5e-4, 5e-4)
+_LEARNING_RATES = (7.5e-4, 5e-4)
 """Learning rates of phases 1 and 2 for one of eight workers, with updates of the usual size."""
 
 
@@ -70,7 +70,7 @@ def translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
         if flags["no_steps_accumulation"] == 1:
             flags.warn("no_steps_accumulation 1: the program accumulates all the same")
     if workers["world_size"] > 1:
-        flags.warn(*WORKERS_APART)
+        flags.warn(*WORKER_WARNINGS)
     return TranslatedCommand(what=test_set if len(phases) == 1 else f"{test_set}, both phases", phases=phases)
 
 
@@ -134,12 +134,12 @@ def _make_phase_keys(
 
     Phase 2's steps are in updates of phase 1's size, and are converted by the caller.
     """
-    size = read_numbers(flags, "batch_size", (64 if flags["data_type"] == "bf16" else 32, 8))[number]
-    length = read_numbers(flags, "max_seq_length", (128, 512))[number]
+    size = read_phase_numbers(flags, "batch_size", (64 if flags["data_type"] == "bf16" else 32, 8))[number]
+    length = read_phase_numbers(flags, "max_seq_length", (128, 512))[number]
     is_fast = flags["fast_perf_only"] == 1 and flags["no_steps_accumulation"] != 1
     update = ((1600, 200) if is_fast else _UPDATES)[number]
-    steps = read_numbers(flags, "iters", (7038, 782))[number]
-    warmup = read_numbers(flags, "warmup", (2000, 200))[number]
+    steps = read_phase_numbers(flags, "iters", (7038, 782))[number]
+    warmup = read_phase_numbers(flags, "warmup", (2000, 200))[number]
     count = int(update / counted / size)  # rounded down, as in the program
     if count < 1:
         raise UsageError(
@@ -159,7 +159,7 @@ def _make_phase_keys(
         "batch_size": size,
         "accumulation": count,
         "allreduce_post_accumulation": True,
-        "base_learning_rate": _RATES[number] * (8 / counted) * (update / _UPDATES[number]),
+        "base_learning_rate": _LEARNING_RATES[number] * (8 / counted) * (update / _UPDATES[number]),
         "checkpoint_every": flags["save_ckpt_steps"],
         "log_every": 1,
         "json_summary_form": "tensorflow",
@@ -171,7 +171,7 @@ def _make_phase_keys(
     return keys
 
 
-def read_numbers(flags: ParsedCommandLine, name: str, usual: Sequence[int]) -> Sequence[int]:
+def read_phase_numbers(flags: ParsedCommandLine, name: str, usual: Sequence[int]) -> Sequence[int]:
     """Return a value for each phase, from ``A,B`` (demo_bert.py) or ``A B`` (shell script).
 
     The value of phase 2 may be missing. usual: the default of each phase.
@@ -189,8 +189,8 @@ def read_numbers(flags: ParsedCommandLine, name: str, usual: Sequence[int]) -> S
 
 def _make_overfit_keys(flags: ParsedCommandLine, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration keys for a few updates on a small file, and an evaluation on it."""
-    size = read_numbers(flags, "batch_size", [32])[0]
-    length = read_numbers(flags, "max_seq_length", [128])[0]
+    size = read_phase_numbers(flags, "batch_size", [32])[0]
+    length = read_phase_numbers(flags, "max_seq_length", [128])[0]
     data, starts, folder = flags["dataset_path"], flags["init_checkpoint_path"], flags["output_dir"]
     if flags.version:
         data = os.path.expanduser("~/tmp/bert-pretraining-overfit-dataset")
@@ -203,8 +203,8 @@ def _make_overfit_keys(flags: ParsedCommandLine, counted: int, workers: dict[str
         "eval_examples": 800,
         "max_seq_length": length,
         "max_predictions_per_seq": {128: 20, 512: 80}.get(length, math.floor(0.15 * length)),
-        "steps": read_numbers(flags, "iters", [200])[0],
-        "warmup": read_numbers(flags, "warmup", [10])[0],
+        "steps": read_phase_numbers(flags, "iters", [200])[0],
+        "warmup": read_phase_numbers(flags, "warmup", [10])[0],
         "batch_size": size,
         "accumulation": 1,
         "clipping": "per_update" if workers["world_size"] > 1 else _FIXED["clipping"],

@@ -4,14 +4,14 @@ from typing import Any
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
-from trainer.programs.habana_tf.pretraining import WORKERS_APART
+from trainer.programs.habana_tf.pretraining import WORKER_WARNINGS
 from trainer.programs.machine import has_checkpoints
 from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia_tf.run_pretraining import compute_phase_keys
-from trainer.programs.requirements import list_work
+from trainer.programs.requirements import describe_work
 from trainer.workers.launchers import find_rank
 
-_ADAM = {"optimiser": "adamw-bert", "epsilon_in": "square"}
+_ADAM_KEYS = {"optimiser": "adamw-bert", "epsilon_in": "square"}
 """Keys for the program's AdamWeightDecay. Habana's version divides by the root of v + epsilon^2, where v is
 the running mean of squared gradients.
 """
@@ -38,10 +38,10 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
         "resume": flags["do_train"] and has_checkpoints(flags["output_dir"]),
     }
     if keys["world_size"] > 1:
-        flags.warn(*WORKERS_APART)
+        flags.warn(*WORKER_WARNINGS)
     if flags["deterministic_run"]:
         keys |= {"seed": 1, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return TranslatedCommand(what=list_work(flags), phases=[keys])
+    return TranslatedCommand(what=describe_work(flags), phases=[keys])
 
 
 def _make_optimiser_keys(flags: ParsedCommandLine, workers: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _make_optimiser_keys(flags: ParsedCommandLine, workers: int) -> dict[str, An
     if name == "lamb":
         return {}
     if name == "adam":
-        return _ADAM
+        return _ADAM_KEYS
     flags.warn(f"optimizer_type {name}: the program takes lamb for LAMB and any other word for Adam")
     rate = flags["learning_rate"] * workers
-    return _ADAM | {"lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}
+    return _ADAM_KEYS | {"lr_schedule": "mlperf", "power": 0.5, "base_learning_rate": rate}

@@ -67,10 +67,10 @@ def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
         names = pair
     first, second = names[0], names[1] if len(names) > 1 else None
     keys = {"task": "classification", "first_column": first, "second_column": second, "label_column": "label"}
-    return keys | {"regression": True} if _has_scores(flags["train_file"]) else keys
+    return keys | {"regression": True} if _has_float_labels(flags["train_file"]) else keys
 
 
-def _has_scores(path: str) -> bool:
+def _has_float_labels(path: str) -> bool:
     """Return whether the program would read a table's labels as floats, and so learn a score.
 
     Return False for a table that is missing or unreadable, since fine-tuning reports that later.

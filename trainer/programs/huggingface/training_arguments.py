@@ -6,7 +6,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.checkpoints.formats.config_file import read_exported_length
-from trainer.programs.machine import KEEP_ALL, count_gpus, has_checkpoints, is_local_file
+from trainer.programs.machine import KEEP_ALL_CHECKPOINTS, count_gpus, has_checkpoints, is_local_file
 from trainer.programs.meaning import make_phase_keys
 from trainer.workers.launchers import find_launcher
 
@@ -14,7 +14,7 @@ _ADAMW = (
     *("adamw_hf", "adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused"),
     "adamw_apex_fused",
 )
-_REFUSED = (
+_REFUSED_FLAGS = (
     *("max_train_samples", "max_predict_samples", "adafactor", "label_smoothing_factor"),
     "neftune_noise_alpha",
 )
@@ -24,7 +24,7 @@ _REFUSED = (
 def make_training_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the keys that the flags of both programs set."""
     for flag in flags.table:
-        if flag.name in _REFUSED and flags[flag.name] != flag.default:
+        if flag.name in _REFUSED_FLAGS and flags[flag.name] != flag.default:
             raise UsageError(
                 f"{flag.name} is {flags[flag.name]}: this trainer has nothing like it; leave it out"
             )
@@ -45,10 +45,10 @@ def make_training_keys(flags: ParsedCommandLine) -> dict[str, Any]:
         "overwrite_output_dir": flags["overwrite_output_dir"] and not resumes,
         "max_grad_norm": flags["max_grad_norm"] or 1.0,
         "clipping": "per_update" if flags["max_grad_norm"] else "none",
-        "keep_checkpoints": flags["save_total_limit"] or KEEP_ALL,
+        "keep_checkpoints": flags["save_total_limit"] or KEEP_ALL_CHECKPOINTS,
         "tensorboard": "tensorboard" in reports or "all" in reports,
         "wandb": "wandb" in reports or "all" in reports,
-        "log_every": max(1, _read_count(flags, "logging_steps")),
+        "log_every": max(1, _read_update_count(flags, "logging_steps")),
     }
     name = "adamw" if flags["optim"] in _ADAMW else flags["optim"]
     if name not in ("adamw", "sgd"):
@@ -108,16 +108,18 @@ def _make_interval_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     strategy, save = flags["eval_strategy"], flags["save_strategy"]
     keys: dict[str, Any] = {"do_eval": flags["do_eval"] or strategy != "no"}
     if strategy == "steps":
-        keys["eval_every"] = _read_count(flags, "eval_steps" if flags["eval_steps"] else "logging_steps")
+        keys["eval_every"] = _read_update_count(
+            flags, "eval_steps" if flags["eval_steps"] else "logging_steps"
+        )
     elif strategy == "no":
         keys["eval_every"] = 0
     if save in ("epoch", "best"):
         flags.warn(f"save_strategy {save}: a checkpoint is saved at the end only")
-    keys["checkpoint_every"] = max(0, _read_count(flags, "save_steps")) if save == "steps" else 0
+    keys["checkpoint_every"] = max(0, _read_update_count(flags, "save_steps")) if save == "steps" else 0
     return keys
 
 
-def _read_count(flags: ParsedCommandLine, name: str) -> int:
+def _read_update_count(flags: ParsedCommandLine, name: str) -> int:
     """Return a number of updates. UsageError for a fraction of all updates, which the program accepts."""
     value: float = flags[name]
     if value != int(value):

@@ -12,17 +12,17 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import compute_core_batch_size
-from trainer.programs.machine import KEEP_ALL, find_named_step, has_checkpoints, is_local_file
+from trainer.programs.machine import KEEP_ALL_CHECKPOINTS, find_named_step, has_checkpoints, is_local_file
 from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.programs.requirements import require_flags, require_work
 
-_LOGGED_STEPS = 100
+_LOG_INTERVAL = 100
 """Micro-steps between lines of TensorFlow's log."""
 
 _EVAL_SAMPLES = 10_000
 """Size of the evaluation set that the program writes to MLPerf's log, whatever data it evaluates on."""
 
-_LOG = {
+_MLLOG_KEYS = {
     "mllog": True,
     "mllog_file": "bert.log",
     "mllog_org": "reference_implementation",
@@ -62,11 +62,11 @@ def _translate_training(flags: ParsedCommandLine) -> TranslatedCommand:
         "start_moments": False,
         "resume": has_checkpoints(flags["output_dir"]),
         "lr_schedule": "mlperf",
-        "keep_checkpoints": flags["keep_checkpoint_max"] or KEEP_ALL,
-        "log_every": max(1, _LOGGED_STEPS // micro_steps),
+        "keep_checkpoints": flags["keep_checkpoint_max"] or KEEP_ALL_CHECKPOINTS,
+        "log_every": max(1, _LOG_INTERVAL // micro_steps),
         "eval_examples": _EVAL_SAMPLES,
     }
-    keys |= _LOG
+    keys |= _MLLOG_KEYS
     keys |= _make_step_keys(flags, micro_steps)
     if flags["do_eval"]:
         keys |= _make_evaluation_keys(flags, machine["world_size"]) | {"eval_every": 0}
@@ -135,7 +135,7 @@ def _translate_evaluation(flags: ParsedCommandLine) -> TranslatedCommand:
     }
     if flags["use_tpu"]:
         settings["eval_batch_size_per_core"] = evaluated["eval_batch_size"]
-    keys = machine | make_phase_keys(flags) | evaluated | _LOG | {"steps": max(1, until)}
+    keys = machine | make_phase_keys(flags) | evaluated | _MLLOG_KEYS | {"steps": max(1, until)}
     if named is None:
         keys["start_from_ckpt"] = start
         which = f"the newest in output_dir, and each newer one, until one of step >= {until} was evaluated"

@@ -5,7 +5,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
-from trainer.programs.requirements import list_work, require_work
+from trainer.programs.requirements import describe_work, require_work
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
@@ -33,4 +33,4 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
         flags.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and flags["do_train"]:
         flags.warn("the gradient is clipped as a whole; the program clips that of each tensor")
-    return TranslatedCommand(what=f"{task} ({list_work(flags)})", phases=[keys])
+    return TranslatedCommand(what=f"{task} ({describe_work(flags)})", phases=[keys])

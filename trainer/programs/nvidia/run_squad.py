@@ -4,7 +4,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
 from trainer.programs.nvidia.run_pretraining import ONE_GPU
-from trainer.programs.requirements import list_work, require_files, require_work
+from trainer.programs.requirements import describe_work, require_files, require_work
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
@@ -27,4 +27,4 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
         flags.warn("--do_eval acts only with --do_predict: nothing is evaluated, as there")
     if keys["world_size"] == 1 and not flags["no_cuda"]:
         flags.warn(ONE_GPU)
-    return TranslatedCommand(what=f"squad ({list_work(flags)})", phases=[keys])
+    return TranslatedCommand(what=f"squad ({describe_work(flags)})", phases=[keys])

@@ -6,7 +6,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.machine import has_checkpoints
 from trainer.programs.meaning import TranslatedCommand, make_phase_keys
-from trainer.programs.requirements import list_work, require_flags, require_work
+from trainer.programs.requirements import describe_work, require_flags, require_work
 from trainer.workers.launchers import find_rank
 
 
@@ -21,7 +21,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     }
     if find_rank()[1] > 1 and not flags["horovod"]:
         flags.warn("without --horovod each process trains on its own in the program; here it is an error")
-    return TranslatedCommand(what=list_work(flags), phases=[keys])
+    return TranslatedCommand(what=describe_work(flags), phases=[keys])
 
 
 def compute_phase_keys(flags: ParsedCommandLine) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _PUBLISHED_SHAPE: dict[str, Any] = make_bert_shape(96, 2048, 32) | {
 }
 """The shape in my_bert_config.json as printed in the README, with 4.9 billion parameters."""
 
-_SIZES = ((128, 20), (512, 80))
+_EXAMPLE_SIZES = ((128, 20), (512, 80))
 """Token ids and masked ids of an example, for each phase."""
 
 _POSITIONS = (
@@ -39,7 +39,7 @@ _VARIABLES = {
 }
 """Environment variables, without the phase's number, for numbers that may also be positional arguments."""
 
-_RESIDUALS = {
+_RESIDUAL_WARNINGS = {
     True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
     False: "without megatron_residual_connection the original adds the residual of the feed-forward part "
     "after the norm; here it is before it, as in BERT",
@@ -87,7 +87,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     return TranslatedCommand(what=f"{len(phases)} of 2 phases", phases=phases)
 
 
-def _find_number(flags: ParsedCommandLine, name: str, number: int) -> int:
+def _find_phase_number(flags: ParsedCommandLine, name: str, number: int) -> int:
     """Return a number of a phase: from the positional argument, else from the variable."""
     word = flags[name if number == 1 else f"{name}_phase2"]
     found: int = flags[f"{_VARIABLES[name]}{number}"] if word is None else word
@@ -97,10 +97,10 @@ def _find_number(flags: ParsedCommandLine, name: str, number: int) -> int:
 def _make_shape_keys(path: str, flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the model's keys. If the file is missing, they are those of the published file."""
     if storage.exists(path):
-        flags.warn(_RESIDUALS[read_object(path).get("megatron_residual_connection") is True])
+        flags.warn(_RESIDUAL_WARNINGS[read_object(path).get("megatron_residual_connection") is True])
     elif storage.get_base_name(path) == "my_bert_config.json":
         missing = f"{path}: no such file; taken as the one that README prints, of 4.9 billion parameters"
-        flags.warn(missing, _RESIDUALS[True])
+        flags.warn(missing, _RESIDUAL_WARNINGS[True])
         return _PUBLISHED_SHAPE
     return {"model_config": path}
 
@@ -110,9 +110,13 @@ def _make_phase_keys(flags: ParsedCommandLine, number: int, precision: str, alon
 
     alone: phase 2 without phase 1, which then starts with new weights.
     """
-    length, masks = _SIZES[number - 1]
+    length, masks = _EXAMPLE_SIZES[number - 1]
     workers, suffix = flags["NP"], "" if number == 1 else "_phase2"
-    count = _find_number(flags, "gradient_accumulation_steps", number) if flags["accumulate_gradients"] else 1
+    count = (
+        _find_phase_number(flags, "gradient_accumulation_steps", number)
+        if flags["accumulate_gradients"]
+        else 1
+    )
     results = storage.join(flags["codedir"] or flags["CODEDIR"], "results")
     both = "_".join(
         f"P{one}BS{flags[f'BATCH_SIZE_PROC_P{one}']}_P{one}ACC{flags[f'ACC_STEPS_P{one}']}_"
@@ -126,11 +130,11 @@ def _make_phase_keys(flags: ParsedCommandLine, number: int, precision: str, alon
         "train_data": flags[f"data_dir_phase{number}"] or data,
         "max_seq_length": length,
         "max_predictions_per_seq": masks,
-        "steps": _find_number(flags, "train_steps", number),
+        "steps": _find_phase_number(flags, "train_steps", number),
         "base_learning_rate": flags["LR"] if rate is None else rate,
         "warmup": flags[f"warmup_proportion{suffix}"],
         "precision": precision,
-        "batch_size": compute_micro_batch_size(_find_number(flags, "train_batch_size", number), count),
+        "batch_size": compute_micro_batch_size(_find_phase_number(flags, "train_batch_size", number), count),
         "accumulation": count,
         "dist": workers > 1,
         "output_dir": storage.join(results, f"{name}/checkpoints"),
@@ -152,7 +156,7 @@ def _make_starting_point_keys(
 
     Phase 1 resumes only if an argument says so.
     """
-    steps = _find_number(flags, "train_steps", 1)
+    steps = _find_phase_number(flags, "train_steps", 1)
     resumes, start = flags["resume_training"], flags["init_checkpoint"]
     start = None if start == "None" else start
     if number == 2 and not alone:
