@@ -1,5 +1,7 @@
-"""Charts of runs: each measure over the updates, next to the score of guessing, which is a baseline that
-predicts the most frequent label for every text without reading it.
+"""Charts of runs: losses, accuracies, speeds and other measures, drawn over the updates.
+
+Next to the accuracies a chart shows the score of guessing: a baseline that predicts the most frequent label
+for every text without reading it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,30 +16,32 @@ from bertdata.report.charts.line_chart import Line, LineChart
 from trainer.logs.recorded_run import RecordedRun, find_columns
 
 _EVALUATION_SUFFIXES = {"loss": "loss", "acc": "accuracy"}
-"""Endings of column names: for each ending in training.csv, the ending of the same measure's column in
+"""For each ending of a column's name in training.csv, the ending of the name that the same measure has in
 evaluation.csv.
 """
 _EVALUATION_PREFIXES = {"mlm": "masked_lm", "nsp": "next_sentence"}
-"""Beginnings of column names: for each beginning in training.csv, the beginning in evaluation.csv, if the two
-differ.
+"""For each beginning of a column's name in training.csv, the beginning in evaluation.csv. Other beginnings
+are the same in both tables.
 """
 _NAMES = {"mlm": "masked words", "nsp": "next sentence", "": "all examples"}
 _GUESS_COLUMNS = {"masked_lm_accuracy": "most_frequent_accuracy", "label_accuracy": "guess_acc"}
-"""For a column of results, the column with the score of guessing (always the most frequent label). For other
-columns, the guess's column is their name with ``guess_`` in front.
+"""For a column of results, the column with the score of guessing (always predicting the most frequent label).
+For columns that are not listed, that column's name is ``guess_`` and the name of the column of results.
 """
 _BESIDE = ("step", "trained", "examples", "epoch", "loss", "step_loss")
 _SQUAD_SCORES = ("exact_match", "f1")
-"""Names of SQuAD's scores. If a table has both columns, it is SQuAD's, and the values are in per cent."""
+"""Columns with SQuAD's scores. If a table has both, it belongs to SQuAD, and its scores are in per cent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that runs log, and how it is drawn.
+    """A number that runs log, and how a chart shows it.
 
-    in_training, evaluated: names of the number's columns in training.csv and evaluation.csv, "" for none.
-    factor: converts the value in training.csv to ``unit``.
-    from_zero: the axis begins at 0, because the size matters more than the change.
+    in_training: the number's column in training.csv, or "" if it has none.
+    evaluated: the number's column in evaluation.csv, or "" if it has none.
+    factor: factor that converts the value in training.csv to ``unit``.
+    from_zero: True if the chart's axis begins at 0, because the size of the value matters more than its
+    change.
     """
 
     title: str
@@ -65,12 +69,14 @@ SPEED = (
 
 
 def make_learned_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
-    """Return a chart for each loss and accuracy, then for each score."""
+    """Return the charts of what the model has learned: one for each loss and accuracy, then one for each
+    score.
+    """
     return make_charts([*_find_losses_and_accuracies(runs), *_find_scores(runs)], runs)
 
 
 def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[LineChart]:
-    """Return a chart for each of the measures for which a run has numbers."""
+    """Return a chart for each measure, without the measures for which no run has numbers."""
     lines = {
         measure: (*_make_lines(measure, runs), *_make_guess_lines(measure, runs)) for measure in measures
     }
@@ -90,16 +96,17 @@ def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> lis
 
 
 def name_guess_column(evaluated: str) -> str:
-    """Return the name of the column with the score of guessing (always the most frequent label) that belongs
-    to a column of results.
+    """Return the column with the score of guessing (always the most frequent label) for a column of results.
+
+    evaluated: name of the column of results in evaluation.csv.
     """
     return _GUESS_COLUMNS.get(evaluated, f"guess_{evaluated}")
 
 
 def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """Return the losses and accuracies in training.csv, grouped by task.
+    """Return the measures for the losses and accuracies in training.csv, grouped by task.
 
-    If training.csv has no loss, the loss of the evaluations is added.
+    If training.csv has no loss, the loss of the evaluations is included.
     """
     parts = [name.rpartition("_") for name in find_columns(runs, "training") if name != "step_loss"]
     found = [(head, end) for head, _, end in parts if end in _EVALUATION_SUFFIXES]
@@ -110,9 +117,10 @@ def _find_losses_and_accuracies(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_measure(head: str, end: str) -> Measure:
-    """Return the measure for a loss or accuracy.
+    """Return the measure for a loss or an accuracy.
 
-    head: beginning of its column, for example "mlm". end: "loss" or "acc".
+    head: beginning of its column's name, for example "mlm".
+    end: end of its column's name, "loss" or "acc".
     """
     name = _EVALUATION_SUFFIXES[end]
     unit = "accuracy (0 to 1)" if end == "acc" else "loss (nats)"
@@ -124,13 +132,15 @@ def _make_measure(head: str, end: str) -> Measure:
 
 
 def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
-    """Return the measures of evaluation.csv that are neither losses nor accuracies nor scores of guessing."""
+    """Return the measures for the scores in evaluation.csv, such as F1. Losses, accuracies and the scores of
+    guessing are not among them.
+    """
     names = find_columns(runs, "evaluations")
     scores = [
         name
         for name in names
         if name not in (*_BESIDE, *_GUESS_COLUMNS.values())
-        # acc is then the same number as label_accuracy, which is drawn already
+        # a column acc has the same numbers as label_accuracy, which is drawn already
         and not (name == "acc" and "label_accuracy" in names)
         and not name.startswith("guess_")
         and not name.endswith(("_loss", "_accuracy"))
@@ -148,8 +158,8 @@ def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
 
 
 def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
-    """Return the lines of the measure's chart. A phase has a line for its training and a line for its
-    evaluations, if it has these numbers.
+    """Return the lines of the measure's chart: for each phase of a run, a line for its training and a line
+    for its evaluations. A line without numbers is left out.
     """
     lines = []
     kind = "training" if measure.evaluated else ""
@@ -167,7 +177,7 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
     """Return horizontal lines at the score of always guessing the most frequent label, without reading the
     text.
 
-    There is one line if the score is the same for all phases, otherwise a line for each phase.
+    If the score is the same for all phases, there is one line, otherwise a line for each phase.
     """
     lines, column = [], name_guess_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
@@ -190,10 +200,13 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
 
 @lru_cache
 def find_data_guesses(paths: str) -> Mapping[str, float]:
-    """Return the scores of always guessing the most frequent label on the training data, by column of
-    training.csv. Return {} if the data no longer exist.
+    """Return the accuracies and losses of always guessing the most frequent label, by column of training.csv.
 
-    Cached, because all charts of a page need it and finding it reads all labels.
+    They are those of the training data.
+
+    Returns {} if the data no longer exist. The result is cached, because finding it reads all labels and
+    every chart of a page needs it.
+    paths: the data as the setting train_data names them.
     """
     found: dict[str, float] = {}
     with suppress(BertDataError):
@@ -205,8 +218,10 @@ def find_data_guesses(paths: str) -> Mapping[str, float]:
 
 
 def _describe_chart(measure: Measure, lines: Sequence[Line]) -> str:
-    """Describe the chart in words for a screen reader: the last value of each line, and for measures of speed
-    also the smallest and largest value.
+    """Describe a chart in words, for a screen reader.
+
+    The description has the last value of each line. For measures of speed it also has the smallest and
+    largest value.
     """
     ends = [f"{line.name} {'at' if line.dashed else 'ends at'} {line.ys[-1]:.4g}" for line in lines]
     if not measure.evaluated:
