@@ -1,7 +1,8 @@
-"""The programs that ``python -m trainer like`` knows, each described by a TOML file.
+"""The programs whose command lines ``python -m trainer like`` understands.
 
-The file VENDOR/PROGRAM.toml lists the program's flags and the configuration keys that they set. Keys that
-must be computed come from the function ``resolve`` of the Python module next to it, listed in FUNCTIONS.
+The file VENDOR/PROGRAM.toml lists a program's flags and the configuration keys that they set. Keys that must
+be computed come from the function ``translate`` of the Python module next to that file. TRANSLATORS lists
+these functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,12 +54,12 @@ TRANSLATORS: Mapping[str, Callable[[ParsedCommandLine], TranslatedCommand]] = {
     "nvidia/run_squad.py": nvidia_squad.translate,
     "rannc/run_pretraining_rannc.sh": run_pretraining_rannc.translate,
 }
-"""The function that translates a parsed command line, for each program whose TOML file does not suffice."""
+"""For each program whose TOML file does not suffice, the function that translates its command line."""
 
 
 @cache
 def get_all_key_schemas() -> Mapping[str, Mapping[str, Any]]:
-    """Return the JSON Schema of each configuration key, including keys for single devices."""
+    """Return the JSON Schema of each configuration key, including the keys that only one device has."""
     return {**get_device_key_schemas(), **get_key_schemas()}
 
 
@@ -76,24 +77,27 @@ DOOR = Door(
 
 
 def translate_command_line(program: Program, flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a parsed command line of this program to this trainer's configuration."""
+    """Translate a program's command line to this trainer's configuration.
+
+    The program's function does this. A program without a function is translated by its TOML file.
+    """
     resolve = TRANSLATORS.get(program.name) if program.is_shipped else None
     return translate_by_toml(program, flags) if resolve is None else resolve(flags)
 
 
 def load_programs() -> Mapping[str, Program]:
-    """Return all known programs by name."""
+    """Return all known programs, by name."""
     return choice.list_programs(DOOR)
 
 
 def find_program(name: str) -> Program:
-    """Return the program of this name, or the program that a TOML file at this path describes.
+    """Return the program with this name, or the program that a TOML file at this path describes.
 
-    UsageError for an unknown name suggests the nearest known program.
+    Raises UsageError for an unknown name, and suggests the known program with the nearest name.
     """
     return choice.find_program(DOOR, name)
 
 
 def find_programs_with(name: str) -> list[str]:
-    """Return the names of the programs that have a flag or key of this name."""
+    """Return the names of the programs that have a flag or a configuration key of this name."""
     return choice.list_programs_with_flag(DOOR, name)

@@ -1,4 +1,4 @@
-"""What programs require of a command line, with errors in the programs' words."""
+"""Checks that other programs make on their command lines, with errors worded as in those programs."""
 
 from collections.abc import Mapping
 
@@ -7,28 +7,33 @@ from bertdata.errors import UsageError
 
 
 def describe_work(flags: ParsedCommandLine) -> str:
-    """Return what the flags --do_train, --do_eval and --do_predict ask for, as text: "train, eval"."""
+    """Return which of --do_train, --do_eval and --do_predict are set, as text, for example "train, eval"."""
     return ", ".join(verb for verb in ("train", "eval", "predict") if flags.values.get(f"do_{verb}"))
 
 
 def require_flags(flags: ParsedCommandLine, *names: str) -> None:
-    """Raise UsageError, in absl's words, for the first of these flags without a value."""
+    """Raise UsageError, worded as by absl (the programs' flag parser), for the first of these flags without a
+    value.
+    """
     for name in names:
         if flags[name] is None:
             raise UsageError(f"flag --{name}=None: Flag --{name} must have a value other than None.")
 
 
 def require_work(flags: ParsedCommandLine, *switches: str) -> None:
-    """Raise UsageError, in the programs' words, if none of these switches is true."""
+    """Raise UsageError, worded as in the programs, if none of these switches is set.
+
+    switches: names of flags such as do_train and do_predict.
+    """
     if not any(flags[name] for name in switches):
         *others, last = (f"`{name}`" for name in switches)
         raise UsageError(f"At least one of {', '.join(others)} or {last} must be True.")
 
 
 def require_files(flags: ParsedCommandLine, files: Mapping[str, str]) -> None:
-    """Raise UsageError, in the programs' words, for a true switch whose file is not named.
+    """Raise UsageError, worded as in the programs, for a switch that is set without the file that it needs.
 
-    files: flag of the file for each switch.
+    files: for each switch, the name of the flag that has its file.
     """
     for switch, name in files.items():
         if flags[switch] and not flags[name]:

@@ -1,5 +1,6 @@
-"""Finding where each value of another program's command line came from: a flag, an environment variable, or
-the program's defaults.
+"""Search for the source of each configuration value that was translated from another program's command line.
+
+A source is a flag, an environment variable, or the program itself with its defaults.
 """
 
 from collections.abc import Mapping
@@ -17,13 +18,14 @@ _NOT_THERE = object()
 def find_sources_by_phase(
     program: Program, flags: ParsedCommandLine, meaning: TranslatedCommand
 ) -> list[dict[str, str]]:
-    """Return the source of each key in each phase: flags, environment variables, or the program itself.
+    """Return the source of each configuration key, for each phase.
 
-    A flag is a source of every key whose value would differ without it.
+    A source is the name of a flag or an environment variable, or the name of the program. A flag counts as
+    the source of every key whose value would be another one without the flag.
     """
     found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
-    # Translate the command line again without each flag in turn, and compare. This finds sources also for
-    # keys that a program's function computes from several flags, such as accumulation.
+    # Translate the command line again without each flag in turn, and compare the results. This also finds the
+    # sources of keys that are computed from several flags, such as accumulation.
     for flag in (*flags.variables, *flags.table):
         if flag.name not in flags:
             continue
@@ -40,7 +42,9 @@ def find_sources_by_phase(
 
 
 def _translate_without_flag(program: Program, flags: ParsedCommandLine, name: str) -> list[Mapping[str, Any]]:
-    """Return the phases of the command line without this flag. Empty if the program needs the flag."""
+    """Return the phases that the command line would have without this flag, or [] if the program needs the
+    flag.
+    """
     try:
         return list(translate_command_line(program, flags.without(name)).phases)
     except (BertDataError, ArithmeticError):

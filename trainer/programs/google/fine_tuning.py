@@ -1,4 +1,4 @@
-"""Keys that Google's run_squad.py and run_classifier.py compute in the same way."""
+"""Configuration keys that are computed in the same way for Google's run_squad.py and run_classifier.py."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from trainer.programs.meaning import make_phase_keys
 
 
 def make_fine_tuning_keys(flags: ParsedCommandLine, eval_size: str) -> dict[str, Any]:
-    """Return the keys that both programs' flags describe.
+    """Return the configuration keys for the flags that both programs have.
 
-    A checkpoint in output_dir takes precedence over init_checkpoint, and a run there is continued without
-    being asked.
-    eval_size: flag with the batch size of an evaluation.
+    As in the programs, a checkpoint in output_dir takes precedence over init_checkpoint, and a run in that
+    directory is continued without being asked.
+    eval_size: name of the flag that has the batch size of evaluations.
     """
     count = flags["num_tpu_cores"] if flags["use_tpu"] else 1
     there = has_checkpoints(flags["output_dir"])
@@ -27,9 +27,9 @@ def make_fine_tuning_keys(flags: ParsedCommandLine, eval_size: str) -> dict[str,
         "eval_batch_size": compute_core_batch_size(flags, eval_size, count),
         "start_from_ckpt": (flags["init_checkpoint"] or None) if flags["do_train"] or not there else None,
         "resume": there and flags["do_train"],
-        # The program sums the gradients of its n cores, but this trainer averages them. Adam makes the same
-        # update from the average if epsilon is divided by n.
+        # The program sums the gradients of its n cores, and this trainer averages them. If epsilon is divided
+        # by n, Adam makes the same update from the average as from the sum.
         "summed_replicas": count,
-        # In the program, each core clips its gradient before the gradients are summed over the cores.
+        # Each core of the program clips its gradient before the gradients of the cores are summed.
         "clipping": "per_micro_batch" if count > 1 else "per_update",
     }

@@ -11,14 +11,16 @@ from trainer.programs.graphcore import values
 from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
-_GENERATED_EXAMPLES = 10_000_000  # number of examples that the program counts in generated data
+_GENERATED_EXAMPLES = 10_000_000  # number of examples that the program assumes if it trains on generated data
 _NO_DATA = "Neither generated-data nor train-file was passed, set at least one of them to run the code."
 
 _README_FLAGS = {"--sequence-length": "--seq-length", "--batches-per-step": "--batches_per_step"}
-"""Flags that the README prints but the program refuses, with the flags that it means."""
+"""Flags in the program's README that the program itself refuses, each with the flag that it accepts
+instead.
+"""
 
 _FILE_KEYS = ("checkpoint_path", "weight_decay", "decay_steps", "decay_rate", "lr_schedule_by_step")
-"""Keys of published files that are not flags and that the program reads."""
+"""Keys that the program reads only from its JSON file, because it has no flags for them."""
 
 _IDLE_FILE_KEYS = (
     *("best_checkpoint_start_epoch", "best_loss", "checkpoint_model", "do_validation", "embedding_cut_num"),
@@ -26,11 +28,11 @@ _IDLE_FILE_KEYS = (
     *("profile_execution", "profiling", "report_directory", "restore_dir", "restoring", "variable_filter"),
     "variable_offloading",
 )
-"""Keys of published files without effect."""
+"""Keys in the published JSON files that the program ignores."""
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the phase that the command line and its file describe."""
+    """Translate a command line and its JSON file to one phase of pre-training."""
     _warn_about_flags(flags)
     opts = values.merge_values(flags, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:
@@ -41,7 +43,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
             f"{opts['pipeline_depth']}, expected 2 or more"
         )
     keys = make_phase_keys(opts) | values.make_interval_keys(opts, opts["batches_per_step"])
-    # The program compares the value with the number 32, so that even the text "32" in a file means 16 bits.
+    # The program only tests whether the precision equals the number 32. So the text "32" in a file means 16
+    # bits, as any other text does.
     keys |= {
         "output_dir": opts["checkpoint_path"],
         "precision": "fp32" if opts["precision"] == 32 else "fp16",
@@ -60,7 +63,9 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _warn_about_flags(flags: ParsedCommandLine) -> None:
-    """Warn about flags that exist only in the README, and about values with a surprising meaning."""
+    """Warn about flags that exist only in the README, and about values that the program reads in a surprising
+    way.
+    """
     words = {word.partition("=")[0] for word in flags.arguments}
     true_of_any_word = {flag.spellings[0] for flag in flags.table if flag.kind is bool and not flag.idle}
     for word, meant in _README_FLAGS.items():
@@ -72,7 +77,7 @@ def _warn_about_flags(flags: ParsedCommandLine) -> None:
 
 
 def _make_model_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for the model."""
+    """Return the configuration keys that describe the model."""
     if opts["hidden_act"] != "gelu":
         if opts["use_cls_layer"]:
             raise UsageError(
@@ -84,7 +89,7 @@ def _make_model_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for the optimiser."""
+    """Return the configuration keys that describe the optimiser."""
     name = str(opts["optimiser"]).lower()
     if name not in ("lamb", "adamw"):
         return values.make_momentum_keys(opts, name)
@@ -93,7 +98,8 @@ def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
         "beta2": opts["optimiser_beta2"],
         "optimiser_epsilon": opts["optimiser_epsilon"],
     }
-    if name == "adamw":  # the program passes no weight_decay, so the default 0.01 applies
+    # the program does not pass weight_decay to AdamW, so the optimiser's default of 0.01 applies
+    if name == "adamw":
         return {"optimiser": "adamw-bert", "weight_decay": 0.01, "clipping": "none", **moments}
     if opts["weight_decay"] is None:
         raise UsageError(f"{opts['config']}: weight_decay is missing, which lamb needs and no flag gives")
@@ -108,9 +114,9 @@ def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for length and learning rate.
+    """Return the configuration keys for the number of updates and the learning rate.
 
-    The program's steps are converted to updates.
+    A step of the program is several updates, so numbers of steps are converted to numbers of updates.
     """
     each, name = opts["batches_per_step"], opts["lr_schedule"]
     if each > 1 and name != "custom":
@@ -138,7 +144,7 @@ def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _count_updates(opts: ParsedCommandLine) -> int | None:
-    """Return the number of updates, or None if it depends on the size of the data."""
+    """Return the number of updates, or None if it depends on the number of examples in the data."""
     each: int = opts["batches_per_step"]
     if opts["steps"]:
         return int(opts["steps"]) * each
@@ -150,10 +156,10 @@ def _count_updates(opts: ParsedCommandLine) -> int | None:
 
 
 def _make_data_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the key of the training data."""
+    """Return the configuration key for the training data."""
     if opts["generated_data"] and opts["train_file"]:
         opts.warn("generated-data flag passed: train_file is left out")
-    # only the program's configuration file can have another value than a text here
+    # Flags are always texts, but the program's JSON file can have another value here.
     if not isinstance(opts["train_file"] or "", str):
         raise UsageError(f"{opts['config']}: train_file is {opts['train_file']!r:.80}, expected a text")
     if opts["train_file"] and not opts["generated_data"]:
@@ -164,7 +170,7 @@ def _make_data_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_start_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for the checkpoint that the training starts from or continues."""
+    """Return the configuration keys for the checkpoint that training continues or takes its weights from."""
     if opts["restore_path"] and opts["start_from_ckpt"]:
         raise UsageError("--restore_path continues a run, --start-from-ckpt begins one: give one of them")
     if opts["start_from_ckpt"]:
@@ -172,7 +178,8 @@ def _make_start_keys(opts: ParsedCommandLine) -> dict[str, Any]:
     if not opts["restore_path"]:
         return {}
     keys: dict[str, Any] = {"resume": True}
-    # A directory, whose newest checkpoint is used, or the path of a checkpoint with its step.
+    # The path is a directory, of which the newest checkpoint is used, or the path of a checkpoint, whose name
+    # ends with its step.
     folder = opts["restore_path"]
     if one := re.fullmatch(r"(.*)/ckpt[^/]*-([0-9]+)", folder):
         folder = one[1]
@@ -187,6 +194,6 @@ def _make_start_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """Return whether the path is the folder or inside it."""
+    """Return True if the path is the folder itself or lies inside it."""
     path, folder = (name.removeprefix("./").rstrip("/") for name in (path, folder))
     return path == folder or path.startswith(f"{folder}/")

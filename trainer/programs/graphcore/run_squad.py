@@ -11,7 +11,9 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the fine-tuning, the predictions or both that the command line and its file describe."""
+    """Translate a command line and its JSON file to fine-tuning and predictions on SQuAD, as far as they ask
+    for them.
+    """
     opts = values.merge_values(flags, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):
         if not opts[name]:
@@ -31,8 +33,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     )
     keys |= _make_schedule_keys(opts) if opts["do_training"] else {}
     keys |= _make_file_keys(opts)
-    # The program sums gradients over its replicas (copies of the model) too. So here each replica counts as a
-    # micro-batch of a single worker.
+    # The program sums the gradients of its replicas (copies of the model). Here each replica is replaced by a
+    # micro-batch of a single worker, because the gradients of micro-batches are summed.
     if opts["reduction_type"] == "sum":
         keys |= {"accumulation": opts["gradient_accumulation_count"] * opts["replicas"], "replicas": 1}
     predictions = "" if opts["do_training"] else f", predictions for {opts['predict_file']}"
@@ -40,7 +42,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for the optimiser."""
+    """Return the configuration keys that describe the optimiser."""
     name = str(opts["optimizer"]).lower().removeprefix("mp")
     if name not in ("adamw", "lamb"):
         return values.make_momentum_keys(opts, name)
@@ -52,7 +54,8 @@ def _make_optimiser_keys(opts: ParsedCommandLine) -> dict[str, Any]:
         "use_debiasing": opts["use_debiasing"],
     }
     if name == "adamw":
-        # With n replicas, the program clips their mean gradient to the norm n, not to the norm 1.
+        # The program clips the mean gradient of its n replicas (copies of the model) to the norm n instead of
+        # 1.
         clipping = {"clipping": "per_update", "max_grad_norm": float(opts["replicas"])}
         return keys | clipping | {"optimiser": "adamw-bert"}
     opts.warn("lamb: the program has no trust ratio for the weights of norms, here they have one")
@@ -84,7 +87,7 @@ def _make_schedule_keys(opts: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_file_keys(opts: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for files and directories.
+    """Return the configuration keys for input files and output directories.
 
     This trainer writes checkpoints and predictions to the same directory.
     """

@@ -17,11 +17,13 @@ _MOST_PREDICTIONS = (20, 80)
 _DATA = f"/software/data/pytorch/bert_pretraining/{HDF5_DATA}"
 _USUAL_DATA = [_DATA.format(length, most) for length, most in zip((128, 512), _MOST_PREDICTIONS, strict=True)]
 _SHARED_BY_VERSION = ("1.1.0", "1.4.1")
-"""Versions of the program in which train_batch_size is the total over all cards."""
+"""Versions of the program whose train_batch_size is the sum over all cards. In other versions it is the size
+for each card.
+"""
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the phases, or the fine-tuning, that the command line describes."""
+    """Translate a command line to one or two phases of pre-training, or to fine-tuning."""
     if flags["model_name_or_path"] not in SIZES:
         name = flags["model_name_or_path"]
         raise UsageError(
@@ -31,7 +33,10 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _make_common_keys(flags: ParsedCommandLine, cards: int) -> dict[str, Any]:
-    """Return the configuration keys for device and workers."""
+    """Return the configuration keys for the device and the workers.
+
+    cards: number of Gaudi cards, each of which has a worker.
+    """
     device = "hpu" if flags["device"] == "hpu" else "cpu"
     on_one_host = flags.values.get("process_per_node") or cards
     if cards > on_one_host:
@@ -45,7 +50,9 @@ def _make_common_keys(flags: ParsedCommandLine, cards: int) -> dict[str, Any]:
 
 
 def _choose_execution_mode(flags: ParsedCommandLine) -> str:
-    """Return the execution mode of the card. Versions from 1.0.0 on have no graph mode."""
+    """Return the card's execution mode: "graph", "eager" or "lazy". From version 1.0.0 on there is no graph
+    mode.
+    """
     mode: str = flags["mode"] or ("lazy" if flags["model_name_or_path"] == "large" else "eager")
     if mode == "graph" and flags.version:
         is_lazy = flags.version == "1.4.1" and flags.command == "pretraining"
@@ -54,7 +61,7 @@ def _choose_execution_mode(flags: ParsedCommandLine) -> str:
 
 
 def _translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the pre-training, as both phases or a single phase."""
+    """Translate a command line to both phases of pre-training, or to the phase that it selects."""
     numbers = [flags["phase"] - 1] if flags["phase"] else [0, 1]
     phases = [_make_phase_keys(flags, number) for number in numbers]
     until, steps = flags["steps_this_run"][0], flags["max_steps"][0]
@@ -69,7 +76,10 @@ def _translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _make_phase_keys(flags: ParsedCommandLine, number: int) -> dict[str, Any]:
-    """Return the configuration keys of a phase, counted from 0."""
+    """Return the configuration keys of a phase.
+
+    number: 0 for phase 1 and 1 for phase 2.
+    """
     shape = {"model_config": flags["config_file"]} if flags["config_file"] else BERT_LARGE
     keys = shape | _make_common_keys(flags, flags["world_size"]) | make_phase_keys(flags, number)
     keys |= {
@@ -96,14 +106,17 @@ def _make_phase_keys(flags: ParsedCommandLine, number: int) -> dict[str, Any]:
 
 
 def _find_end_of_phase_1(flags: ParsedCommandLine) -> int:
-    """Return the update of phase 1 that phase 2 starts from: its last, or where this command stops it."""
+    """Return the number of the update in phase 1 after which phase 2 begins.
+
+    This is the last update of phase 1, or an earlier one if this command line stops phase 1 there.
+    """
     steps: int = flags["max_steps"][0]
     until = flags["steps_this_run"][0]
     return max(1, until) if not flags["phase"] and 0 <= until < steps else steps
 
 
 def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the fine-tuning of SQuAD or MRPC."""
+    """Translate a command line to fine-tuning on SQuAD or MRPC."""
     cards = 8 if flags["dist"] and flags["world_size"] == 1 else flags["world_size"]
     task, steps = flags["task_name"], flags["max_steps"] or 0
     keys = _make_common_keys(flags, cards) | make_phase_keys(flags) | _make_file_keys(flags)
@@ -114,7 +127,7 @@ def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
     }
     if task == "squad":
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
-    if steps > 0:  # after this number of steps, the program makes one more update, with a learning rate of 0
+    if steps > 0:  # the program makes one more update than this number of steps, with a learning rate of 0
         keys |= {"steps": steps, "num_train_epochs": None}
     is_lazy = _choose_execution_mode(flags) == "lazy" and flags["device"] == "hpu"
     if task == "mrpc" and not flags.version and is_lazy:
@@ -129,7 +142,7 @@ def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
 def _make_file_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the task's files.
 
-    Versions from 1.0.0 on download a dataset by name instead.
+    From version 1.0.0 on, the program downloads a dataset by its name instead of reading files.
     """
     task = flags["task_name"]
     if flags.version:

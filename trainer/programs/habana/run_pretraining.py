@@ -12,11 +12,13 @@ from trainer.programs.nvidia.run_pretraining import compute_phase_keys
 from trainer.workers.launchers import find_rank
 
 _USUAL_PACK_SIZES = {128: 1.2, 512: 2.0}
-"""Mean number of sequences per pack by length, used if the packer's metadata file is missing."""
+"""For each length of a row, the mean number of sequences packed in it. It is used if the packing program's
+metadata file is missing.
+"""
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the phase that the command line describes."""
+    """Translate a command line to one phase of pre-training."""
     keys = compute_phase_keys(flags) | _make_device_keys(flags)
     keys |= {
         "log_every": _round_up_updates(flags, "log_freq"),
@@ -33,9 +35,9 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for device and workers.
+    """Return the configuration keys for the device and the workers.
 
-    Without a flag the program uses CUDA, else the processor.
+    If no flag chooses a device, the program uses a GPU if there is one, otherwise the CPU.
     """
     keys: dict[str, Any] = {"device": "cpu", "world_size": find_rank()[1], "dist": False}
     if flags["use_habana"]:
@@ -52,9 +54,9 @@ def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _choose_execution_mode(flags: ParsedCommandLine) -> str:
-    """Return the execution mode of the card."""
+    """Return the card's execution mode: "graph", "eager" or "lazy"."""
     is_lazy, is_graph = flags["use_lazy_mode"], flags.values.get("use_jit_trace")
-    if flags.version:  # torch.compile overrides lazy mode
+    if flags.version:  # in these versions, torch.compile takes precedence over the lazy mode
         is_graph = flags["use_torch_compile"]
         is_lazy = not is_graph and flags["PT_HPU_LAZY_MODE"] == "1"
     if is_lazy:
@@ -63,16 +65,17 @@ def _choose_execution_mode(flags: ParsedCommandLine) -> str:
 
 
 def _round_up_updates(flags: ParsedCommandLine, name: str) -> int:
-    """Return a number of updates, rounded up, from a flag that takes fractions."""
+    """Return the value of a flag that takes a fractional number of updates, rounded up."""
     return max(1, -int(-flags[name] // 1))
 
 
 def make_packed_keys(flags: ParsedCommandLine, count: int, mean: float) -> dict[str, Any]:
-    """Return the configuration keys for micro-batches of packed rows.
+    """Return the configuration keys for micro-batches of packed rows (several sequences in each row).
 
-    The program divides the number of micro-batches by the mean number of sequences per pack, so that an
-    update has about as many sequences as without packing.
-    mean: sequences per row.
+    The program divides the number of micro-batches by the mean number of sequences per row. So an update has
+    about as many sequences as without packing.
+    count: number of micro-batches per update without packing.
+    mean: mean number of sequences per row.
     """
     rows = round(count / mean)
     if rows < 1:
@@ -83,11 +86,11 @@ def make_packed_keys(flags: ParsedCommandLine, count: int, mean: float) -> dict[
 
 
 def _read_mean_pack_size(flags: ParsedCommandLine) -> float:
-    """Return the mean number of sequences per packed row.
+    """Return the mean number of sequences in a packed row.
 
-    It comes from the packer's metadata file, or is the program's constant if there is none.
+    It is read from the packing program's metadata file. Without that file, it is the program's constant.
     """
-    from bertdata.packing.habana_metadata import make_metadata_path  # imports numpy
+    from bertdata.packing.habana_metadata import make_metadata_path  # this module imports numpy
 
     path, length = make_metadata_path(flags["input_dir"]), flags["max_seq_length"]
     if storage.exists(path):

@@ -1,4 +1,6 @@
-"""Translate the command lines of Habana's demo_bert.py for TensorFlow and of its shell script."""
+"""Translate the command lines of Habana's demo_bert.py for TensorFlow, and of the shell script that came
+before it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +18,7 @@ _HOROVOD = ("-v", "--use_horovod")
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the pre-training or fine-tuning that the command line describes."""
+    """Translate a command line to pre-training or fine-tuning."""
     if flags.version == _SHELL_VERSION:
         named = {"command": flags.command, "data_type": flags["dtype"], "model_variant": flags["model"]}
         flags = replace(flags, values=flags.values | named)
@@ -24,9 +26,10 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
-    """Return the words in demo_bert.py's order, and the version.
+    """Return the words of the command line in the order that demo_bert.py expects, and the version of the
+    program.
 
-    It is the shell script's version if there is no --command.
+    The words may also be written for the shell script. Then the version is the shell script's.
     """
     words = list(arguments)
     if version != _SHELL_VERSION and (version or not _is_for_shell_script(words)):
@@ -35,13 +38,15 @@ def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str]
 
 
 def _is_for_shell_script(words: Sequence[str]) -> bool:
-    """Return whether the words are for the script: a sub-command without -c or --command."""
+    """Return True if the words are written for the shell script: a sub-command without the flag -c or
+    --command.
+    """
     names_it = any(word.startswith(("-c", "--co")) for word in words)
     return not names_it and any(word in _COMMANDS for word in words)
 
 
 def _put_subcommand_first(words: Sequence[str]) -> list[str]:
-    """Return the words with the sub-command first, then the flags. The flag -v may have no value."""
+    """Return the words with the sub-command first, followed by the flags. The flag -v may have no value."""
     flags, rest = list[str](), list[str]()
     place = 0
     while place < len(words):

@@ -1,4 +1,4 @@
-"""Fine-tuning by Habana's demo_bert.py for TensorFlow: SQuAD and MRPC."""
+"""Fine-tuning on SQuAD or MRPC by Habana's demo_bert.py for TensorFlow."""
 
 import os
 from typing import Any
@@ -23,7 +23,9 @@ _FIXED_KEYS: dict[str, Any] = COMMON_KEYS | {
     "do_eval": True,
     "lower_case": True,
 }
-"""Keys that no flag changes. The rate is not multiplied by the number of workers."""
+"""Configuration keys that no flag changes. Unlike in pre-training, the learning rate is not multiplied by the
+number of workers.
+"""
 
 _BATCH_SIZES = {("mrpc", "bf16"): 64, ("mrpc", "fp32"): 32, ("squad", "bf16"): 24, ("squad", "fp32"): 10}
 _LENGTHS = {"mrpc": 128, "squad": 384}
@@ -33,7 +35,7 @@ _FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1
 
 
 def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the fine-tuning that the command line describes, with an evaluation at its end."""
+    """Translate a command line to fine-tuning, with an evaluation at its end."""
     _, workers = find_workers(flags)
     task, precision = flags["test_set"], flags["data_type"]
     if task not in _FILES:
@@ -67,10 +69,11 @@ def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _find_task_folder(flags: ParsedCommandLine, task: str) -> str:
-    """Return the directory of the task's files. The files of MRPC may be in a sub-directory of the directory
-    that the flag names.
+    """Return the directory that has the task's files.
+
+    It is the directory that the flag names, or for MRPC perhaps its sub-directory MRPC.
     """
-    if flags.version:  # SQuAD's files are next to the script
+    if flags.version:  # the shell script expects SQuAD's files next to itself
         return "tensorflow_datasets/bert/MRPC" if task == "mrpc" else "."
     folder: str = flags["dataset_path"]
     below = storage.join(folder, "MRPC")

@@ -1,4 +1,6 @@
-"""Pre-training by Habana's demo_bert.py for TensorFlow: bookswiki in two phases, or overfit."""
+"""Pre-training by Habana's demo_bert.py for TensorFlow: "bookswiki" in two phases, or "overfit" on a small
+file.
+"""
 
 import math
 import os
@@ -20,27 +22,30 @@ SIZES = {
     "base": (12, 768, 12),
     "large": (24, 1024, 16),
 }
-"""Number of layers, width and number of attention heads of Google's published models, by name."""
+"""For each of Google's published models, the number of layers, their width, and the number of attention
+heads.
+"""
 
 COMMON_KEYS: dict[str, Any] = {
     "gelu": "tanh",
-    "layer_norm_eps": 1e-3,  # Keras' default
+    "layer_norm_eps": 1e-3,  # default of Keras
     "beta1": 0.9,
     "beta2": 0.999,
     "optimiser_epsilon": 1e-6,
     "weight_decay": 0.01,
     "decay_skips": ["LayerNorm", "layer_norm", "bias"],
     "max_grad_norm": 1.0,
-    # TensorFlow computes the norm of an embedding's gradient row by row
+    # For clipping, TensorFlow computes the norm of an embedding's gradient from a row per looked-up token,
+    # before the rows of equal tokens are summed.
     "clipping_norm": "word_and_type_rows",
     "eval_every": 0,
 }
-"""Keys of pre-training and fine-tuning that no flag changes."""
+"""Configuration keys that no flag changes, neither in pre-training nor in fine-tuning."""
 
 _FIXED = COMMON_KEYS | {
     "optimiser": "lamb-habana-tf",
     "clipping": "per_micro_batch_divided",
-    "lr_schedule": "habana-tf",  # multiplies one worker's rate by the number of workers
+    "lr_schedule": "habana-tf",  # this schedule multiplies the rate of one worker by the number of workers
     "keep_checkpoints": 5,
 }
 
@@ -50,15 +55,17 @@ WORKER_WARNINGS = (
     "with fewer data files than workers the program gives all of them the first file; here they share the "
     "examples of all files",
 )
-"""Warnings about differences between the program and this trainer if there are several workers."""
+"""Warnings about what the program does differently from this trainer if there are several workers."""
 
 _UPDATES = (65536, 32768)
 _LEARNING_RATES = (7.5e-4, 5e-4)
-"""Learning rates of phases 1 and 2 for one of eight workers, with updates of the usual size."""
+"""Learning rates of phases 1 and 2 for each of eight workers, with the usual number of examples per
+update.
+"""
 
 
 def translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the phases that the command line describes."""
+    """Translate a command line to its phases of pre-training."""
     counted, workers = find_workers(flags)
     test_set = flags["test_set"]
     if test_set not in ("bookswiki", "overfit"):
@@ -75,13 +82,14 @@ def translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def find_workers(flags: ParsedCommandLine) -> tuple[int, dict[str, Any]]:
-    """Return the number of workers by which batch size and rate are divided, and the keys that start workers.
+    """Return the program's number of workers, and the configuration keys that start workers.
 
-    This is the number of workers per host times the number of hosts in MULTI_HLS_IPS. If the flag for
-    Kubernetes is set, it is the number of workers that mpirun started.
+    The program divides examples and learning rate by its number of workers. This is the number of workers per
+    host times the number of hosts in the variable MULTI_HLS_IPS. With the flag for Kubernetes it is the
+    number of workers per host alone, and the keys have the number of workers that mpirun started.
     """
     each, horovod = flags["use_horovod"], flags["use_horovod"] is not None
-    if each is True:  # the script's flag -v without a number
+    if each is True:  # the shell script's flag -v without a number
         each = flags["NUM_WORKERS_PER_HLS"]
     if each is not None and each < 1:
         raise UsageError(f"--use_horovod is {each}, expected 1 worker or more")
@@ -100,13 +108,16 @@ def find_workers(flags: ParsedCommandLine) -> tuple[int, dict[str, Any]]:
 
 
 def _make_common_keys(flags: ParsedCommandLine, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration keys for model, precision and workers."""
+    """Return the configuration keys for the model, the precision and the workers.
+
+    workers: the keys that start workers.
+    """
     keys = _FIXED | workers | {"precision": flags["data_type"]}
     if flags["bert_config_dir"]:
         keys["model_config"] = storage.join(flags["bert_config_dir"], "bert_config.json")
     else:
         keys |= make_bert_shape(*SIZES[flags["model_variant"]])
-    # The shell script's workers average the weights before each update by default.
+    # By default, the workers of the shell script average their weights before each update.
     if flags.version and flags["use_horovod"]:
         keys["force_weight_sync"] = flags["FORCE_WEIGHT_SYNC"].lower() in ("1", "true")
     return keys
@@ -115,13 +126,18 @@ def _make_common_keys(flags: ParsedCommandLine, workers: dict[str, Any]) -> dict
 def _make_bookswiki_phases(
     flags: ParsedCommandLine, counted: int, workers: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return both phases, or a single phase if Kubernetes runs several workers."""
+    """Return the configuration keys of both phases, or of one phase if Kubernetes runs several workers.
+
+    counted: number of workers by which the program divides an update.
+    workers: the keys that start workers.
+    """
     phases = [_make_phase_keys(flags, counted, workers, number) for number in (0, 1)]
     if flags["fast_perf_only"] != 1:
         first, second = (keys["batch_size"] * keys["accumulation"] for keys in phases)
         phases[1]["steps"] = max(1, phases[1]["steps"] * first // second)
     last = f"model.ckpt-{phases[0]['steps']}"
-    phases[1]["start_from_ckpt"] = storage.join(phases[0]["output_dir"], last)  # its weights only
+    # phase 2 takes only the weights from phase 1
+    phases[1]["start_from_ckpt"] = storage.join(phases[0]["output_dir"], last)
     if flags["kubernetes_run"] and flags["use_horovod"]:
         return phases[1:] if flags["run_phase2"] else phases[:1]
     return phases
@@ -130,9 +146,12 @@ def _make_bookswiki_phases(
 def _make_phase_keys(
     flags: ParsedCommandLine, counted: int, workers: dict[str, Any], number: int
 ) -> dict[str, Any]:
-    """Return the configuration keys of a phase, counted from 0.
+    """Return the configuration keys of a phase.
 
-    Phase 2's steps are in updates of phase 1's size, and are converted by the caller.
+    For phase 2, the number of steps is counted in updates of phase 1's size. The caller converts it.
+    counted: number of workers by which the program divides an update.
+    workers: the keys that start workers.
+    number: 0 for phase 1 and 1 for phase 2.
     """
     size = read_phase_numbers(flags, "batch_size", (64 if flags["data_type"] == "bf16" else 32, 8))[number]
     length = read_phase_numbers(flags, "max_seq_length", (128, 512))[number]
@@ -140,7 +159,7 @@ def _make_phase_keys(
     update = ((1600, 200) if is_fast else _UPDATES)[number]
     steps = read_phase_numbers(flags, "iters", (7038, 782))[number]
     warmup = read_phase_numbers(flags, "warmup", (2000, 200))[number]
-    count = int(update / counted / size)  # rounded down, as in the program
+    count = int(update / counted / size)  # the program rounds down too
     if count < 1:
         raise UsageError(
             f"an update of {update} examples / {counted} workers / batch_size {size} leaves none"
@@ -172,9 +191,11 @@ def _make_phase_keys(
 
 
 def read_phase_numbers(flags: ParsedCommandLine, name: str, usual: Sequence[int]) -> Sequence[int]:
-    """Return a value for each phase, from ``A,B`` (demo_bert.py) or ``A B`` (shell script).
+    """Return the numbers of a flag for phase 1 and phase 2.
 
-    The value of phase 2 may be missing. usual: the default of each phase.
+    The flag is written as ``A,B`` for demo_bert.py and ``A B`` for the shell script. The number for phase 2
+    may be missing.
+    usual: the default numbers of both phases.
     """
     value = flags[name]
     if value is None:
@@ -188,7 +209,12 @@ def read_phase_numbers(flags: ParsedCommandLine, name: str, usual: Sequence[int]
 
 
 def _make_overfit_keys(flags: ParsedCommandLine, counted: int, workers: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration keys for a few updates on a small file, and an evaluation on it."""
+    """Return the configuration keys of a quick test run: a few updates on a small file, then an evaluation on
+    it.
+
+    counted: number of workers by which the program divides the learning rate's scale.
+    workers: the keys that start workers.
+    """
     size = read_phase_numbers(flags, "batch_size", [32])[0]
     length = read_phase_numbers(flags, "max_seq_length", [128])[0]
     data, starts, folder = flags["dataset_path"], flags["init_checkpoint_path"], flags["output_dir"]
@@ -208,7 +234,7 @@ def _make_overfit_keys(flags: ParsedCommandLine, counted: int, workers: dict[str
         "batch_size": size,
         "accumulation": 1,
         "clipping": "per_update" if workers["world_size"] > 1 else _FIXED["clipping"],
-        # The program multiplies the rate by the number of workers twice, here and for Horovod.
+        # The program multiplies the rate by the number of workers twice: here, and again for Horovod.
         "base_learning_rate": 6e-3 * size * counted / 65536,
         "checkpoint_every": 1000,
         "log_every": 1,

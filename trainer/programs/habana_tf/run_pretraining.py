@@ -12,13 +12,15 @@ from trainer.programs.requirements import describe_work
 from trainer.workers.launchers import find_rank
 
 _ADAM_KEYS = {"optimiser": "adamw-bert", "epsilon_in": "square"}
-"""Keys for the program's AdamWeightDecay. Habana's version divides by the root of v + epsilon^2, where v is
-the running mean of squared gradients.
+"""Configuration keys for the program's optimiser AdamWeightDecay.
+
+Habana's version divides the update by the root of v + epsilon^2, where v is the running mean of squared
+gradients.
 """
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the training, the evaluation, or both."""
+    """Translate a command line to training, evaluation, or both."""
     keys = compute_phase_keys(flags)
     if flags["manual_fp16"]:
         raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")
@@ -31,7 +33,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     variables = (
         "TF_BF16_CONVERSION",
         "TF_ENABLE_BF16_CONVERSION",
-    )  # two names of one variable, since its name depends on the program's version
+    )  # The setting has two names, one for each version of the program.
     asked = any(flags[name] != "0" for name in variables)
     keys |= _make_optimiser_keys(flags, keys["world_size"]) | {
         "precision": "bf16" if asked or flags["bf16_config_path"] is not None else "fp32",
@@ -45,7 +47,10 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _make_optimiser_keys(flags: ParsedCommandLine, workers: int) -> dict[str, Any]:
-    """Return the optimiser's keys: LAMB for lamb, else Adam, with linear decay only for adam."""
+    """Return the configuration keys for the optimiser.
+
+    It is LAMB if the flag says "lamb", otherwise Adam. Only with "adam" the learning rate decays linearly.
+    """
     name = flags["optimizer_type"]
     if name == "lamb":
         return {}

@@ -1,4 +1,4 @@
-"""Translate the command lines of Hugging Face's run_glue.py (GLUE's tasks and a user's tables)."""
+"""Translate the command lines of Hugging Face's run_glue.py, for GLUE's tasks or tables of the user."""
 
 import io
 from contextlib import suppress
@@ -22,7 +22,7 @@ _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the fine-tuning, evaluation and predictions that the command line describes."""
+    """Translate a command line to fine-tuning, evaluation and predictions, as far as it asks for them."""
     name = flags["task_name"] and flags["task_name"].lower()
     keys = make_training_keys(flags)
     if name is not None:
@@ -30,7 +30,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
             raise UsageError(f"Unknown task, you should pick one in {','.join(sorted(_TASKS))}")
         flags.warn(f"the task {name} is not downloaded: append -- --data-dir DIR, with its .tsv files in DIR")
         keys["task"] = _TASKS[name]
-        if name == "mnli":  # the program's order of the label ids
+        if name == "mnli":  # the program gives these ids to the labels
             keys["labels"] = ["entailment", "neutral", "contradiction"]
     else:
         keys |= _make_table_keys(flags)
@@ -42,7 +42,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 def _make_accumulation_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for several micro-batches per update.
 
-    Warn if version 5 of transformers differs.
+    With --as_published, the losses of the micro-batches are summed, as in version 5 of transformers.
+    Otherwise this trainer averages them, and a warning says so.
     """
     if flags["as_published"]:
         return {"loss_over": "sum"}
@@ -53,7 +54,9 @@ def _make_accumulation_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the task for a user's files, with the columns that the program would choose."""
+    """Return the configuration keys for a task on the user's tables, with the columns that the program would
+    choose.
+    """
     if flags["dataset_name"] is not None:
         raise UsageError(
             f"dataset_name {flags['dataset_name']}: not downloaded; give its files by --train_file"
@@ -71,9 +74,10 @@ def _make_table_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _has_float_labels(path: str) -> bool:
-    """Return whether the program would read a table's labels as floats, and so learn a score.
+    """Return True if the program would read the labels of a table as numbers with fractions, and learn a
+    score.
 
-    Return False for a table that is missing or unreadable, since fine-tuning reports that later.
+    Returns False for a table that is missing or unreadable, because fine-tuning reports that later.
     """
     if not is_local_file(path):
         return False
@@ -84,7 +88,7 @@ def _has_float_labels(path: str) -> bool:
 
 
 def _read_columns(path: str) -> list[str]:
-    """Return the column names of a table on this machine. Empty if it is missing."""
+    """Return the column names of a table on this machine, or [] if the table is missing."""
     if not is_local_file(path):
         return []
     data = storage.read_bytes(path)

@@ -9,7 +9,9 @@ _DATASETS = ("squad", "squad_v2")
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the fine-tuning, evaluation and predictions that the command line describes."""
+    """Translate a command line to fine-tuning, evaluation and predictions on SQuAD, as far as it asks for
+    them.
+    """
     files = (flags["train_file"], flags["validation_file"], flags["test_file"])
     name = flags["dataset_name"]
     if name is None and not any(files):
@@ -23,7 +25,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
         flags.warn(f"the dataset {name} is not downloaded: append -- --data-dir DIR, with its files in DIR")
     negative = flags["version_2_with_negative"] or dataset == "squad_v2"
     keys = make_training_keys(flags) | {"version_2_with_negative": negative}
-    # with this flag, the program's softmax over the positions of an answer includes the row's padding
+    # With this flag the program pads all rows to the full length, and its softmax over an answer's positions
+    # includes the padding.
     if flags["pad_to_max_length"]:
         keys |= {"rows": True, "answers_over_padding": True, "padding_learns": False}
     return TranslatedCommand(what=keys["task"], phases=[keys])

@@ -1,4 +1,7 @@
-"""Keys that Hugging Face's examples compute in the same way, from TrainingArguments and file names."""
+"""Configuration keys that are computed in the same way for Hugging Face's run_glue.py and run_qa.py.
+
+They come from TrainingArguments (settings of transformers' Trainer) and from the names of files.
+"""
 
 from typing import Any
 
@@ -18,11 +21,13 @@ _REFUSED_FLAGS = (
     *("max_train_samples", "max_predict_samples", "adafactor", "label_smoothing_factor"),
     "neftune_noise_alpha",
 )
-"""Flags that would change the result in a way that this trainer does not support."""
+"""Flags that are refused, because they would change the result in a way that this trainer does not
+support.
+"""
 
 
 def make_training_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the keys that the flags of both programs set."""
+    """Return the configuration keys for the flags that both programs have."""
     for flag in flags.table:
         if flag.name in _REFUSED_FLAGS and flags[flag.name] != flag.default:
             raise UsageError(
@@ -64,7 +69,10 @@ def make_training_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_length_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the key of the length, limited to the length in the model's tokeniser, as in the programs."""
+    """Return the configuration key for the length of examples.
+
+    As in the programs, the length is limited to the one that the model's tokeniser states.
+    """
     model, asked = flags["tokenizer_name"] or flags["model_name_or_path"], flags["max_seq_length"]
     known = read_exported_length(model) if is_local_file(f"{model}/{CONFIGURATION_NAME}") else None
     if known is None or asked <= known:
@@ -74,7 +82,8 @@ def _make_length_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for device and workers: a GPU if there is one, else the processor.
+    """Return the configuration keys for the device (a GPU if there is one, otherwise the CPU) and the
+    workers.
 
     Without a launcher, the programs use all GPUs of the machine.
     """
@@ -88,8 +97,8 @@ def _make_device_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 def _make_schedule_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys for the number of updates and the learning rate.
 
-    The program's schedule "polynomial" is treated as "linear", which is the same with the defaults of
-    polynomial.
+    The schedule "polynomial" is translated to "linear". They are the same as long as polynomial has its
+    default settings.
     """
     keys: dict[str, Any] = {"warmup": flags["warmup_steps"] or flags["warmup_ratio"] or 0}
     if flags["max_steps"] > 0:
@@ -104,7 +113,7 @@ def _make_schedule_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _make_interval_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for checkpoints and evaluations."""
+    """Return the configuration keys for the number of updates between checkpoints and between evaluations."""
     strategy, save = flags["eval_strategy"], flags["save_strategy"]
     keys: dict[str, Any] = {"do_eval": flags["do_eval"] or strategy != "no"}
     if strategy == "steps":
@@ -120,7 +129,10 @@ def _make_interval_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _read_update_count(flags: ParsedCommandLine, name: str) -> int:
-    """Return a number of updates. UsageError for a fraction of all updates, which the program accepts."""
+    """Return the value of a flag as a number of updates.
+
+    Raises UsageError for a fraction, by which the program means a share of all updates.
+    """
     value: float = flags[name]
     if value != int(value):
         raise UsageError(f"{name} is {value}: a share of the updates; give their number")
@@ -128,7 +140,7 @@ def _read_update_count(flags: ParsedCommandLine, name: str) -> int:
 
 
 def check_files(flags: ParsedCommandLine) -> None:
-    """Raise UsageError for files of types that the programs refuse."""
+    """Raise UsageError for input files of types that the programs refuse."""
     for name in ("train_file", "validation_file", "test_file"):
         path = flags[name]
         if path is not None and path.rpartition(".")[2] not in ("csv", "json"):

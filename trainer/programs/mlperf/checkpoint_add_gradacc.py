@@ -8,8 +8,9 @@ _ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moment
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the conversion. Both file flags are required here, since the program's defaults are paths on its
-    authors' machine.
+    """Translate a command line to a conversion of a checkpoint.
+
+    Both file names are required here, because the program's defaults are paths on its authors' machine.
     """
     require_flags(flags, "old", "new")
     flags.warn("this trainer accumulates gradients without such slots, and reads the checkpoint as it is")

@@ -1,7 +1,7 @@
 """Translate the command lines of MLPerf's run_pretraining.py to this trainer's configuration.
 
-The program counts micro-steps, which are micro-batches. An update has as many of them as --steps_per_update
-says. With the key steps_per_update, this trainer counts micro-steps too in names of checkpoints, log lines,
+The program counts micro-steps, that is, micro-batches. An update has --steps_per_update micro-steps. With the
+configuration key steps_per_update, this trainer also counts micro-steps in names of checkpoints, log lines,
 global_step and TensorFlow's state file.
 """
 
@@ -17,10 +17,10 @@ from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.programs.requirements import require_flags, require_work
 
 _LOG_INTERVAL = 100
-"""Micro-steps between lines of TensorFlow's log."""
+"""Number of micro-steps (micro-batches) between two lines of TensorFlow's log."""
 
 _EVAL_SAMPLES = 10_000
-"""Size of the evaluation set that the program writes to MLPerf's log, whatever data it evaluates on."""
+"""Number of evaluation examples that the program states in MLPerf's log, whatever the real number is."""
 
 _MLLOG_KEYS = {
     "mllog": True,
@@ -28,7 +28,7 @@ _MLLOG_KEYS = {
     "mllog_org": "reference_implementation",
     "mllog_platform": "reference_implementation",
 }
-"""Keys of MLPerf's log, which the program appends to in its working directory."""
+"""Configuration keys for MLPerf's log, which the program writes in its working directory."""
 
 _ADAMW = {
     "beta1": 0.9,
@@ -41,14 +41,14 @@ _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the training or the evaluation that the command line describes."""
+    """Translate a command line to training or to an evaluation."""
     require_flags(flags, "input_file", "bert_config_file", "output_dir")
     require_work(flags, "do_train", "do_eval")
     return _translate_training(flags) if flags["do_train"] else _translate_evaluation(flags)
 
 
 def _translate_training(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the training that the command line describes."""
+    """Translate a command line to training."""
     machine = _make_machine_keys(flags)
     micro_steps = max(1, flags["steps_per_update"])
     size = _divide_by_replicas(flags, "train_batch_size", machine["world_size"])
@@ -77,11 +77,14 @@ def _translate_training(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _make_optimiser_keys(flags: ParsedCommandLine, replicas: int) -> dict[str, Any]:
-    """Return the optimiser's keys. AdamW's are fixed, and only LAMB can clip after the all-reduce.
+    """Return the configuration keys for the optimiser.
 
-    The program sums the gradients of its n replicas (copies of the model), but this trainer averages them.
-    Adam makes the same update from the average if epsilon is divided by n. The norm to which a sum of
-    gradients is clipped is divided by n too.
+    AdamW's settings are fixed. Only with LAMB gradients can be clipped after they were summed over the
+    replicas.
+
+    The program sums the gradients of its n replicas (copies of the model), and this trainer averages them. If
+    epsilon is divided by n, Adam makes the same update from the average as from the sum. The norm to which a
+    sum of gradients is clipped is divided by n for the same reason.
     """
     clips_once = flags["clip_by_global_norm_after_gradient_allreduce"]
     if flags["optimizer"] == "adamw":
@@ -104,15 +107,18 @@ def _make_optimiser_keys(flags: ParsedCommandLine, replicas: int) -> dict[str, A
 
 
 def _make_step_keys(flags: ParsedCommandLine, micro_steps: int) -> dict[str, Any]:
-    """Return numbers of micro-steps converted to numbers of updates."""
+    """Return the configuration keys for numbers of updates, converted from numbers of micro-steps.
+
+    micro_steps: number of micro-steps (micro-batches) per update.
+    """
     names = ("num_train_steps", "num_warmup_steps", "start_warmup_step", "save_checkpoints_steps")
     if odd := [name for name in names if flags[name] % micro_steps]:
         flags.warn(f"no multiple of steps_per_update ({micro_steps}), and rounded: {', '.join(odd)}")
     steps = max(1, flags["num_train_steps"] // micro_steps)
     warmup, start, save = (round(flags[name] / micro_steps) for name in names[1:])
     keys = {"steps": steps, "warmup": warmup, "start_warmup_step": start, "checkpoint_every": max(1, save)}
-    # the program accepts such a short training, but a schedule of this trainer must be longer than its
-    # warm-up
+    # The program accepts a training that is shorter than its warm-up, but a schedule of this trainer must be
+    # longer.
     if steps <= warmup and steps - start <= warmup:
         flags.warn(f"the run of {steps} updates ends within its warm-up of {warmup}")
         keys |= {"steps": warmup + 1, "steps_this_run": steps}
@@ -120,7 +126,7 @@ def _make_step_keys(flags: ParsedCommandLine, micro_steps: int) -> dict[str, Any
 
 
 def _translate_evaluation(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the evaluation that the command line describes."""
+    """Translate a command line to an evaluation."""
     machine = _make_machine_keys(flags)
     evaluated = _make_evaluation_keys(flags, machine["world_size"])
     until = flags["num_train_steps"]
@@ -159,7 +165,8 @@ def _translate_evaluation(flags: ParsedCommandLine) -> TranslatedCommand:
 def _make_evaluation_keys(flags: ParsedCommandLine, count: int) -> dict[str, Any]:
     """Return the configuration keys for an evaluation.
 
-    Each replica reads its own batches from the same records.
+    In the program, each replica (copy of the model) reads its own batches from the same records.
+    count: number of replicas.
     """
     size = _divide_by_replicas(flags, "eval_batch_size", count)
     most = max(1, flags["max_eval_steps"] * size)
@@ -167,10 +174,14 @@ def _make_evaluation_keys(flags: ParsedCommandLine, count: int) -> dict[str, Any
 
 
 def _make_checkpoint_keys(output_dir: str, named: int, start: str | None) -> dict[str, Any]:
-    """Return the keys that select the checkpoint named by TensorFlow's state file.
+    """Return the configuration keys that select the checkpoint to evaluate, which TensorFlow's state file
+    names.
 
-    If the files of TensorFlow's checkpoint exist, they are used, otherwise this trainer's checkpoint of the
-    same step. This trainer does not save step 0, so for step 0 init_checkpoint is used.
+    If that checkpoint's files exist in TensorFlow's format, they are used, otherwise this trainer's
+    checkpoint of the same step. This trainer saves no checkpoint at step 0, so for step 0 init_checkpoint is
+    used.
+    named: step that the state file names.
+    start: the program's init_checkpoint.
     """
     theirs = storage.join(output_dir, f"model.ckpt-{named}")
     if is_local_file(f"{theirs}.index"):
@@ -181,7 +192,7 @@ def _make_checkpoint_keys(output_dir: str, named: int, start: str | None) -> dic
 
 
 def _make_machine_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys for device and workers: a worker for each GPU or core."""
+    """Return the configuration keys for the device and the workers. Each GPU or core has a worker."""
     if flags["num_gpus"] < 0:
         raise UsageError("`num_gpus` can not be negative.")
     if flags["use_tpu"] and flags["num_tpu_cores"] < 1:
@@ -198,9 +209,10 @@ def _make_machine_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def _divide_by_replicas(flags: ParsedCommandLine, name: str, count: int) -> int:
-    """Return the examples per replica if a total batch is divided among ``count`` replicas.
+    """Return the number of examples per replica (copy of the model), if a total batch is divided among
+    ``count`` replicas.
 
-    name: flag with the total batch size.
+    name: flag that has the size of the total batch.
     """
     total: int = flags[name]
     if total < 1:

@@ -1,4 +1,4 @@
-"""Translate the command lines of tf2_encoder_checkpoint_converter.py of TensorFlow's model garden."""
+"""Translate the command lines of tf2_encoder_checkpoint_converter.py from TensorFlow's model garden."""
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.meaning import TranslatedCommand
@@ -6,7 +6,7 @@ from trainer.programs.requirements import require_flags
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the conversion, which keeps no moments."""
+    """Translate a command line to a conversion of a checkpoint, without the optimiser's moments."""
     require_flags(flags, "bert_config_file", "checkpoint_to_convert", "converted_checkpoint_path")
     return TranslatedCommand(
         what=f"{flags['checkpoint_to_convert']} as a checkpoint of TensorFlow 2, weights only",

@@ -1,4 +1,6 @@
-"""Keys that NVIDIA's run_squad.py and run_glue.py for PyTorch compute in the same way."""
+"""Configuration keys that are computed in the same way for NVIDIA's run_squad.py and run_glue.py for
+PyTorch.
+"""
 
 from typing import Any
 
@@ -13,10 +15,10 @@ def make_tuning_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     count = flags["gradient_accumulation_steps"]
     precision = "fp16" if flags["fp16"] or flags["amp"] else "fp32"
     keys = make_phase_keys(flags) | {
-        # The program uses BertAdam in fp32, which looks up the learning rate before it counts the update. It
-        # uses FusedAdam in fp16, which looks it up afterwards.
+        # In fp32 the program uses BertAdam, which looks up the learning rate before it counts the update. In
+        # fp16 it uses FusedAdam, and the rate is looked up after the update was counted.
         "lr_schedule": "nvidia-linear" if precision == "fp16" else "nvidia-bertadam",
-        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # defaults of FusedAdam and BertAdam
+        "optimiser_epsilon": 1e-8 if precision == "fp16" else 1e-6,  # the defaults of FusedAdam and BertAdam
         "precision": precision,
         "device": "cpu" if flags["no_cuda"] else "cuda",
         "batch_size": compute_micro_batch_size(flags["train_batch_size"], count, divides=False),
@@ -29,7 +31,7 @@ def make_tuning_keys(flags: ParsedCommandLine) -> dict[str, Any]:
 
 
 def warn_of_training(flags: ParsedCommandLine) -> None:
-    """Warn about differences between the program's training and this trainer's."""
+    """Warn about what the program does differently from this trainer when it trains."""
     epochs = flags["num_train_epochs"]
     if not flags["do_train"]:
         return

@@ -9,7 +9,7 @@ from trainer.programs.requirements import describe_work, require_work
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the training, evaluation and prediction that the command line describes."""
+    """Translate a command line to training, evaluation and predictions, as far as it asks for them."""
     require_work(flags, "do_train", "do_eval", "do_predict")
     count, update = flags["gradient_accumulation_steps"], flags["train_batch_size"]
     if count > update:
@@ -28,7 +28,8 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     }
     warn_of_training(flags)
     if task == "cola" and flags["do_predict"]:
-        # CoLA's dev.tsv has other columns than a file to predict.
+        # CoLA's dev.tsv has other columns than a file to predict, so let the evaluation write the
+        # predictions.
         keys |= {"do_predict": False, "do_eval": True}
         flags.warn("--do_predict: the predictions are those of the evaluation, predictions.tsv")
     if keys["clipping"] != "none" and flags["do_train"]:

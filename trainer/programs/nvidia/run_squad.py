@@ -8,7 +8,9 @@ from trainer.programs.requirements import describe_work, require_files, require_
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the training, prediction and evaluation that the command line describes."""
+    """Translate a command line to training, predictions and evaluation on SQuAD, as far as it asks for
+    them.
+    """
     require_work(flags, "do_train", "do_predict")
     require_files(flags, {"do_train": "train_file", "do_predict": "predict_file"})
     path = flags["predict_file"]

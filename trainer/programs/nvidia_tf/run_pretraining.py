@@ -11,13 +11,13 @@ from trainer.workers.launchers import find_rank
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the training, the evaluation, or both."""
+    """Translate a command line to training, evaluation, or both."""
     keys = compute_phase_keys(flags)
     scale = float(flags["init_loss_scale"])
     keys |= {
         "precision": "fp16" if flags["use_fp16"] or flags["amp"] or flags["manual_fp16"] else "fp32",
         "init_loss_scale": scale,
-        "max_loss_scale": max(2.0**32, scale),  # the program has no upper bound
+        "max_loss_scale": max(2.0**32, scale),  # the program's loss scale has no upper bound
     }
     if find_rank()[1] > 1 and not flags["horovod"]:
         flags.warn("without --horovod each process trains on its own in the program; here it is an error")
@@ -25,7 +25,9 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def compute_phase_keys(flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the configuration keys of a phase that this program and Habana's compute from the same flags."""
+    """Return the configuration keys of a phase. Habana's program has the same flags and uses this function
+    too.
+    """
     require_work(flags, "do_train", "do_eval")
     if flags["do_eval"]:
         require_flags(flags, "eval_files_dir")
@@ -34,9 +36,9 @@ def compute_phase_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     workers, count = find_rank()[1] if flags["horovod"] else 1, flags["num_accumulation_steps"]
     keys = make_phase_keys(flags) | {"world_size": workers}
     if not flags["do_train"] and has_checkpoints(flags["output_dir"]):
-        keys["start_from_ckpt"] = None  # a checkpoint in output_dir takes precedence
+        keys["start_from_ckpt"] = None  # a checkpoint in output_dir takes precedence over init_checkpoint
     if workers > 1 and count == 1:
-        # without accumulation, the program's Horovod sums the workers' gradients before they are clipped
+        # Without accumulation, Horovod sums the workers' gradients before the program clips them.
         keys["clipping"] = "per_update"
     elif workers > 1 and not flags["allreduce_post_accumulation"]:
         flags.warn("each worker clips its micro-batches; the program clips them after their all-reduce")

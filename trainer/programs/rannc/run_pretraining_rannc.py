@@ -17,10 +17,12 @@ _PUBLISHED_SHAPE: dict[str, Any] = make_bert_shape(96, 2048, 32) | {
     "scale_query_key": True,
     "deep_weight_init": True,
 }
-"""The shape in my_bert_config.json as printed in the README, with 4.9 billion parameters."""
+"""The shape of the published model with 4.9 billion parameters, from the my_bert_config.json in the
+README.
+"""
 
 _EXAMPLE_SIZES = ((128, 20), (512, 80))
-"""Token ids and masked ids of an example, for each phase."""
+"""For each phase, the number of token ids and of masked ids in an example."""
 
 _POSITIONS = (
     *("train_batch_size", "learning_rate", "precision", "num_gpus", "warmup_proportion", "train_steps"),
@@ -30,25 +32,29 @@ _POSITIONS = (
     *("warmup_proportion_phase2", "train_steps_phase2", "gradient_accumulation_steps_phase2"),
     *("data_dir_phase1", "data_dir_phase2", "codedir", "init_checkpoint"),
 )
-"""Names of the script's positional arguments, in order."""
+"""The script's positional arguments in order, each with the name that it gets as a flag."""
 
 _VARIABLES = {
     "train_batch_size": "BATCH_SIZE_PROC_P",
     "gradient_accumulation_steps": "ACC_STEPS_P",
     "train_steps": "TRAIN_STEPS_P",
 }
-"""Environment variables, without the phase's number, for numbers that may also be positional arguments."""
+"""For numbers that may come from an environment variable instead of an argument, the variable's name. The
+number of the phase is appended to it.
+"""
 
 _RESIDUAL_WARNINGS = {
     True: "with megatron_residual_connection the original has no norm after the last layer; here it has one",
     False: "without megatron_residual_connection the original adds the residual of the feed-forward part "
     "after the norm; here it is before it, as in BERT",
 }
-"""How the original modeling.py differs, by the value of megatron_residual_connection."""
+"""For each value of megatron_residual_connection, a warning about what the original modeling.py does
+differently.
+"""
 
 
 def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str], str]:
-    """Return the positional arguments as named flags, and the version."""
+    """Return the positional arguments as flags with names, and the version of the program unchanged."""
     if any(word.startswith("--") or word == "-h" for word in arguments):
         return list(arguments), version
     if len(arguments) > len(_POSITIONS):
@@ -61,7 +67,7 @@ def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str]
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Return the phases that environment and arguments describe."""
+    """Translate environment variables and arguments to the phases of pre-training."""
     precision = flags["precision"] or flags["PREC"]
     if precision not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {precision!r}, expected fp16 or fp32")
@@ -88,14 +94,22 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
 
 
 def _find_phase_number(flags: ParsedCommandLine, name: str, number: int) -> int:
-    """Return a number of a phase: from the positional argument, else from the variable."""
+    """Return a number of a phase, from the positional argument or, without one, from the environment
+    variable.
+
+    number: 1 for phase 1 and 2 for phase 2.
+    """
     word = flags[name if number == 1 else f"{name}_phase2"]
     found: int = flags[f"{_VARIABLES[name]}{number}"] if word is None else word
     return found
 
 
 def _make_shape_keys(path: str, flags: ParsedCommandLine) -> dict[str, Any]:
-    """Return the model's keys. If the file is missing, they are those of the published file."""
+    """Return the configuration keys for the model's shape. If the file is missing, they are those of the
+    published file.
+
+    path: path of the model's configuration file.
+    """
     if storage.exists(path):
         flags.warn(_RESIDUAL_WARNINGS[read_object(path).get("megatron_residual_connection") is True])
     elif storage.get_base_name(path) == "my_bert_config.json":
@@ -108,7 +122,7 @@ def _make_shape_keys(path: str, flags: ParsedCommandLine) -> dict[str, Any]:
 def _make_phase_keys(flags: ParsedCommandLine, number: int, precision: str, alone: bool) -> dict[str, Any]:
     """Return the configuration keys of a phase.
 
-    alone: phase 2 without phase 1, which then starts with new weights.
+    alone: True for phase 2 without phase 1 before it, so that it starts with new weights.
     """
     length, masks = _EXAMPLE_SIZES[number - 1]
     workers, suffix = flags["NP"], "" if number == 1 else "_phase2"
@@ -142,7 +156,7 @@ def _make_phase_keys(flags: ParsedCommandLine, number: int, precision: str, alon
     }
     keys |= _make_starting_point_keys(flags, number, keys["output_dir"], alone)
     for variable, key in (("SAVE_DEPLOYMENT", "save_plan"), ("LOAD_DEPLOYMENT", "plan")):
-        # "true" means the path in DEPLOYMENT_FILE. Any other value is the path itself.
+        # The variable contains a path, or "true" for the path in DEPLOYMENT_FILE.
         file = flags[variable] if flags[variable] != "true" else flags["DEPLOYMENT_FILE"]
         if file and file != "false":
             keys[key] = file
@@ -152,9 +166,10 @@ def _make_phase_keys(flags: ParsedCommandLine, number: int, precision: str, alon
 def _make_starting_point_keys(
     flags: ParsedCommandLine, number: int, output_dir: str, alone: bool
 ) -> dict[str, Any]:
-    """Return the configuration keys for the phase's starting point.
+    """Return the configuration keys for the checkpoint that the phase starts from.
 
-    Phase 1 resumes only if an argument says so.
+    Phase 1 resumes only if an argument asks for it.
+    alone: True for phase 2 without phase 1 before it.
     """
     steps = _find_phase_number(flags, "train_steps", 1)
     resumes, start = flags["resume_training"], flags["init_checkpoint"]
@@ -173,5 +188,8 @@ def _make_starting_point_keys(
 
 
 def _make_second_phase_keys(steps: int) -> dict[str, Any]:
-    """Return the configuration keys of phase 2 if phase 1 runs before it in the same command."""
+    """Return the configuration keys of phase 2 if the same command trains phase 1 first.
+
+    steps: number of updates in phase 1.
+    """
     return {"phase2": True, "phase1_end_step": steps}
