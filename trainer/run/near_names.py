@@ -1,4 +1,6 @@
-"""Search for a run with nearly the same name, for a ``--resume`` with a mistyped output directory."""
+"""Search for a run whose name is nearly that of the output directory, which may be mistyped after
+``--resume``.
+"""
 
 import os
 import re
@@ -13,7 +15,7 @@ _LEAST_LETTERS = 3
 def find_near_run(output_dir: str) -> str | None:
     """Return the path of a run next to ``output_dir`` whose name differs by one typing error, or None.
 
-    Names with different numbers are different runs: run-1 and run-2, lr1e-4 and lr5e-4.
+    Names with different numbers are different runs on purpose, such as run-1 and run-2, or lr1e-4 and lr5e-4.
     """
     folder = os.path.abspath(output_dir.removeprefix("file://"))
     parent, name = os.path.split(folder)
@@ -26,9 +28,9 @@ def find_near_run(output_dir: str) -> str | None:
 
 
 def is_typo_of(one: str, other: str) -> bool:
-    """Return True if one typing error turns one name into the other, and both have the same numbers.
+    """Return True if one typing error turns one name into the other and both contain the same numbers.
 
-    Upper and lower case, hyphens and dots are ignored.
+    Case, hyphens and dots are ignored.
     """
     if re.findall(r"\d+", one) != re.findall(r"\d+", other):
         return False
@@ -42,8 +44,10 @@ def is_typo_of(one: str, other: str) -> bool:
 
 
 def has_one_typing_error(one: str, other: str) -> bool:
-    """Return True if the words differ by one missing letter, one wrong letter, or two swapped neighbours."""
-    # Cut off the common beginning and the common end: "run-lerge" and "run-large" -> "e" and "a".
+    """Return True if two words differ by one missing letter, one wrong letter, or two letters in the wrong
+    order.
+    """
+    # Remove the common beginning and the common end: from "run-lerge" and "run-large" remain "e" and "a".
     start = len(os.path.commonprefix([one, other]))  # noqa: RUF071 - of letters, not of paths
     one, other = one[start:], other[start:]
     end = len(os.path.commonprefix([one[::-1], other[::-1]]))  # noqa: RUF071

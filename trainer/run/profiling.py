@@ -1,4 +1,6 @@
-"""The profile of four calls of the strategy that ``--profile`` records."""
+"""The profile that ``--profile`` records: four calls of the strategy, each of which makes one or more
+updates.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +12,11 @@ from trainer.update.worker import Runtime
 
 @contextmanager
 def record_profile(runtime: Runtime, updates: int) -> Iterator[Callable[[], None]]:
-    """Yield a function that the training loop calls after each call of the strategy.
+    """Yield a function that the training loop must call after each call of the strategy.
 
-    On rank 0, four calls of the strategy are profiled. A call makes one update on most devices.
-
-    Recording begins after four calls, or in the middle of a shorter run. The trace is written to output_dir.
+    On rank 0, this records a profile of four calls of the strategy. On most devices a call makes one update.
+    Recording begins after four calls, or in the middle of a run that is shorter. The profile is written to
+    output_dir.
     updates: number of updates that the run makes.
     """
     config, calls = runtime.config, updates // runtime.device.updates_per_call
