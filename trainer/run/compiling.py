@@ -73,8 +73,8 @@ def compile_by_updates(strategy: Strategy, updates: Sequence[Sequence[Batch]], f
     """Compile the model for the sizes of these updates' micro-batches, by making the updates with learning
     rate 0.
 
-    The weights must not be used afterwards. Each update is made twice, because the optimiser has moments only
-    after the first time and may then need another compiled graph.
+    The weights must not be used afterwards. Some devices need to make the updates twice: the optimiser has
+    moments only after the first time, and may then need another compiled graph.
     """
     device = strategy.worker.device
     for _ in range(device.updates_to_compile):

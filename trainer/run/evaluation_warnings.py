@@ -95,9 +95,9 @@ def _compare_tokenizers(config: Config, tokenizer: TokenizerFile | None, source:
 
 
 def _describe_tokenizers(own: TokenizerFile, tokenizer: TokenizerFile, source: str) -> str:
-    """Describe how two tokenisers differ.
+    """Return the end of a warning about two tokenisers that differ.
 
-    If both are vocabularies, the first tokens that differ are named, otherwise the md5s of the files.
+    If both are vocabularies, it only says so. Otherwise it shows the md5s of both files.
     own: tokeniser of the evaluation data.
     tokenizer: tokeniser of the model.
     source: dataset or file in which the model's tokeniser was found.

@@ -1,4 +1,6 @@
-"""Search for the launchers of this machine, for ``doctor``. Works without torch."""
+"""Search for the launchers (torchrun, horovodrun, poprun) on this machine, for the command ``doctor``. Works
+without torch.
+"""
 
 import shutil
 from importlib.metadata import PackageNotFoundError, version
@@ -9,7 +11,7 @@ from trainer.devices.choice import report_missing_torch
 
 
 def examine_launchers() -> list[Availability]:
-    """Return whether each launcher is available."""
+    """Return for each launcher whether this machine has it."""
     return [_examine_torchrun(), _examine_horovodrun(), _examine_poprun()]
 
 
@@ -50,9 +52,9 @@ def _examine_poprun() -> Availability:
 
 
 def find_version(package: str) -> str:
-    """Return the installed version of an importable package as text."""
+    """Return the version of a package that can be imported, as text."""
     try:
         return version(package)
-    # the package can be imported but is not installed, for example from a source directory
+    # the package can be imported without being installed, for example from a source directory
     except PackageNotFoundError:
         return "of unknown version"
