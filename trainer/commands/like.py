@@ -16,7 +16,7 @@ from trainer.config.printed import print_config
 from trainer.config.settings import Config, format_flag, get_other_names
 from trainer.config.task_names import expand_task_flags
 from trainer.config.value_sources import drop_keys_of_model_file
-from trainer.devices.choice import AUTO, look_for
+from trainer.devices.choice import AUTO, examine_for_run
 from trainer.programs.choice import DOOR, load_programs, translate_command_line
 from trainer.programs.machine import fill_in_shapes
 from trainer.programs.meaning import TranslatedCommand
@@ -221,7 +221,7 @@ def _check_device(config: Config) -> None:
     name = config.run.device
     if name == AUTO:  # only a flag of this trainer sets auto
         return
-    finding = look_for(name, config)
+    finding = examine_for_run(name, config)
     if not finding.there:
         found = "; ".join(filter(None, (finding.found, finding.missing)))
         raise SettingsError(

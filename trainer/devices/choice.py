@@ -37,14 +37,14 @@ def choose_device(config: Config) -> ChosenDevice:
     for name, package in ACCELERATORS.items():
         if find_spec(package) is None:
             continue
-        finding = look_for(name, config)
+        finding = examine_for_run(name, config)
         if finding.there:
             return ChosenDevice(name)
         reasons.append(f"{finding.found}{finding.missing and f' ({finding.missing})'}")
     return ChosenDevice(PROCESSOR, f"no accelerator is there: {'; '.join(reasons)}")
 
 
-def look_for(name: str, config: Config) -> Availability:
+def examine_for_run(name: str, config: Config) -> Availability:
     """Return whether a run with this configuration could use the accelerator.
 
     If importing its packages raises an error, it counts as missing. Raises SettingsError for settings that
@@ -55,7 +55,7 @@ def look_for(name: str, config: Config) -> Availability:
     except SettingsError as error:
         return Availability(name, False, str(error))
     try:
-        look = getattr(module, "look_for", None)
+        look = getattr(module, "examine_for_run", None)
         finding: Availability = look(config) if look else _examine_module(name)
     except SettingsError:
         raise

@@ -54,8 +54,8 @@ class Cuda(Device):
     name = "cuda"
     process_group = "nccl"
     fused_step = True
-    # number of weights that the optimiser changes at a time: with 2**22, starting a kernel would take longer
-    # than the kernel
+    # number of weights that the optimiser changes at a time: with 2**22, starting a kernel on the GPU would
+    # take longer than running it
     step_chunk = 2**25
     row_losses = staticmethod(cross_entropy)
 
@@ -131,16 +131,16 @@ class Cuda(Device):
         that works is used. Kernels that need no padding come first there.
         """
         if self._attention != "auto" or self.config.loading.rows:
-            return self._ask_pytorch(shape, self._attention)
+            return self._find_pytorch_kernel(shape, self._attention)
         for name in KERNELS:
             _allow_kernel(name)
             try:
-                return self._ask_pytorch(shape, name)
+                return self._find_pytorch_kernel(shape, name)
             except SettingsError as error:
                 failure = error
         raise failure
 
-    def _ask_pytorch(self, shape: ModelConfig, kernel: str) -> str:
+    def _find_pytorch_kernel(self, shape: ModelConfig, kernel: str) -> str:
         """Return the kernel that PyTorch chooses when only ``kernel`` is allowed, or when all are for "auto".
 
         PyTorch is asked about padded sequences with a mask. For kernels that take flat batches (all sequences
@@ -186,7 +186,7 @@ class Cuda(Device):
         return f"{self.torch_device}: {', '.join(parts)}"
 
 
-def look_for(config: Config | None = None) -> Availability:
+def examine_for_run(config: Config | None = None) -> Availability:
     """Count the GPUs of this machine without opening them. Each worker opens only its own GPU later."""
     if torch.version.cuda is None:
         return Availability(
@@ -200,7 +200,7 @@ def look_for(config: Config | None = None) -> Availability:
 
 def examine() -> Availability:
     """Return whether this machine has GPUs, with their names."""
-    finding = look_for()
+    finding = examine_for_run()
     if not finding.there:
         return finding
     about = torch.cuda.get_device_properties(0)

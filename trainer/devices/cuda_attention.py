@@ -146,7 +146,7 @@ KERNELS: dict[str, FlatAttention] = {
     "math": padded_attention,
 }
 """The function for each attention kernel that can be configured. The kernels cudnn and math cannot take flat
-batches, so sequences are padded for them.
+batches (all sequences end to end), so sequences are padded for them.
 """
 
 

@@ -49,7 +49,7 @@ class Hpu(SteppingDevice):
     bucket_mb = 230
 
     def __init__(self, config: Config, local_rank: int = 0) -> None:
-        self.mode = find_mode(config.hpu)
+        self.mode = find_execution_mode(config.hpu)
         if config.update.precision == "fp16":
             raise _make_unsupported_error("precision is fp16, expected bf16 or fp32: --precision bf16")
         if self.mode == "lazy" and config.run.compile:
@@ -116,7 +116,7 @@ class Hpu(SteppingDevice):
             for group in groups
             if group["params"]
         ]
-        name = find_fused(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
+        name = find_fused_optimiser(preset, groups, use_lamb=config.hpu.use_fused_lamb is not False)
         fused = _find_bridge_class("optimizers", name) if name else None
         if fused is None:
             return ours
@@ -155,12 +155,12 @@ class Hpu(SteppingDevice):
         return f"hpu: {self._hpu.get_device_name()}, {_describe_versions()}, mode {self.mode}{compiled}"
 
 
-def look_for(config: Config) -> Availability:
+def examine_for_run(config: Config) -> Availability:
     """Return whether a run with this configuration could use Gaudi cards.
 
     To find out, this imports the bridge in the execution mode of the run.
     """
-    return examine(find_mode(config.hpu))
+    return examine(find_execution_mode(config.hpu))
 
 
 def examine(mode: str | None = None) -> Availability:
@@ -186,7 +186,7 @@ def examine(mode: str | None = None) -> Availability:
     )
 
 
-def find_mode(keys: HpuSection) -> str:
+def find_execution_mode(keys: HpuSection) -> str:
     """Return the execution mode from the key ``mode``, or from the key ``use_lazy_mode`` of Habana's older
     programs.
 
@@ -201,7 +201,7 @@ def find_mode(keys: HpuSection) -> str:
     return mode
 
 
-def find_fused(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
+def find_fused_optimiser(preset: Preset, groups: list[dict[str, Any]], use_lamb: bool = True) -> str | None:
     """Return the name of the bridge's fused optimiser that computes the same as the preset, or None.
 
     FusedLamb uses trust ratios (LAMB's factor per weight tensor) exactly for the weights that decay. For a

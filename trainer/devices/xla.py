@@ -114,7 +114,7 @@ class Xla(SteppingDevice):
         return f"xla: {self._hardware}, torch_xla {self._xla.__version__}"
 
 
-def look_for(config: Config) -> Availability:
+def examine_for_run(config: Config) -> Availability:
     """Return whether this machine has a TPU that torch_xla would use.
 
     ``--device auto`` never chooses torch_xla if it would run on the CPU.

@@ -188,8 +188,8 @@ _AFTER_METRICS = {
     "samples_per_sec": "sequences_per_second",
     "total_time": "total_time",
 }
-"""For each of Graphcore's columns in training.csv, the name of the number in a row. Some of these columns
-come before the task's metrics, the others after them.
+"""For each column that Graphcore's programs have in training.csv, the name of the same number in a row of the
+log. The columns of _AFTER_METRICS come after those of the task's metrics, the others before them.
 """
 
 

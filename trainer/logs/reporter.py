@@ -188,8 +188,10 @@ class Reporter(AbstractContextManager["Reporter"]):
     def evaluation(self, values: Values, text: str) -> None:
         """Write the results of an evaluation.
 
-        text: the results as one line for people. If training continues, the next block begins now. Its event
-        is written only with the next update, because no further update may come.
+        If training continues, the next block begins now. Its event is written only with the next update,
+        because no further update may come.
+        values: the results by name.
+        text: the results as one line for people.
         """
         self._call_loggers("evaluation", {**values, "step": values["step"] * self._steps_of_update}, text)
         self.event("eval_stop")
@@ -268,10 +270,10 @@ class Reporter(AbstractContextManager["Reporter"]):
         self._call_loggers("row", row)
 
     def _compute_rates(self, sums: Mapping[str, float]) -> Values:
-        """Return the rates by name, or {} if no update was timed. Without a count of tokens there are only
-        some of them.
+        """Compute rates from sums over timed updates. Return them by name, or {} if no update was timed.
 
-        sums: sums over the timed updates. The rates are:
+        Without a count of tokens there is only ``sequences_per_second``. The other rates are:
+
         tokens_per_second: tokens without padding.
         tflops: 10^12 operations per second on each device.
         peak_share: tflops divided by the device's peak speed.

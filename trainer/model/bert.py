@@ -149,7 +149,7 @@ class Bert(nn.Module):
         values: the tensor to fill.
         path: name of the weight's module in the whole model.
         """
-        values.normal_(std=find_deviation(path, config))
+        values.normal_(std=find_initial_deviation(path, config))
 
     @staticmethod
     def operations(lengths: Array, shape: ModelConfig) -> int:
@@ -162,7 +162,9 @@ class Bert(nn.Module):
         return shape.num_hidden_layers * (layer + 2 * width * int(lengths @ lengths))
 
 
-def find_deviation(path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)) -> float:
+def find_initial_deviation(
+    path: str, config: ModelConfig, deep: tuple[str, ...] = ("output.dense",)
+) -> float:
     """Return the standard deviation of a weight's random initial values.
 
     path: name of the weight's module.

@@ -101,7 +101,7 @@ class MaskedWordHead(nn.Module):
         # A replaceable attribute, because some devices compute this large product in another way.
         self.project: Callable[[Tensor, Tensor, Tensor], Tensor] = F.linear
 
-    def take_padding(self) -> None:
+    def include_padding(self) -> None:
         """From now on, let the softmax include the entries that pad the vocabulary to a multiple of 8."""
         self.vocab_size = -(-self.vocab_size // 8) * 8
 
@@ -199,9 +199,10 @@ def count_operations(batches: Sequence[Batch], shape: ModelConfig) -> OperationC
 def count_forward_operations(lengths: Array, masks: int, shape: ModelConfig) -> int:
     """Return the operations of a forward pass. A multiplication with addition counts as two.
 
+    The heads are counted as those of pre-training. Heads of other tasks need less than a thousandth of the
+    operations.
     lengths: number of tokens of each sequence, int64.
-    masks: number of positions for which the masked-word head computes logits. The heads are counted as those
-    of pre-training. Heads of other tasks need less than a thousandth of the operations.
+    masks: number of positions for which the masked-word head computes logits.
     """
     width, sequences = shape.hidden_size, int(np.count_nonzero(lengths))
     heads = masks * width * (width + shape.vocab_size) + sequences * width * (width + 2)

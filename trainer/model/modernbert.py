@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Batch, FlatAttention, Sequences
-from trainer.model.bert import Bert, attend_anywhere, find_deviation
+from trainer.model.bert import Bert, attend_anywhere, find_initial_deviation
 from trainer.model.layers import ACTIVATIONS, Dense, LayerOutput, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
@@ -153,7 +153,7 @@ class ModernBert(Bert):
 
         path: name of the weight's module in the whole model.
         """
-        std = find_deviation(path, config, _DEPTH_SCALED_PATHS)
+        std = find_initial_deviation(path, config, _DEPTH_SCALED_PATHS)
         if path in _CLASSIFIERS:
             std = config.hidden_size**-0.5
         end = _require_modernbert(config).initializer_cutoff_factor * std

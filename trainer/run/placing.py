@@ -1,5 +1,5 @@
-"""Placement of the model on the workers: a whole copy on each worker if it fits, otherwise divided by a
-plan.
+"""Placement of the model on the workers: a whole copy on each worker if it fits, otherwise divided into
+stages by a plan.
 """
 
 from dataclasses import replace

@@ -37,8 +37,8 @@ def pretrain(phases: Sequence[Config], *, may_be_new: bool = False) -> None:
     """Train phase 1, phase 2, or both. A resumed run continues in the phase to which its checkpoint belongs.
 
     A phase ends with a checkpoint, when all its updates are made, when the target accuracy is reached, or
-    when SIGTERM or Ctrl-C arrives. Only in the first case the next phase follows. A signal ends the run
-    between two micro-batches, and the gradients of the unfinished update are discarded.
+    when SIGTERM or Ctrl-C arrives. The next phase follows only if all updates were made. A signal ends the
+    run between two micro-batches, and the gradients of the unfinished update are discarded.
     may_be_new: if ``--resume`` finds no run, start a new run without a warning.
     """
     if phases[0].is_finetuning:

@@ -86,7 +86,7 @@ def set_softmax(worker: Worker) -> None:
     heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
     if worker.config.update.softmax_over_padding and isinstance(words, MaskedWordHead):
-        words.take_padding()
+        words.include_padding()
 
 
 class Strategy:

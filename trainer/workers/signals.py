@@ -31,8 +31,8 @@ def find_signal(name: str) -> signal.Signals:
 def list_ending_signals(checkpoint_signal: str) -> list[signal.Signals]:
     """Return the signals that end a training with a checkpoint.
 
-    checkpoint_signal: name of the signal that only asks for a checkpoint. It is left out. HUP, USR1, USR2 and
-    XCPU are also left out if this process already ignores them, as under nohup with HUP.
+    HUP, USR1, USR2 and XCPU are left out if this process already ignores them, as it ignores HUP under nohup.
+    checkpoint_signal: name of the signal that only asks for a checkpoint. It is left out too.
     """
     found = [find_signal(name) for name in ENDING_SIGNALS]
     always = (signal.SIGTERM, signal.SIGINT)

@@ -16,7 +16,7 @@ from trainer.devices.device import Device
 from trainer.devices.ipu.stages import (
     IpuPipeline,
     checkpoint_layers,
-    make_stages,
+    mark_stages,
     plan_pipeline,
     serialize_projection,
 )
@@ -95,7 +95,7 @@ class Ipu(Device):
         self.pipeline = plan_pipeline(given, model.config.num_hidden_layers)
         if self.config.update.precision == "fp16":
             model.half()
-        make_stages(poptorch, self.pipeline, model)
+        mark_stages(poptorch, self.pipeline, model)
         if given.enable_recomputation:
             checkpoint_layers(poptorch, model)
         if given.matmul_serialize_factor is not None:

@@ -115,7 +115,7 @@ def _name_layer(number: int) -> str:
     return f"bert.encoder.layer.{number}"
 
 
-def make_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) -> None:
+def mark_stages(poptorch: ModuleType, pipeline: IpuPipeline, model: HeadedBert) -> None:
     """Mark in the model where each stage of the pipeline begins."""
     for number, (first, ipu) in enumerate(zip(pipeline.first_modules, pipeline.ipus, strict=True)):
         if first == _HEADS and model.bert.pooler is None:

@@ -8,7 +8,9 @@ from trainer.programs.requirements import require_flags
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to fine-tuning, evaluation and predictions, as far as it asks for them."""
+    """Translate a command line into the configuration for fine-tuning, evaluation and predictions, as far as
+    it asks for them.
+    """
     require_flags(flags, "data_dir", "task_name", "vocab_file", "bert_config_file", "output_dir")
     if not (flags["do_train"] or flags["do_eval"] or flags["do_predict"]):
         raise UsageError("At least one of `do_train`, `do_eval` or `do_predict' must be True.")

@@ -8,7 +8,9 @@ from trainer.programs.requirements import require_files, require_flags, require_
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to fine-tuning and predictions on SQuAD, as far as it asks for them."""
+    """Translate a command line into the configuration for fine-tuning and predictions on SQuAD, as far as it
+    asks for them.
+    """
     require_flags(flags, "vocab_file", "bert_config_file", "output_dir")
     require_work(flags, "do_train", "do_predict")
     require_files(flags, {"do_train": "train_file", "do_predict": "predict_file"})

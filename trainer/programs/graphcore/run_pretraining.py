@@ -32,7 +32,7 @@ _IDLE_FILE_KEYS = (
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line and its JSON file to one phase of pre-training."""
+    """Translate a command line and its JSON file into the configuration for one phase of pre-training."""
     _warn_about_flags(flags)
     opts = values.merge_values(flags, _SOURCE, _FILE_KEYS, _IDLE_FILE_KEYS)
     if not opts["batch_size"]:

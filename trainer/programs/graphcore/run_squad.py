@@ -11,8 +11,8 @@ _SOURCE = "graphcore/examples 09b7c672"
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line and its JSON file to fine-tuning and predictions on SQuAD, as far as they ask
-    for them.
+    """Translate a command line and its JSON file into the configuration for fine-tuning and predictions on
+    SQuAD, as far as they ask for them.
     """
     opts = values.merge_values(flags, _SOURCE)
     for name in ("micro_batch_size", "gradient_accumulation_count"):

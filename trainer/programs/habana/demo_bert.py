@@ -23,7 +23,9 @@ for each card.
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to one or two phases of pre-training, or to fine-tuning."""
+    """Translate a command line into the configuration for one or two phases of pre-training, or for
+    fine-tuning.
+    """
     if flags["model_name_or_path"] not in SIZES:
         name = flags["model_name_or_path"]
         raise UsageError(
@@ -61,7 +63,9 @@ def _choose_execution_mode(flags: ParsedCommandLine) -> str:
 
 
 def _translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to both phases of pre-training, or to the phase that it selects."""
+    """Translate a command line into the configuration for both phases of pre-training, or for the phase that
+    it selects.
+    """
     numbers = [flags["phase"] - 1] if flags["phase"] else [0, 1]
     phases = [_make_phase_keys(flags, number) for number in numbers]
     until, steps = flags["steps_this_run"][0], flags["max_steps"][0]
@@ -116,7 +120,7 @@ def _find_end_of_phase_1(flags: ParsedCommandLine) -> int:
 
 
 def _translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to fine-tuning on SQuAD or MRPC."""
+    """Translate a command line into the configuration for fine-tuning on SQuAD or MRPC."""
     cards = 8 if flags["dist"] and flags["world_size"] == 1 else flags["world_size"]
     task, steps = flags["task_name"], flags["max_steps"] or 0
     keys = _make_common_keys(flags, cards) | make_phase_keys(flags) | _make_file_keys(flags)

@@ -18,7 +18,7 @@ metadata file is missing.
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to one phase of pre-training."""
+    """Translate a command line into the configuration for one phase of pre-training."""
     keys = compute_phase_keys(flags) | _make_device_keys(flags)
     keys |= {
         "log_every": _round_up_updates(flags, "log_freq"),

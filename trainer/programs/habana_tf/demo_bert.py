@@ -18,7 +18,7 @@ _HOROVOD = ("-v", "--use_horovod")
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to pre-training or fine-tuning."""
+    """Translate a command line into the configuration for pre-training or fine-tuning."""
     if flags.version == _SHELL_VERSION:
         named = {"command": flags.command, "data_type": flags["dtype"], "model_variant": flags["model"]}
         flags = replace(flags, values=flags.values | named)

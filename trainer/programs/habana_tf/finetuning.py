@@ -35,7 +35,7 @@ _FILES = {"mrpc": ("train.tsv", "dev.tsv"), "squad": ("train-v1.1.json", "dev-v1
 
 
 def translate_finetuning(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to fine-tuning, with an evaluation at its end."""
+    """Translate a command line into the configuration for fine-tuning, with an evaluation at its end."""
     _, workers = find_workers(flags)
     task, precision = flags["test_set"], flags["data_type"]
     if task not in _FILES:

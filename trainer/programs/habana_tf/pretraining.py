@@ -65,7 +65,7 @@ update.
 
 
 def translate_pretraining(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to its phases of pre-training."""
+    """Translate a command line into the configuration for its phases of pre-training."""
     counted, workers = find_workers(flags)
     test_set = flags["test_set"]
     if test_set not in ("bookswiki", "overfit"):

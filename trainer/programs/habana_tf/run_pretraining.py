@@ -20,7 +20,7 @@ gradients.
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to training, evaluation, or both."""
+    """Translate a command line into the configuration for training, evaluation, or both."""
     keys = compute_phase_keys(flags)
     if flags["manual_fp16"]:
         raise UsageError("--manual_fp16: the program has no loss scaling for it in TensorFlow 2")

@@ -22,7 +22,9 @@ _TASKS = {"sst2": "sst-2", "stsb": "sts-b"} | {
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to fine-tuning, evaluation and predictions, as far as it asks for them."""
+    """Translate a command line into the configuration for fine-tuning, evaluation and predictions, as far as
+    it asks for them.
+    """
     name = flags["task_name"] and flags["task_name"].lower()
     keys = make_training_keys(flags)
     if name is not None:

@@ -9,8 +9,8 @@ _DATASETS = ("squad", "squad_v2")
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to fine-tuning, evaluation and predictions on SQuAD, as far as it asks for
-    them.
+    """Translate a command line into the configuration for fine-tuning, evaluation and predictions on SQuAD,
+    as far as it asks for them.
     """
     files = (flags["train_file"], flags["validation_file"], flags["test_file"])
     name = flags["dataset_name"]

@@ -8,7 +8,7 @@ _ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moment
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to a conversion of a checkpoint.
+    """Translate a command line into the configuration for a conversion of a checkpoint.
 
     Both file names are required here, because the program's defaults are paths on its authors' machine.
     """

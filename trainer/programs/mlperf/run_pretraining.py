@@ -41,14 +41,14 @@ _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to training or to an evaluation."""
+    """Translate a command line into the configuration for training or an evaluation."""
     require_flags(flags, "input_file", "bert_config_file", "output_dir")
     require_work(flags, "do_train", "do_eval")
     return _translate_training(flags) if flags["do_train"] else _translate_evaluation(flags)
 
 
 def _translate_training(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to training."""
+    """Translate a command line into the configuration for training."""
     machine = _make_machine_keys(flags)
     micro_steps = max(1, flags["steps_per_update"])
     size = _divide_by_replicas(flags, "train_batch_size", machine["world_size"])
@@ -126,7 +126,7 @@ def _make_step_keys(flags: ParsedCommandLine, micro_steps: int) -> dict[str, Any
 
 
 def _translate_evaluation(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to an evaluation."""
+    """Translate a command line into the configuration for an evaluation."""
     machine = _make_machine_keys(flags)
     evaluated = _make_evaluation_keys(flags, machine["world_size"])
     until = flags["num_train_steps"]

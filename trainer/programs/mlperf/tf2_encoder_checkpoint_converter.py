@@ -6,7 +6,9 @@ from trainer.programs.requirements import require_flags
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to a conversion of a checkpoint, without the optimiser's moments."""
+    """Translate a command line into the configuration for a conversion of a checkpoint, without the
+    optimiser's moments.
+    """
     require_flags(flags, "bert_config_file", "checkpoint_to_convert", "converted_checkpoint_path")
     return TranslatedCommand(
         what=f"{flags['checkpoint_to_convert']} as a checkpoint of TensorFlow 2, weights only",

@@ -9,7 +9,9 @@ from trainer.programs.requirements import describe_work, require_work
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to training, evaluation and predictions, as far as it asks for them."""
+    """Translate a command line into the configuration for training, evaluation and predictions, as far as it
+    asks for them.
+    """
     require_work(flags, "do_train", "do_eval", "do_predict")
     count, update = flags["gradient_accumulation_steps"], flags["train_batch_size"]
     if count > update:

@@ -24,7 +24,7 @@ HDF5_DATA = (
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to one phase of pre-training."""
+    """Translate a command line into the configuration for one phase of pre-training."""
     keys = compute_phase_keys(flags) | {
         "allreduce_post_accumulation_fp16": flags["allreduce_post_accumulation"]
         and flags["allreduce_post_accumulation_fp16"],

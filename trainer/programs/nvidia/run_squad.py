@@ -8,8 +8,8 @@ from trainer.programs.requirements import describe_work, require_files, require_
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to training, predictions and evaluation on SQuAD, as far as it asks for
-    them.
+    """Translate a command line into the configuration for training, predictions and evaluation on SQuAD, as
+    far as it asks for them.
     """
     require_work(flags, "do_train", "do_predict")
     require_files(flags, {"do_train": "train_file", "do_predict": "predict_file"})

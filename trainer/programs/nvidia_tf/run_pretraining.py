@@ -11,7 +11,7 @@ from trainer.workers.launchers import find_rank
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate a command line to training, evaluation, or both."""
+    """Translate a command line into the configuration for training, evaluation, or both."""
     keys = compute_phase_keys(flags)
     scale = float(flags["init_loss_scale"])
     keys |= {

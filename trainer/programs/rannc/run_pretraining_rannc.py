@@ -67,7 +67,7 @@ def rewrite_arguments(arguments: Sequence[str], version: str) -> tuple[list[str]
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
-    """Translate environment variables and arguments to the phases of pre-training."""
+    """Translate environment variables and arguments into the configuration for the phases of pre-training."""
     precision = flags["precision"] or flags["PREC"]
     if precision not in ("fp16", "fp32"):
         raise UsageError(f"Unknown <precision> argument: PREC is {precision!r}, expected fp16 or fp32")
