@@ -32,7 +32,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import get_key_schemas
 from trainer.programs.choice import DOOR, load_programs, translate_command_line
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"

@@ -19,7 +19,7 @@ from trainer.config.value_sources import drop_keys_of_model_file
 from trainer.devices.choice import AUTO, examine_for_run
 from trainer.programs.choice import DOOR, load_programs, translate_command_line
 from trainer.programs.machine import fill_in_shapes
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.programs.value_sources import find_sources_by_phase
 from trainer.run.path_check import check_paths, refuse_run_inputs
 from trainer.workers.launch import launch_workers

@@ -200,12 +200,10 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
 
 @lru_cache
 def find_data_guesses(paths: str) -> Mapping[str, float]:
-    """Return the accuracies and losses of always guessing the most frequent label, by column of training.csv.
+    """Return the baseline for the training data: what always guessing the most frequent label would reach.
 
-    They are those of the training data.
-
-    Returns {} if the data no longer exist. The result is cached, because finding it reads all labels and
-    every chart of a page needs it.
+    The result has accuracies and losses by their columns in training.csv. It is {} if the data no longer
+    exist. It is cached, because finding it reads all labels and every chart of a page needs it.
     paths: the data as the setting train_data names them.
     """
     found: dict[str, float] = {}

@@ -25,7 +25,6 @@ from trainer.programs.habana_tf import demo_bert as habana_tf_demo
 from trainer.programs.habana_tf import run_pretraining as habana_tf_pretraining
 from trainer.programs.huggingface import run_glue as huggingface_glue
 from trainer.programs.huggingface import run_qa as huggingface_qa
-from trainer.programs.meaning import TranslatedCommand, translate_by_toml
 from trainer.programs.mlperf import checkpoint_add_gradacc, tf2_encoder_checkpoint_converter
 from trainer.programs.mlperf import run_pretraining as mlperf_pretraining
 from trainer.programs.nvidia import run_glue as nvidia_glue
@@ -33,6 +32,7 @@ from trainer.programs.nvidia import run_pretraining as nvidia_pretraining
 from trainer.programs.nvidia import run_squad as nvidia_squad
 from trainer.programs.nvidia_tf import run_pretraining as nvidia_tf_pretraining
 from trainer.programs.rannc import run_pretraining_rannc
+from trainer.programs.translated_command import TranslatedCommand, translate_by_toml
 
 TRANSLATORS: Mapping[str, Callable[[ParsedCommandLine], TranslatedCommand]] = {
     "google/run_classifier.py": google_classifier.translate,

@@ -10,20 +10,20 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.program import Program
 from bertdata.errors import BertDataError
 from trainer.programs.choice import translate_command_line
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 _NOT_THERE = object()
 
 
 def find_sources_by_phase(
-    program: Program, flags: ParsedCommandLine, meaning: TranslatedCommand
+    program: Program, flags: ParsedCommandLine, translated: TranslatedCommand
 ) -> list[dict[str, str]]:
     """Return the source of each configuration key, for each phase.
 
     A source is the name of a flag or an environment variable, or the name of the program. A flag counts as
     the source of every key whose value would be another one without the flag.
     """
-    found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in meaning.phases]
+    found: list[dict[str, list[str]]] = [{key: [] for key in keys} for keys in translated.phases]
     # Translate the command line again without each flag in turn, and compare the results. This also finds the
     # sources of keys that are computed from several flags, such as accumulation.
     for flag in (*flags.variables, *flags.table):
@@ -31,8 +31,8 @@ def find_sources_by_phase(
             continue
         spelled = flag.spellings[-1]
         without = [] if flag.required else _translate_without_flag(program, flags, flag.name)
-        for number, keys in enumerate(meaning.phases):
-            others = without[number] if len(without) == len(meaning.phases) else keys
+        for number, keys in enumerate(translated.phases):
+            others = without[number] if len(without) == len(translated.phases) else keys
             for key, value in keys.items():
                 if flag.key == key or others.get(key, _NOT_THERE) != value:
                     found[number][key].append(spelled)

@@ -107,7 +107,7 @@ def evaluate_checkpoints(
             report.begin_evaluation(step, trained)
             record = evaluation.measure(inference, step=step, trained=trained)
             report.evaluation(record.values(), record.text)
-            if is_last or evaluation.reached(record):
+            if is_last or evaluation.reaches_target(record):
                 break
         report.close()
 

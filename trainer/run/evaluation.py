@@ -85,7 +85,7 @@ class Evaluation:
         Raises StopRequested on every worker if a signal asks to stop. Then there are no results.
         """
         config, device, workers = self._runtime.config, self._runtime.device, self._runtime.collective
-        division, keys = self._runtime.model_share, config.evaluation
+        share, keys = self._runtime.model_share, config.evaluation
         examples = self.examples
         batch_size = keys.eval_batch_size or config.update.batch_size or 32
         form = make_evaluation_form(
@@ -98,8 +98,8 @@ class Evaluation:
             self._data,
             form=form,
             batch_size=batch_size,
-            workers=division.copies,
-            rank=division.copy,
+            workers=share.copies,
+            rank=share.copy,
             limit=examples,
         )
         names = (*self._runtime.task.metrics, *self._evaluation.metrics)
@@ -112,7 +112,7 @@ class Evaluation:
             for batch in batches:
                 workers.stopping.check(exchanges=inference.exchanges)
                 found = measure(batch)
-                if not division.is_last_stage:
+                if not share.is_last_stage:
                     # all stages of a divided model get this batch, but only the last stage counts its results
                     continue
                 of_model = device.to_host(found.sums).float()
@@ -127,7 +127,7 @@ class Evaluation:
         pairs = zip(totals[::2], totals[1::2], strict=True)
         # If the model is divided, only the workers of the last stage have results. They have the highest
         # ranks.
-        kept = workers.gather(self._evaluation.kept())[-division.copies :]
+        kept = workers.gather(self._evaluation.kept())[-share.copies :]
         results = self._evaluation.results(dict(zip(names, pairs, strict=True)), kept)
         self._write_files()
         return EvaluationRecord(
@@ -146,7 +146,7 @@ class Evaluation:
         report.begin_evaluation(state.step, state.trained)
         record = self.measure(strategy, step=state.step, trained=state.trained)
         report.evaluation(record.values(), record.text)
-        if not self.reached(record):
+        if not self.reaches_target(record):
             return False
         target = self._runtime.config.evaluation.target_accuracy
         self._runtime.log(f"the target accuracy {target} is reached")
@@ -188,7 +188,7 @@ class Evaluation:
                 with storage.open_output(storage.join(self._folder, name)) as file:
                     file.write(text.encode())
 
-    def reached(self, record: EvaluationRecord) -> bool:
+    def reaches_target(self, record: EvaluationRecord) -> bool:
         """Return True if the results reach the configured target accuracy, and False if none is
         configured.
         """

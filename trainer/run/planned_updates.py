@@ -68,7 +68,7 @@ class PlannedUpdates:
 
     def loader(self, form: Form, state: State) -> Loader:
         """Return the loader of this worker's micro-batches. It begins at the state's position in the data."""
-        config, division, device = self.runtime.config, self.runtime.model_share, self.runtime.device
+        config, share, device = self.runtime.config, self.runtime.model_share, self.runtime.device
 
         def warn(message: str) -> None:
             # In fine-tuning, leave out the warning that workers share a file, because all features are in one
@@ -80,8 +80,8 @@ class PlannedUpdates:
             form=form,
             batch_size=self.batch_size,
             accumulation=self.accumulation * device.replicas,
-            workers=division.copies,
-            rank=division.copy,
+            workers=share.copies,
+            rank=share.copy,
             seed=config.data.seed,
             open_files=config.data.open_files,
             position=state.position,

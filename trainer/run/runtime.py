@@ -102,7 +102,7 @@ def make_model(runtime: Runtime, shape: ModelConfig) -> HeadedBert:
     seed.
     """
     runtime.device.seed(runtime.config.data.seed)
-    device, division = runtime.device, runtime.model_share
-    return find_strategy_class(device, division).build(
-        runtime.empty_model(shape), device, runtime.collective, division
+    device, share = runtime.device, runtime.model_share
+    return find_strategy_class(device, share).build(
+        runtime.empty_model(shape), device, runtime.collective, share
     )

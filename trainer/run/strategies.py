@@ -12,7 +12,7 @@ def find_strategy(worker: Worker) -> Strategy:
     return find_strategy_class(worker.device, worker.model_share)(worker)
 
 
-def find_strategy_class(device: Device, division: ModelShare) -> type[Strategy]:
+def find_strategy_class(device: Device, share: ModelShare) -> type[Strategy]:
     """Return the class of the strategy.
 
     It is the plan's strategy if a plan divides the model. Otherwise it is the user's plug-in if one is
@@ -20,7 +20,7 @@ def find_strategy_class(device: Device, division: ModelShare) -> type[Strategy]:
     """
     asked = device.config.run.strategy
     whole = asked if ":" in asked else device.strategy
-    kind: type[Strategy] = find("strategy", division.strategy or whole)
+    kind: type[Strategy] = find("strategy", share.strategy or whole)
     return kind
 
 

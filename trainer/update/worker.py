@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelShare:
-    """The part of the model that this worker holds: stage ``stage`` of copy ``copy``.
+    """The share of the model that this worker holds: stage ``stage`` of copy ``copy``.
 
     Each copy of the model gets other examples. The stages of a copy process the same examples one after the
     other. An undivided model has one stage.
@@ -58,7 +58,7 @@ class ModelShare:
 
 
 def hold_whole_model(workers: Collective) -> ModelShare:
-    """Return the division for a model that each worker holds as a whole."""
+    """Return the share of a worker that holds a whole copy of the model."""
     return ModelShare(copy=workers.rank, copies=workers.size)
 
 

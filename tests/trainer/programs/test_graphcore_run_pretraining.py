@@ -11,7 +11,7 @@ from tests.support.published_commands import assert_equal, commands, understood
 from trainer.config.settings import Config
 from trainer.programs.choice import find_program
 from trainer.programs.graphcore.run_pretraining import translate
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 NAME = "graphcore/run_pretraining.py"
 PROGRAM = find_program(NAME)

@@ -6,7 +6,7 @@ from bertdata.errors import UsageError
 from tests.support.published_commands import assert_equal, understood
 from trainer.programs.choice import find_program
 from trainer.programs.graphcore.run_squad import translate
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 NAME = "graphcore/run_squad.py"
 PROGRAM = find_program(NAME)

@@ -5,7 +5,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.batch_sizes import compute_core_batch_size
 from trainer.programs.machine import count_gpus, has_checkpoints
-from trainer.programs.meaning import make_phase_keys
+from trainer.programs.translated_command import make_phase_keys
 
 
 def make_fine_tuning_keys(flags: ParsedCommandLine, eval_size: str) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.google.fine_tuning import make_fine_tuning_keys
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.requirements import require_flags
+from trainer.programs.translated_command import TranslatedCommand
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:

@@ -8,7 +8,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.graphcore import values
-from trainer.programs.meaning import TranslatedCommand, make_phase_keys
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _SOURCE = "graphcore/examples 553b90b5"
 _GENERATED_EXAMPLES = 10_000_000  # number of examples that the program assumes if it trains on generated data

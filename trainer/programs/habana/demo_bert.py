@@ -8,9 +8,9 @@ from bertdata.io import storage
 from trainer.checkpoints.formats.hub_cache import SIZES
 from trainer.programs.batch_sizes import compute_micro_batch_size
 from trainer.programs.habana.run_pretraining import make_packed_keys
-from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.programs.nvidia.run_pretraining import HDF5_DATA, make_continue_keys, make_start_keys
 from trainer.programs.shapes import BERT_LARGE
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _NAME = "habana/demo_bert.py"
 _MOST_PREDICTIONS = (20, 80)

@@ -7,8 +7,8 @@ from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.machine import count_gpus
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia.run_pretraining import compute_phase_keys
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.workers.launchers import find_rank
 
 _USUAL_PACK_SIZES = {128: 1.2, 512: 2.0}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.habana_tf.finetuning import translate_finetuning
 from trainer.programs.habana_tf.pretraining import translate_pretraining
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 _COMMANDS = {"pretraining": translate_pretraining, "finetuning": translate_finetuning}
 

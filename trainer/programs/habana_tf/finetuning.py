@@ -7,7 +7,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.habana_tf.pretraining import COMMON_KEYS, SIZES, find_workers, read_phase_numbers
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 _FIXED_KEYS: dict[str, Any] = COMMON_KEYS | {
     "optimiser": "adamw-bert",

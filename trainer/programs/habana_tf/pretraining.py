@@ -10,8 +10,8 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.shapes import make_bert_shape
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.workers.launchers import find_rank
 
 SIZES = {

@@ -6,9 +6,9 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.habana_tf.pretraining import WORKER_WARNINGS
 from trainer.programs.machine import has_checkpoints
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia_tf.run_pretraining import compute_phase_keys
 from trainer.programs.requirements import describe_work
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.workers.launchers import find_rank
 
 _ADAM_KEYS = {"optimiser": "adamw-bert", "epsilon_in": "square"}

@@ -12,7 +12,7 @@ from bertdata.io.json_text import parse_json_text
 from bertdata.sources.delimited import RowReader, find_delimiting
 from trainer.programs.huggingface.training_arguments import check_files, make_training_keys
 from trainer.programs.machine import is_local_file
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 from trainer.tasks.classification.reading import are_scores, read_rows
 from trainer.tasks.data_file import read_file
 

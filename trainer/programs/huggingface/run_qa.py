@@ -3,7 +3,7 @@
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.huggingface.training_arguments import check_files, make_training_keys
-from trainer.programs.meaning import TranslatedCommand
+from trainer.programs.translated_command import TranslatedCommand
 
 _DATASETS = ("squad", "squad_v2")
 

@@ -10,7 +10,7 @@ from bertdata.errors import UsageError
 from bertdata.tokens.kept_files import CONFIGURATION_NAME
 from trainer.checkpoints.formats.config_file import read_exported_length
 from trainer.programs.machine import KEEP_ALL_CHECKPOINTS, count_gpus, has_checkpoints, is_local_file
-from trainer.programs.meaning import make_phase_keys
+from trainer.programs.translated_command import make_phase_keys
 from trainer.workers.launchers import find_launcher
 
 _ADAMW = (

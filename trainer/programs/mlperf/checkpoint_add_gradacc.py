@@ -1,8 +1,8 @@
 """Translate the command lines of MLPerf's checkpoint_add_gradacc.py to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.requirements import require_flags
+from trainer.programs.translated_command import TranslatedCommand
 
 _ADDED = "a zero variable NAME/GradientAccumulator beside every variable (moments and counters too)"
 

@@ -13,8 +13,8 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import compute_core_batch_size
 from trainer.programs.machine import KEEP_ALL_CHECKPOINTS, find_named_step, has_checkpoints, is_local_file
-from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.programs.requirements import require_flags, require_work
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _LOG_INTERVAL = 100
 """Number of micro-steps (micro-batches) between two lines of TensorFlow's log."""

@@ -1,8 +1,8 @@
 """Translate the command lines of tf2_encoder_checkpoint_converter.py from TensorFlow's model garden."""
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.requirements import require_flags
+from trainer.programs.translated_command import TranslatedCommand
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:

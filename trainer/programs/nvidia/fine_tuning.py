@@ -6,7 +6,7 @@ from typing import Any
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.batch_sizes import compute_micro_batch_size
-from trainer.programs.meaning import make_phase_keys
+from trainer.programs.translated_command import make_phase_keys
 from trainer.workers.launchers import find_rank
 
 

@@ -3,9 +3,9 @@
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
 from trainer.programs.requirements import describe_work, require_work
+from trainer.programs.translated_command import TranslatedCommand
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:

@@ -7,7 +7,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import compute_micro_batch_size
-from trainer.programs.meaning import TranslatedCommand, make_phase_keys
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 from trainer.workers.launchers import find_rank
 
 LARGEST_SCALE = 2.0**24

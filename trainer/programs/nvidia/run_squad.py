@@ -1,10 +1,10 @@
 """Translate the command lines of NVIDIA's run_squad.py for PyTorch to this trainer's configuration."""
 
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
-from trainer.programs.meaning import TranslatedCommand
 from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
 from trainer.programs.nvidia.run_pretraining import ONE_GPU
 from trainer.programs.requirements import describe_work, require_files, require_work
+from trainer.programs.translated_command import TranslatedCommand
 
 
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:

@@ -5,8 +5,8 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.machine import has_checkpoints
-from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.programs.requirements import describe_work, require_flags, require_work
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 from trainer.workers.launchers import find_rank
 
 

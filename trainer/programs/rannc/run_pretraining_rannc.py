@@ -8,9 +8,9 @@ from bertdata.config.value_check import read_object
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import compute_micro_batch_size
-from trainer.programs.meaning import TranslatedCommand, make_phase_keys
 from trainer.programs.nvidia.run_pretraining import HDF5_DATA, make_continue_keys, make_start_keys
 from trainer.programs.shapes import make_bert_shape
+from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _PUBLISHED_SHAPE: dict[str, Any] = make_bert_shape(96, 2048, 32) | {
     "megatron_residual_connection": True,
