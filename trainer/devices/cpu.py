@@ -155,7 +155,7 @@ def _make_empty_output(query: Tensor, *_: Any) -> Tensor:
 
 
 @attend_backward.register_fake
-def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_empty_gradients(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return _make_empty_output(gradient), _make_empty_output(gradient), _make_empty_output(gradient)
 
 
@@ -165,12 +165,12 @@ def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*tensors)
 
 
-def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+def _compute_gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     gradients = attend_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.scale, ctx.reach)
     return *gradients, None, None, None, None, None
 
 
-attend.register_autograd(_backward, setup_context=_keep_inputs)
+attend.register_autograd(_compute_gradients, setup_context=_keep_inputs)
 
 
 def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Callable[[torch.Size], Tensor]:
@@ -182,14 +182,14 @@ def _make_factor_drawer(seed: Tensor, dropout: float, dtype: torch.dtype) -> Cal
     generator = torch.Generator().manual_seed(seed.tolist()[0])
     dropped = round(dropout * _LEVELS)
 
-    def draw(shape: torch.Size) -> Tensor:
+    def draw_factors(shape: torch.Size) -> Tensor:
         count = shape.numel()
         bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
         values = bits.view(torch.int16)[:count].view(shape)
         kept = torch.empty(shape, dtype=dtype)
         return torch.ge(values, dropped - _LEVELS // 2, out=kept).mul_(_LEVELS / (_LEVELS - dropped))
 
-    return draw
+    return draw_factors
 
 
 def _iterate_chunks(query: Tensor, ends: Tensor, reach: int) -> Iterator[tuple[Block, Block, Tensor | None]]:

@@ -78,12 +78,12 @@ def _make_empty_outputs(query: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @attend_fused.register_fake
-def _(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+def _make_fake_outputs(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return _make_empty_outputs(query)
 
 
 @attend_fused_backward.register_fake
-def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_empty_gradients(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return (
         _make_empty_outputs(gradient)[0],
         _make_empty_outputs(gradient)[0],

@@ -134,7 +134,7 @@ def compute_efficient_gradients(
 
 
 @compute_efficient_gradients.register_fake
-def _(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_empty_gradients(gradient: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     of_query, of_key, of_value = (gradient.new_empty(gradient.shape) for _ in range(3))
     return of_query, of_key, of_value
 

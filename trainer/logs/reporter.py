@@ -158,7 +158,7 @@ class Reporter(AbstractContextManager["Reporter"]):
 
     def begin(self) -> None:
         """Write the events that mark the start of training."""
-        self._enter("block", "run_start")
+        self._change_phase("block", "run_start")
 
     def update(self, record: UpdateRecord) -> None:
         """Add the record of an update. If the update's number is a multiple of log_every, write a row."""
@@ -183,7 +183,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         """
         self._call_loggers("reach", step * self._steps_of_update, trained)
         self._between = None
-        self._enter("eval")
+        self._change_phase("eval")
 
     def evaluation(self, values: Values, text: str) -> None:
         """Write the results of an evaluation.
@@ -300,7 +300,7 @@ class Reporter(AbstractContextManager["Reporter"]):
         for logger in self._loggers:
             getattr(logger, method)(*values, now)
 
-    def _enter(self, phase: str, *between: str) -> None:
+    def _change_phase(self, phase: str, *between: str) -> None:
         """Write the events for the end of the current phase of the run and the start of the next.
 
         phase: name of the next phase.

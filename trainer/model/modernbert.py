@@ -216,7 +216,7 @@ def find_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, T
 
 
 @find_rotation.register_fake
-def _(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
+def _make_empty_rotation(positions: Tensor, size: int, theta: float) -> tuple[Tensor, Tensor]:
     made = positions.new_empty((len(positions), 1, size // 2), dtype=torch.float32)
     return made, torch.empty_like(made)
 

@@ -18,7 +18,7 @@ from trainer.update.worker import Runtime
 
 
 class GrowingUpdates(PlannedUpdates):
-    """The updates of a phase whose sizes follow a course, that is, may grow (``trainer.run.course``).
+    """The updates of a phase in which updates may grow. ``trainer.run.course`` determines their sizes.
 
     The fields accumulation and examples describe the last, largest updates.
     """
@@ -45,7 +45,7 @@ class GrowingUpdates(PlannedUpdates):
 
 
 class GrowingLoader(Loader):
-    """Loader of updates whose sizes follow the phase's course, that is, may grow (``trainer.run.course``)."""
+    """Loader for a phase in which updates may grow. ``trainer.run.course`` determines their sizes."""
 
     def __init__(self, course: UpdateCourse, rows: Rows, **given: Any) -> None:
         self._course = course

@@ -105,7 +105,7 @@ class PendingUpdates:
         self._log_skipped_updates()
         # Copying the sums waits until the device has finished all pending updates. So take the time after the
         # copy.
-        mine, norm = self._read()
+        mine, norm = self._read_sums()
         elapsed = time.perf_counter() - self._since
         wait = (self._loader.waited - self._waited_before) / len(mine)
         # Exchange everything at once: each worker sends one row of numbers per update.
@@ -172,7 +172,7 @@ class PendingUpdates:
                     NotFiniteError(f"update {self._reported}: the loss of rank {rank} is {loss}; {REMEDY}")
                 )
 
-    def _read(self) -> tuple[list[list[float]], float | None]:
+    def _read_sums(self) -> tuple[list[list[float]], float | None]:
         """Copy the sums of all pending updates, and the gradient norm of the last, from the device in one
         transfer.
         """

@@ -64,11 +64,11 @@ def lock_outputs(runtime: Runtime, phases: Sequence[Config], locks: ExitStack) -
     owners = runtime.collective.gather(name_this_process())
     wanted = sorted({str(config.run.output_dir) for config in phases if not config.run.compile_only})
 
-    def lock() -> None:
+    def lock_on_machine() -> None:
         for directory in wanted:
             locks.enter_context(lock_directory(storage.join(directory, UNFINISHED), owners))
 
-    runtime.on_machines(lock)
+    runtime.on_machines(lock_on_machine)
 
 
 def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool = False) -> None:

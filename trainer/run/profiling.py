@@ -27,10 +27,12 @@ def record_profile(runtime: Runtime, updates: int) -> Iterator[Callable[[], None
     idle = max(1, min(4, calls // 2))
     path = f"{config.run.output_dir}/profile{'_phase2' * (config.phase == 2)}.json"
 
-    def write(finished: torch.profiler.profile) -> None:
+    def write_trace(finished: torch.profiler.profile) -> None:
         finished.export_chrome_trace(path)
         runtime.log(f"profile: {path}; https://ui.perfetto.dev or chrome://tracing shows it")
 
     schedule = torch.profiler.schedule(wait=idle // 2, warmup=idle - idle // 2, active=4, repeat=1)
-    with torch.profiler.profile(activities=activities, schedule=schedule, on_trace_ready=write) as profile:
+    with torch.profiler.profile(
+        activities=activities, schedule=schedule, on_trace_ready=write_trace
+    ) as profile:
         yield profile.step

@@ -169,7 +169,7 @@ class WholeModelReader:
         moments: dict[str, Tensor] = {}
         with_moments = self._runtime.config.start.start_moments
 
-        def read() -> tuple[list[str], int]:
+        def read_any_checkpoint() -> tuple[list[str], int]:
             checkpoint = open_start(self._runtime, self._model.config, path)
             fill_model(self._model, checkpoint)
             if with_moments:
@@ -183,7 +183,7 @@ class WholeModelReader:
             start = self._runtime.config.start
             return list(moments), start.updates_of_moments(checkpoint.updates)
 
-        names, updates = self._runtime.on_rank_0(read)
+        names, updates = self._runtime.on_rank_0(read_any_checkpoint)
         if with_moments:
             self._load_moments(names, moments, updates)
 
@@ -195,13 +195,13 @@ class WholeModelReader:
         """
         moments: dict[str, Tensor] = {}
 
-        def read() -> list[str]:
+        def read_own_checkpoint() -> list[str]:
             with add_remedy_to_errors(path, saved):
                 self._model.load_state_dict(read_tensors(path, saved))
                 moments.update(read_tensors(path, saved, MOMENTS))
             return list(moments)
 
-        self._load_moments(self._runtime.on_rank_0(read), moments, applied)
+        self._load_moments(self._runtime.on_rank_0(read_own_checkpoint), moments, applied)
 
     def _load_moments(self, names: Sequence[str], moments: Mapping[str, Tensor], applied: int) -> None:
         """Send the moments from rank 0 to all workers, and give them to the optimiser.

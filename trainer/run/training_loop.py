@@ -169,7 +169,7 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
     The log files of the earlier run are renamed later, when the new ones are opened.
     """
 
-    def remove() -> None:
+    def remove_on_machine() -> None:
         removed = len(find_checkpoints(output_dir))
         clean_up_checkpoints(output_dir, after=-1)
         if removed:
@@ -177,7 +177,7 @@ def remove_earlier_run(runtime: Runtime, output_dir: str) -> None:
                 f"{output_dir}: {removed} checkpoints of an earlier run removed (overwrite_output_dir)"
             )
 
-    runtime.on_machines(remove)
+    runtime.on_machines(remove_on_machine)
 
 
 def make_evaluation(runtime: Runtime, data: OpenedDataset, shape: ModelConfig) -> "Evaluation | None":

@@ -63,11 +63,11 @@ class WorkerGroup(Collective, ABC):
     def broadcast(self, tensors: Iterable[torch.Tensor], source: int = 0) -> None:
         # To broadcast, sum the tensors of one rank and -0.0 from all others. Adding -0.0 keeps the bits of
         # every number, but adding 0.0 would turn -0.0 into 0.0.
-        self._sum(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
+        self._sum_buckets(tensors, lambda flat: flat if self.rank == source else torch.full_like(flat, -0.0))
 
     def average(self, tensors: Iterable[torch.Tensor], dtype: torch.dtype | None = None) -> None:
         # Divide before the sum, because a sum of 16-bit numbers could overflow.
-        self._sum(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
+        self._sum_buckets(tensors, lambda flat: flat.div_(self.size).to(dtype or flat.dtype))
 
     def start_average(
         self, flat: torch.Tensor, name: str, dtype: torch.dtype | None = None
@@ -107,7 +107,9 @@ class WorkerGroup(Collective, ABC):
         """
 
     @torch.no_grad()
-    def _sum(self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def _sum_buckets(
+        self, tensors: Iterable[torch.Tensor], term: Callable[[torch.Tensor], torch.Tensor]
+    ) -> None:
         """Overwrite the tensors with sums over the workers.
 
         term: function that returns this worker's summand for a tensor with one dimension.

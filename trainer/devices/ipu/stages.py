@@ -128,11 +128,11 @@ def checkpoint_layers(poptorch: ModuleType, model: HeadedBert) -> None:
     again.
     """
 
-    def keep(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+    def keep_output(layer: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         return tuple(poptorch.recomputationCheckpoint(*outputs)) if layer.training else outputs
 
     for layer in model.bert.encoder.layer:
-        layer.register_forward_hook(keep)
+        layer.register_forward_hook(keep_output)
 
 
 def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
@@ -146,8 +146,8 @@ def serialize_projection(poptorch: ModuleType, model: Any, factor: int) -> None:
         )
     mode = poptorch.MatMulSerializationMode.OutputChannels
 
-    def project(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
+    def multiply_in_parts(rows: Tensor, words: Tensor, bias: Tensor) -> Tensor:
         logits: Tensor = poptorch.serializedMatMul(rows, words.t(), mode, factor) + bias
         return logits
 
-    model.cls.predictions.project = project
+    model.cls.predictions.project = multiply_in_parts
