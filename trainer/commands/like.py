@@ -18,7 +18,7 @@ from trainer.config.task_names import expand_task_flags
 from trainer.config.value_sources import drop_keys_of_model_file
 from trainer.devices.choice import AUTO, examine_for_run
 from trainer.programs.choice import DOOR, load_programs, translate_command_line
-from trainer.programs.machine import fill_in_shapes
+from trainer.programs.machine import replace_missing_model_files
 from trainer.programs.translated_command import TranslatedCommand
 from trainer.programs.value_sources import find_sources_by_phase
 from trainer.run.path_check import check_paths, refuse_run_inputs
@@ -91,7 +91,7 @@ def run(arguments: Sequence[str]) -> None:
     )
     if not line.printing and find_spec("mlperf_logging") is None:
         changed_keys = [_drop_unavailable_log(keys, given) for keys in changed_keys]
-    keys, missing = fill_in_shapes(changed_keys, asks_elsewhere=not line.printing)
+    keys, missing = replace_missing_model_files(changed_keys, asks_elsewhere=not line.printing)
     phases = [Config.of(**of_phase) for of_phase in keys]
     if not line.printing:
         _check_files(missing, phases)

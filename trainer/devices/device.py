@@ -12,7 +12,7 @@ from bertdata.errors import SettingsError
 from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import attend_anywhere, find_host_memory
+from trainer.model.bert import attend_with_pytorch, find_host_memory
 from trainer.model.headed import HeadedBert
 from trainer.tasks.task import RowLosses
 
@@ -44,7 +44,7 @@ class Device:
     replicas = 1  # number of copies of the model that one worker computes
     # name of the strategy (trainer.update.strategy) that makes the updates on this device
     strategy = "replicated"
-    attention: FlatAttention = staticmethod(attend_anywhere)
+    attention: FlatAttention = staticmethod(attend_with_pytorch)
     # function for the classification loss on this device, None for PyTorch's
     row_losses: RowLosses | None = None
     updates_per_call = 1  # number of updates that one call of the strategy makes

@@ -68,17 +68,17 @@ SPEED = (
 )
 
 
-def make_learned_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
+def make_result_charts(runs: Sequence[RecordedRun]) -> list[LineChart]:
     """Return the charts of what the model has learned: one for each loss and accuracy, then one for each
     score.
     """
-    return make_charts([*_find_losses_and_accuracies(runs), *_find_scores(runs)], runs)
+    return make_charts([*_find_losses_and_accuracies(runs), *_find_score_measures(runs)], runs)
 
 
 def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> list[LineChart]:
     """Return a chart for each measure, without the measures for which no run has numbers."""
     lines = {
-        measure: (*_make_lines(measure, runs), *_make_guess_lines(measure, runs)) for measure in measures
+        measure: (*_make_lines(measure, runs), *_make_baseline_lines(measure, runs)) for measure in measures
     }
     return [
         LineChart(
@@ -95,7 +95,7 @@ def make_charts(measures: Sequence[Measure], runs: Sequence[RecordedRun]) -> lis
     ]
 
 
-def name_guess_column(evaluated: str) -> str:
+def name_baseline_column(evaluated: str) -> str:
     """Return the column with the score of guessing (always the most frequent label) for a column of results.
 
     evaluated: name of the column of results in evaluation.csv.
@@ -131,7 +131,7 @@ def _make_measure(head: str, end: str) -> Measure:
     return Measure(title, unit, in_training.lstrip("_"), evaluated.lstrip("_"))
 
 
-def _find_scores(runs: Sequence[RecordedRun]) -> list[Measure]:
+def _find_score_measures(runs: Sequence[RecordedRun]) -> list[Measure]:
     """Return the measures for the scores in evaluation.csv, such as F1. Losses, accuracies and the scores of
     guessing are not among them.
     """
@@ -173,18 +173,18 @@ def _make_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     return [line for line in lines if line.xs]
 
 
-def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
+def _make_baseline_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Line]:
     """Return horizontal lines at the score of always guessing the most frequent label, without reading the
     text.
 
     If the score is the same for all phases, there is one line, otherwise a line for each phase.
     """
-    lines, column = [], name_guess_column(measure.evaluated)
+    lines, column = [], name_baseline_column(measure.evaluated)
     for run in runs if measure.evaluated else ():
         is_told = column in find_columns([run], "evaluations")
         data = run.config.get("train_data")
         is_untold = not is_told and isinstance(data, str)
-        of_data = find_data_guesses(data).get(measure.in_training) if is_untold else None
+        of_data = find_training_baselines(data).get(measure.in_training) if is_untold else None
         for phase in run.phases:
             found = phase.points(phase.evaluations, column)[1]
             level = found[-1] if found else of_data
@@ -199,7 +199,7 @@ def _make_guess_lines(measure: Measure, runs: Sequence[RecordedRun]) -> list[Lin
 
 
 @lru_cache
-def find_data_guesses(paths: str) -> Mapping[str, float]:
+def find_training_baselines(paths: str) -> Mapping[str, float]:
     """Return the baseline for the training data: what always guessing the most frequent label would reach.
 
     The result has accuracies and losses by their columns in training.csv. It is {} if the data no longer

@@ -6,7 +6,7 @@ from pathlib import Path
 from bertdata.errors import MissingExtraError
 from bertdata.io.terminal import say_error
 from bertdata.report.charts.drawing import write_picture
-from trainer.logs.charts import make_learned_charts
+from trainer.logs.charts import make_result_charts
 from trainer.logs.recorded_run import read_runs
 from trainer.logs.reporter import Logger, Values
 
@@ -34,7 +34,7 @@ def draw_curves(folder: Path) -> list[Path]:
     numbers yet.
     """
     runs = read_runs([str(folder.resolve())])
-    charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in make_learned_charts(runs)]
+    charts = [replace(chart, title=f"{runs[0].name}. {chart.title}") for chart in make_result_charts(runs)]
     paths = [folder / "curves.svg", folder / "curves.png"] if charts else []
     for path in paths:
         write_picture(str(path), charts, asked_by="it")

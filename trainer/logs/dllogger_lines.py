@@ -10,7 +10,7 @@ PREFIX = "DLLL "
 _START = "start_point"
 
 
-def keep_lines(path: Path, resume_step: int) -> None:
+def drop_lines_after(path: Path, resume_step: int) -> None:
     """Remove the lines of steps after ``resume_step`` from a dllogger file. The resumed run writes them
     again.
     """

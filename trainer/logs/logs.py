@@ -42,7 +42,7 @@ class Terminal(Logger):
         self._shown = columns.shown
 
     def row(self, row: Values, time: float) -> None:
-        self.say("  ".join([f"step {row['step']}/{self._steps}", *self.words(row).values()]))
+        self.say("  ".join([f"step {row['step']}/{self._steps}", *self.format_numbers(row).values()]))
 
     def evaluation(self, values: Values, text: str, time: float) -> None:
         self.say(f"step {values['step']}: evaluated {values['examples']} examples: {text}")
@@ -56,7 +56,7 @@ class Terminal(Logger):
         """Print a line. A subclass may print it elsewhere, for example above a progress bar."""
         say_error(line)
 
-    def words(self, row: Values) -> dict[str, str]:
+    def format_numbers(self, row: Values) -> dict[str, str]:
         """Return the known numbers of a row as text, by name.
 
         Two names are not fields of the row. "shown" is the metric of the task that is printed next to the
@@ -105,9 +105,9 @@ class Dllogger(Logger):
         self._form, self._workers, self._accumulation = form, 1, 1
         path.parent.mkdir(parents=True, exist_ok=True)
         if resume_step is not None and path.exists():
-            from trainer.logs.dllogger_lines import keep_lines
+            from trainer.logs.dllogger_lines import drop_lines_after
 
-            keep_lines(path, resume_step)
+            drop_lines_after(path, resume_step)
         self._file = path.open("a", buffering=1, encoding="utf-8")  # flush after each line
         self._start = start
 

@@ -39,10 +39,12 @@ class ProgressBar(Terminal):
         self._bar.start()
 
     def row(self, row: Values, time: float) -> None:
-        words = self.words(row)
+        words = self.format_numbers(row)
         pieces = [words[name] for name in _SHOWN_NUMBERS if name in words]
         self._bar.update(
-            self._task, completed=row["step"], description=_join_fitting(pieces, self._count_free_columns())
+            self._task,
+            completed=row["step"],
+            description=_join_pieces_that_fit(pieces, self._count_free_columns()),
         )
 
     def close(self, summary: Values, status: str, time: float) -> None:
@@ -58,7 +60,7 @@ class ProgressBar(Terminal):
         return self._bar.console.width - counts - _BAR_WIDTH - _TIME_WIDTH - 3
 
 
-def _join_fitting(pieces: Sequence[str], room: int) -> str:
+def _join_pieces_that_fit(pieces: Sequence[str], room: int) -> str:
     """Join the first pieces that fit into ``room`` columns together. The first piece is always included."""
     shown = pieces[0]
     for piece in pieces[1:]:

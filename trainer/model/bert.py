@@ -28,7 +28,7 @@ WORD_HEAD, PAIR_HEAD = "cls.predictions.", "cls.seq_relationship."
 """Beginnings of the names of weights in the heads for masked words and for next sentence."""
 
 
-def attend_anywhere(*given: Any) -> Tensor:
+def attend_with_pytorch(*given: Any) -> Tensor:
     """Compute attention with PyTorch's standard operations, which work on every device.
 
     Arguments and result are explained at ``trainer.data.batches.FlatAttention``.
@@ -54,7 +54,7 @@ class Bert(nn.Module):
     embeddings_class: type[nn.Module] = Embeddings
 
     def __init__(
-        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_anywhere
+        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         super().__init__()
         self.embeddings: Any = self.embeddings_class(config)
@@ -109,12 +109,14 @@ class Bert(nn.Module):
                 self.seeds(0)
             carried = self.embed(batch)
         sequences = self.sequences(batch)
-        run = partial(checkpoint, self._run, use_reentrant=False) if self.recomputes else self._run
+        run = (
+            partial(checkpoint, self._run_layer, use_reentrant=False) if self.recomputes else self._run_layer
+        )
         for number in range(len(self.encoder.layer)):
             carried = run(self.seeds, number, carried, sequences)
         return carried
 
-    def _run(
+    def _run_layer(
         self, seeds: Callable[[int], None] | None, number: int, carried: LayerOutput, sequences: Any
     ) -> LayerOutput:
         """Seed the dropout of a layer, then run the layer.
@@ -143,7 +145,7 @@ class Bert(nn.Module):
         rows = F.dropout(self.embeddings.LayerNorm(rows), self.dropout, self.training)
         return LayerOutput(rows, rows)
 
-    def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
+    def initialise(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Fill a weight matrix or an embedding with its random initial values.
 
         values: the tensor to fill.

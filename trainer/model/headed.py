@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import PASSES, Bert, attend_anywhere
+from trainer.model.bert import PASSES, Bert, attend_with_pytorch
 from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.plugins import find
 
@@ -29,7 +29,7 @@ class HeadedBert(nn.Module):
     ties_words = False
 
     def __init__(
-        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_anywhere
+        self, config: ModelConfig, pools: bool = True, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         super().__init__()
         self.config = config
@@ -58,7 +58,7 @@ class HeadedBert(nn.Module):
                 if name == "weight" and isinstance(module, nn.LayerNorm):
                     values.fill_(1.0)
                 elif name == "weight":
-                    self.bert.draw(values, path, self.config)
+                    self.bert.initialise(values, path, self.config)
                 if name == "weight" and path.endswith(("word_embeddings", "predictions.decoder")):
                     values[self.config.vocab_size :] = 0.0
                 yield f"{path}.{name}", values
@@ -134,7 +134,7 @@ class BertForMaskedLM(HeadedBert):
 
     pairs = False  # True if the model has the head that says whether two texts follow each other
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, pools=self.pairs, attention=attention)
         self.ties_words = config.tie_word_embeddings
         self.cls: Any = nn.ModuleDict({"predictions": MaskedWordHead(config)})

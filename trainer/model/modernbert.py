@@ -16,7 +16,7 @@ from bertdata.examples.columns import Array
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.data.batches import Batch, FlatAttention, Sequences
-from trainer.model.bert import Bert, attend_anywhere, find_initial_deviation
+from trainer.model.bert import Bert, attend_with_pytorch, find_initial_deviation
 from trainer.model.layers import ACTIVATIONS, Dense, LayerOutput, Norm, NormedDense
 
 Rotation = tuple[Tensor, Tensor]
@@ -132,7 +132,7 @@ class ModernBert(Bert):
     embeddings_class = WordEmbeddings
 
     def __init__(
-        self, config: ModernBertConfig, pools: bool = False, attention: FlatAttention = attend_anywhere
+        self, config: ModernBertConfig, pools: bool = False, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         super().__init__(config, pools=False, attention=attention)
         self.rotary = config
@@ -148,7 +148,7 @@ class ModernBert(Bert):
         rows = self.embeddings(batch.input_ids.reshape(-1))
         return LayerOutput(rows, rows)
 
-    def draw(self, values: Tensor, path: str, config: ModelConfig) -> None:
+    def initialise(self, values: Tensor, path: str, config: ModelConfig) -> None:
         """Fill ``values`` with random numbers from a normal distribution without its tails.
 
         path: name of the weight's module in the whole model.

@@ -43,7 +43,7 @@ def is_local_file(path: str) -> bool:
     return not storage.is_remote(path) and Path(path.removeprefix("file://")).is_file()
 
 
-def fill_in_shapes(
+def replace_missing_model_files(
     phases: Sequence[Mapping[str, Any]], *, asks_elsewhere: bool = False
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Replace missing model files by the shapes of published models.

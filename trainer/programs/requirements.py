@@ -20,7 +20,7 @@ def require_flags(flags: ParsedCommandLine, *names: str) -> None:
             raise UsageError(f"flag --{name}=None: Flag --{name} must have a value other than None.")
 
 
-def require_work(flags: ParsedCommandLine, *switches: str) -> None:
+def require_any_switch(flags: ParsedCommandLine, *switches: str) -> None:
     """Raise UsageError, worded as in the programs, if none of these switches is set.
 
     switches: names of flags such as do_train and do_predict.

@@ -15,7 +15,7 @@ from bertdata.report.charts.values import DataTable, Value
 from bertdata.report.page.blocks import PathStep
 from bertdata.report.sections.provenance import describe_text_counts
 from trainer.config.settings import Config
-from trainer.logs.charts import name_guess_column
+from trainer.logs.charts import name_baseline_column
 from trainer.logs.recorded_run import RecordedRun, find_columns
 from trainer.tasks.classification.head_labels import MOST_SHOWN, quote_label
 
@@ -108,7 +108,7 @@ def _add_guess_columns(columns: Sequence[str]) -> list[str]:
     The baseline is the score of always guessing the most frequent label.
     """
     # Two columns of results may have the same baseline, which is then shown once.
-    results = {name_guess_column(column): column for column in columns}
+    results = {name_baseline_column(column): column for column in columns}
     own = [column for column in columns if column not in results]
     after = {column: guess for guess, column in results.items() if guess in columns}
     return [name for column in own for name in (column, after.get(column)) if name is not None]

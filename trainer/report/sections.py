@@ -8,7 +8,7 @@ from bertdata.report.charts.line_chart import LineChart
 from bertdata.report.charts.values import DataTable
 from bertdata.report.page.blocks import ChartBlock, PageContent, Prose, StepsBlock
 from bertdata.report.page.page import ReportPage, ReportSection
-from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_learned_charts
+from trainer.logs.charts import OPTIMISER, SPEED, make_charts, make_result_charts
 from trainer.logs.recorded_run import RecordedRun
 from trainer.report.facts import (
     describe_data_overlap,
@@ -33,11 +33,11 @@ def make_page(runs: Sequence[RecordedRun]) -> ReportPage:
         ReportSection(
             "What was trained", (make_facts_table(runs), *_draw_data_paths(runs), *_make_data_notes(runs))
         ),
-        ReportSection("Loss and accuracy", _make_chart_blocks(make_learned_charts(runs)), _GUESS_NOTE),
+        ReportSection("Loss and accuracy", _make_chart_blocks(make_result_charts(runs)), _GUESS_NOTE),
         ReportSection("Evaluations", tuple(filter(None, [make_evaluations_table(runs)]))),
         ReportSection("Optimiser", _make_chart_blocks(make_charts(OPTIMISER, runs))),
         ReportSection("Speed", _make_chart_blocks(make_charts(SPEED, runs))),
-        ReportSection("Division of the model", tuple(_draw_plans(runs))),
+        ReportSection("Division of the model", tuple(_draw_split_plans(runs))),
         ReportSection("Settings", tuple(_make_settings_tables(runs))),
     ]
     return ReportPage(
@@ -75,7 +75,7 @@ def _make_settings_tables(runs: Sequence[RecordedRun]) -> list[DataTable]:
     return [table for table in tables if table.rows]
 
 
-def _draw_plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
+def _draw_split_plans(runs: Sequence[RecordedRun]) -> Iterator[PageContent]:
     """Yield the plan of each run whose model was divided over several devices, if the run has kept it."""
     for run in runs:
         paths = [storage.join(run.path, _KEPT_PLAN), run.config.get("plan"), run.config.get("save_plan")]

@@ -50,7 +50,7 @@ Lines = Mapping[str, str]
 """What a worker compares with the others: values as text by their names, such as {"--seed": "1"}."""
 
 
-def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
+def check_same_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
     """End all workers with a SettingsError unless all have the same versions and settings."""
     if runtime.collective.size == 1:
         return
@@ -66,7 +66,7 @@ def agree_on_settings(runtime: Runtime, phases: Sequence[Config]) -> None:
     _require_equal_lines(runtime, lines, SettingsError, remedy)
 
 
-def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> None:
+def check_same_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> None:
     """End all workers with a DatasetError unless all have opened the same data.
 
     datasets: opened datasets, each by the name of the flag that has its path. Paths may differ between
@@ -86,7 +86,7 @@ def agree_on_data(runtime: Runtime, datasets: Mapping[str, OpenedDataset]) -> No
     _require_equal_lines(runtime, lines, DatasetError, "give every worker the same data, copied whole")
 
 
-def agree_on_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, step: int) -> None:
+def check_same_weights(runtime: Runtime, name: str, weights: Sequence[Tensor], *, step: int) -> None:
     """End all workers with an error if two workers that hold the same weights have different bits in them.
 
     The comparison reads each weight once on the device, and copies one number per weight to the host.

@@ -14,7 +14,7 @@ values.
 """
 
 
-def override_stored(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
+def override_stored_settings(config: Config, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model settings stored in the checkpoint, overridden by the configured ones.
 
     One setting of a model file does not override the stored one: hidden_act, because ``gelu`` in a
@@ -33,7 +33,7 @@ def describe_differences(stored: Mapping[str, Any], laid: Mapping[str, Any]) -> 
     """Return a line for each setting that makes the model compute something else than the checkpoint's model.
 
     stored: settings of the checkpoint.
-    laid: settings after ``override_stored``.
+    laid: settings after ``override_stored_settings``.
     """
     return [
         f"{name} is {laid[name]}, the checkpoint's {stored[name]}; its weights know the latter"

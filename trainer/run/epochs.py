@@ -34,7 +34,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
         from trainer.run.start_point import find_progress
 
         step, trained = runtime.on_rank_0(lambda: find_progress(config))
-    asked, updates = _count_asked_updates(config, planned, step, trained)
+    asked, updates = _count_configured_updates(config, planned, step, trained)
     steps = max(1, math.ceil(updates))
     last = "each" if type(planned) is PlannedUpdates else "the last"
     made = f"; {step} are made, of {trained} examples" if trained else ""
@@ -43,7 +43,7 @@ def count_updates(runtime: Runtime, config: Config, data: OpenedDataset) -> Conf
     return config.changed(steps=steps)
 
 
-def _count_asked_updates(
+def _count_configured_updates(
     config: Config, planned: PlannedUpdates, step: int, trained: int
 ) -> tuple[str, float]:
     """Return the configured length of the training, in words and as a number of updates.

@@ -21,8 +21,8 @@ from trainer.logs.further_logs import make_mllog
 from trainer.logs.logs import Terminal
 from trainer.logs.reporter import Logger, Reporter
 from trainer.model.headed import HeadedBert
-from trainer.run.agreement import agree_on_data
-from trainer.run.configured_shape import describe_differences, override_stored
+from trainer.run.agreement import check_same_data
+from trainer.run.configured_shape import describe_differences, override_stored_settings
 from trainer.run.evaluation import Evaluation
 from trainer.run.evaluation_warnings import find_model_warnings
 from trainer.run.placing import place_model
@@ -84,7 +84,7 @@ def evaluate_checkpoints(
     with directory, Reporter(loggers, trains=False) as report:
         for path in _iterate_checkpoints(runtime, poll, timeout, newest=until_step is not None):
             read = partial(_read_unless_removed, path, poll)
-            found = runtime.on_rank_0(partial(read, _inspect_checkpoint, config, path))
+            found = runtime.on_rank_0(partial(read, _read_checkpoint_facts, config, path))
             if found is None:
                 continue
             known, step, trained, is_last, unit = found
@@ -157,7 +157,7 @@ def _read_unless_removed(path: str, poll: bool, read: Callable[..., Any], *argum
         raise
 
 
-def _inspect_checkpoint(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
+def _read_checkpoint_facts(config: Config, path: str) -> tuple[dict[str, Any] | None, int, int, bool, int]:
     """Return facts about a checkpoint: (model settings, step, examples trained on, is the last one, steps per
     update).
 
@@ -187,7 +187,7 @@ def _prepare_evaluation(
     """
     config = runtime.config
     if shape is not None:
-        stored, shape = shape, override_stored(config, shape)
+        stored, shape = shape, override_stored_settings(config, shape)
         for difference in describe_differences(stored, shape):
             runtime.log(f"warning: {difference}")
     tokens = shape["vocab_size"] if shape else None
@@ -196,7 +196,7 @@ def _prepare_evaluation(
     data = runtime.on_every_worker(
         lambda: task.open(config, str(config.data.eval_data), tokens, held_out=True)
     )
-    agree_on_data(runtime, {format_flag("eval_data"): data})
+    check_same_data(runtime, {format_flag("eval_data"): data})
     training = task.open(config, config.data.train_data, tokens) if config.data.train_data else None
     model = find_model_config(config, data, shape)
     runtime = place_model(runtime, model, data.layout.max_seq_length)

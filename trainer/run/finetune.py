@@ -26,8 +26,8 @@ from trainer.config.settings import Config, format_flag
 from trainer.data.named_tokenizer import find_vocabulary_warnings
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings, find_longest_feature
-from trainer.run.agreement import agree_on_data
-from trainer.run.configured_shape import override_stored
+from trainer.run.agreement import check_same_data
+from trainer.run.configured_shape import override_stored_settings
 from trainer.run.copying import copy_features
 from trainer.run.evaluate import evaluate_checkpoints
 from trainer.run.evaluation import Evaluation
@@ -37,7 +37,7 @@ from trainer.run.placing import place_model
 from trainer.run.plan_updates import plan_updates
 from trainer.run.pretrain import lock_outputs
 from trainer.run.runtime import make_model, open_runtime
-from trainer.run.start_point import find_progress, find_resumed
+from trainer.run.start_point import find_progress, find_resumed_checkpoint
 from trainer.run.strategies import find_inference
 from trainer.run.training_loop import train_phase
 from trainer.run.weights import load_weights
@@ -103,7 +103,7 @@ def _run_task(runtime: Runtime, *, poll: bool, timeout: float) -> None:
         data = runtime.on_every_worker(
             lambda: runtime.task.open(config, str(config.data.train_data), shape.vocab_size)
         )
-        agree_on_data(runtime, {format_flag("train_data"): data})
+        check_same_data(runtime, {format_flag("train_data"): data})
         find_rows(config, data)  # refuse unsuitable data before the model is divided, which takes long
         if not train_phase(runtime, data, shape).is_over:
             return
@@ -186,7 +186,7 @@ def _prepare_features(runtime: Runtime) -> tuple[dict[str, Any], dict[str, Any],
         keys["task_predict_file"] = files.prediction
     for warning in find_length_warnings("the features", max(lengths, default=0), source, checkpoint.longest):
         runtime.log(f"warning: {warning}")
-    return override_stored(config, shape.as_json()), keys, predicted
+    return override_stored_settings(config, shape.as_json()), keys, predicted
 
 
 def _find_file_settings(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _find_file_settings(runtime: Runtime, files: TaskFiles, checkpoint: Checkpoi
     it started.
     """
     config, given, trains = runtime.config, runtime.config.finetuning, runtime.config.run.do_train
-    resumed = find_resumed(config) if trains else None
+    resumed = find_resumed_checkpoint(config) if trains else None
     if resumed is not None:
         checkpoint = open_checkpoint(str(resumed), with_moments=False)
     if given.new_head and not trains:

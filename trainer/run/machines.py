@@ -104,7 +104,7 @@ def share_checkpoint(runtime: Runtime, phases: Sequence[Config], *, may_be_new: 
         if config.start.resume and not may_be_new:
             runtime.on_rank_0(lambda: _refuse_mistyped_name(runtime, outputs))
         return list(phases)
-    _check_one_run(runtime, outputs)
+    _check_same_run(runtime, outputs)
     if config.start.resume_skips_damaged:
         wanted = max(
             (output.newest_whole for output in outputs if output.newest_whole is not None), default=None
@@ -169,7 +169,7 @@ def _refuse_mistyped_name(runtime: Runtime, outputs: Sequence[MachineOutput]) ->
     return None
 
 
-def _check_one_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
+def _check_same_run(runtime: Runtime, outputs: Sequence[MachineOutput]) -> None:
     """End all workers if two machines have checkpoints of different runs.
 
     Two checkpoints of the same run with the same number have the same bits. If two machines have no number in

@@ -43,7 +43,7 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
         check_memory(BertForMaskedLM(opened.shape).count_weights())
     model, vocabulary = BertForMaskedLM(opened.shape).eval(), opened.vocabulary
     opened.fill(model, WORD_HEAD, "is an encoder without a masked-word head, which guesses no words")
-    ids, mask = _encode(opened, text), vocabulary.role("mask")
+    ids, mask = _encode_with_masks(opened, text), vocabulary.role("mask")
     masks = [row for row, token in enumerate(ids) if token == mask]
     if not masks:
         raise UsageError(f"the text has no {MASK}: write {MASK} where a word is to be guessed")
@@ -60,7 +60,7 @@ def guess_words(opened: Trained, text: str, count: int) -> list[list[tuple[str, 
     return [list(zip(*one, strict=True)) for one in zip(words, best.values.tolist(), strict=True)]
 
 
-def _encode(opened: Trained, text: str) -> list[int]:
+def _encode_with_masks(opened: Trained, text: str) -> list[int]:
     """Return the ids of [CLS], the text with a single token for each mask, and [SEP].
 
     A mask is written as [MASK] or as the tokeniser's own mask token. Some mask tokens absorb the space before

@@ -24,7 +24,7 @@ from trainer.data.opening import (
 from trainer.data.rows import find_rows
 from trainer.data.trained_length import find_length_warnings
 from trainer.devices.opening import set_device
-from trainer.run.agreement import agree_on_data
+from trainer.run.agreement import check_same_data
 from trainer.run.machines import share_checkpoint
 from trainer.run.path_check import require_paths
 from trainer.run.runtime import open_runtime
@@ -94,7 +94,7 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
     for config, *both in zip(phases, opened, evaluated, strict=True):
         named = zip(("train_data", "eval_data"), both, strict=True)
         of_phase = f" of phase {config.phase}" if len(phases) > 1 else ""
-        agree_on_data(
+        check_same_data(
             runtime, {f"{format_flag(key)}{of_phase}": data for key, data in named if data is not None}
         )
     # Choose the checkpoint to continue from, and copy it to the machines that do not have it.
@@ -137,9 +137,9 @@ def train_phases(runtime: Runtime, phases: Sequence[Config], *, may_be_new: bool
                 runtime.log(f"warning: {warning}")
         about.append(describe_phase(config, data, held_out))
     if len(phases) > 1:
-        from trainer.run.two_phases import train_both
+        from trainer.run.two_phases import train_both_phases
 
-        return train_both(runtime, phases, datasets, about)
+        return train_both_phases(runtime, phases, datasets, about)
     for line in filter(None, (phases[0].reports.description, *about)):
         runtime.log(line)
     train_phase(runtime, datasets[0], shape)

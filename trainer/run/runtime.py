@@ -17,7 +17,7 @@ from trainer.config.settings import Config
 from trainer.data.opening import check_data_length
 from trainer.devices.opening import find_device
 from trainer.model.headed import HeadedBert
-from trainer.run.agreement import agree_on_settings
+from trainer.run.agreement import check_same_settings
 from trainer.run.strategies import find_strategy_class
 from trainer.tasks.choice import find_task
 from trainer.update.worker import Runtime, hold_whole_model
@@ -60,7 +60,7 @@ def connect_workers(*phases: Config) -> Runtime:
     runtime = Runtime(
         config=config, device=device, collective=workers, model_share=hold_whole_model(workers), task=task
     )
-    agree_on_settings(runtime, phases)
+    check_same_settings(runtime, phases)
     # The number of workers is known only now. Compare it with the number that the user asked for.
     if (wanted := config.workers.world_size or workers.size) != workers.size:
         remedy = "start as many workers, or, without a launcher, give --dist"

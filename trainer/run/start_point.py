@@ -32,7 +32,7 @@ from trainer.config.settings import Config
 from trainer.data.order import Position
 from trainer.data.trained_length import choose_longer
 from trainer.errors import CheckpointError
-from trainer.run.configured_shape import override_stored
+from trainer.run.configured_shape import override_stored_settings
 from trainer.run.path_check import check_output_is_free, find_run_files
 from trainer.run.runtime import find_model_config
 from trainer.run.training_state import Training
@@ -55,7 +55,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     # Resume: the checkpoint must have been trained with the same data, order and seed. If batch size,
     # accumulation and the other hyperparameters are also the same, the run continues with the same bits.
     # Those may change, and the log names the changes.
-    if (path := find_resumed(config)) is not None:
+    if (path := find_resumed_checkpoint(config)) is not None:
         state = read_state(path)
         if state.phase == fresh.phase:
             check_fits(path, state, fresh, "data", "order", "seed", "open_files", "optimiser")
@@ -84,7 +84,7 @@ def find_start_point(config: Config, fresh: State) -> tuple[str, str]:
     return ("weights", start.start_from_ckpt) if start.start_from_ckpt else ("new", "")
 
 
-def find_resumed(config: Config) -> Path | None:
+def find_resumed_checkpoint(config: Config) -> Path | None:
     """Return the checkpoint to resume from, or None if the run does not resume.
 
     It is a checkpoint in the output directory or, if there is none yet, the one from which the run branches
@@ -228,7 +228,7 @@ def find_continued_shape(runtime: Runtime, data: OpenedDataset) -> ModelConfig:
     known = dict(start or {})
     if data.vocabulary_size is not None and "vocab_size" in known:
         known["vocab_size"] = max(known["vocab_size"], data.vocabulary_size)
-    shape = find_model_config(config, data, override_stored(config, known))
+    shape = find_model_config(config, data, override_stored_settings(config, known))
     if start and start["hidden_act"] != shape.hidden_act:
         runtime.log(
             f"warning: hidden_act is {shape.hidden_act}, the checkpoint's {start['hidden_act']}; its "
@@ -244,7 +244,7 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
     because the other model may no longer exist.
     """
     run, output_dir = config.start, str(config.run.output_dir)
-    if run.resume_from and (branched := find_resumed(config)):
+    if run.resume_from and (branched := find_resumed_checkpoint(config)):
         return read_state(branched).model
     there = find_checkpoints(output_dir) if run.resume or run.phase2 or run.resume_step else {}
     # Checkpoints after resume_step will be removed and may be damaged, so do not read them.
@@ -263,12 +263,12 @@ def find_start_shape(config: Config) -> dict[str, Any] | None:
 
 def is_phase_over(config: Config) -> bool:
     """Return True if the checkpoint to resume from belongs to a later phase than this configuration."""
-    path = find_resumed(config)
+    path = find_resumed_checkpoint(config)
     return path is not None and read_state(path).phase > config.phase
 
 
 def find_progress(config: Config) -> tuple[int, int]:
     """Return (updates, examples) that the run to resume has made in this phase, or (0, 0)."""
-    path = find_resumed(config)
+    path = find_resumed_checkpoint(config)
     state = None if path is None else read_state(path)
     return (state.step, state.trained) if state and state.phase == config.phase else (0, 0)

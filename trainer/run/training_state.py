@@ -14,7 +14,7 @@ from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.errors import NotFiniteError, WorkerLost
 from trainer.model.headed import HeadedBert
-from trainer.run.agreement import agree_on_weights
+from trainer.run.agreement import check_same_weights
 from trainer.run.strategies import find_strategy
 from trainer.splitting.split_strategy import SplitStrategy
 from trainer.splitting.split_tensors import SplitTensors
@@ -97,7 +97,7 @@ class Training(AbstractContextManager["Training"]):
         failure = self._writer.wait()
         strategy = self.strategy
         strategy.fetch()
-        agree_on_weights(self.runtime, *self.tensors.held(), step=self.state.step)
+        check_same_weights(self.runtime, *self.tensors.held(), step=self.state.step)
         if not self.tensors.are_finite():
             raise NotFiniteError(f"update {self.state.step}: a weight is not a number, so nothing is saved")
         if failure is None:

@@ -14,7 +14,7 @@ from trainer.run.training_state import Training
 from trainer.update.worker import Runtime
 
 
-def train_both(
+def train_both_phases(
     runtime: Runtime, phases: Sequence[Config], datasets: Sequence[OpenedDataset], about: Sequence[str]
 ) -> None:
     """Train phase 1 unless it is over already, then phase 2 unless phase 1 has ended early.

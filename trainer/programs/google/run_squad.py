@@ -3,7 +3,7 @@
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.google.fine_tuning import make_fine_tuning_keys
-from trainer.programs.requirements import require_files, require_flags, require_work
+from trainer.programs.requirements import require_any_switch, require_files, require_flags
 from trainer.programs.translated_command import TranslatedCommand
 
 
@@ -12,7 +12,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     asks for them.
     """
     require_flags(flags, "vocab_file", "bert_config_file", "output_dir")
-    require_work(flags, "do_train", "do_predict")
+    require_any_switch(flags, "do_train", "do_predict")
     require_files(flags, {"do_train": "train_file", "do_predict": "predict_file"})
     length, query = flags["max_seq_length"], flags["max_query_length"]
     if length <= query + 3:

@@ -13,7 +13,7 @@ from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.batch_sizes import compute_core_batch_size
 from trainer.programs.machine import KEEP_ALL_CHECKPOINTS, find_named_step, has_checkpoints, is_local_file
-from trainer.programs.requirements import require_flags, require_work
+from trainer.programs.requirements import require_any_switch, require_flags
 from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 
 _LOG_INTERVAL = 100
@@ -43,7 +43,7 @@ _OF_LAMB = ("lamb_weight_decay_rate", "lamb_beta_1", "lamb_beta_2", "log_epsilon
 def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Translate a command line into the configuration for training or an evaluation."""
     require_flags(flags, "input_file", "bert_config_file", "output_dir")
-    require_work(flags, "do_train", "do_eval")
+    require_any_switch(flags, "do_train", "do_eval")
     return _translate_training(flags) if flags["do_train"] else _translate_evaluation(flags)
 
 

@@ -4,7 +4,7 @@ from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from bertdata.io import storage
 from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
-from trainer.programs.requirements import describe_work, require_work
+from trainer.programs.requirements import describe_work, require_any_switch
 from trainer.programs.translated_command import TranslatedCommand
 
 
@@ -12,7 +12,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Translate a command line into the configuration for training, evaluation and predictions, as far as it
     asks for them.
     """
-    require_work(flags, "do_train", "do_eval", "do_predict")
+    require_any_switch(flags, "do_train", "do_eval", "do_predict")
     count, update = flags["gradient_accumulation_steps"], flags["train_batch_size"]
     if count > update:
         raise UsageError(

@@ -3,7 +3,7 @@
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from trainer.programs.nvidia.fine_tuning import make_tuning_keys, warn_of_training
 from trainer.programs.nvidia.run_pretraining import ONE_GPU
-from trainer.programs.requirements import describe_work, require_files, require_work
+from trainer.programs.requirements import describe_work, require_any_switch, require_files
 from trainer.programs.translated_command import TranslatedCommand
 
 
@@ -11,7 +11,7 @@ def translate(flags: ParsedCommandLine) -> TranslatedCommand:
     """Translate a command line into the configuration for training, predictions and evaluation on SQuAD, as
     far as it asks for them.
     """
-    require_work(flags, "do_train", "do_predict")
+    require_any_switch(flags, "do_train", "do_predict")
     require_files(flags, {"do_train": "train_file", "do_predict": "predict_file"})
     path = flags["predict_file"]
     evaluates = flags["do_eval"] and flags["do_predict"]

@@ -5,7 +5,7 @@ from typing import Any
 from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.errors import UsageError
 from trainer.programs.machine import has_checkpoints
-from trainer.programs.requirements import describe_work, require_flags, require_work
+from trainer.programs.requirements import describe_work, require_any_switch, require_flags
 from trainer.programs.translated_command import TranslatedCommand, make_phase_keys
 from trainer.workers.launchers import find_rank
 
@@ -28,7 +28,7 @@ def compute_phase_keys(flags: ParsedCommandLine) -> dict[str, Any]:
     """Return the configuration keys of a phase. Habana's program has the same flags and uses this function
     too.
     """
-    require_work(flags, "do_train", "do_eval")
+    require_any_switch(flags, "do_train", "do_eval")
     if flags["do_eval"]:
         require_flags(flags, "eval_files_dir")
     if flags["manual_fp16"] and (flags["amp"] or flags.values.get("use_fp16")):
