@@ -116,10 +116,10 @@ def run_process(kind: str, number: int, folder: Path) -> None:
     keys = ("optimiser", "batch_size", "precision", "clipping")
     config = Config.of(**{name: getattr(request.update, name) for name in keys})
     runtime = open_runtime(config)
-    rank = runtime.workers.rank
+    rank = runtime.collective.rank
     measure = measure_memory if kind == "memory" else measure_time
     (folder / f"{rank}.json").write_text(json.dumps(measure(request, runtime)))
-    runtime.workers.close()
+    runtime.collective.close()
 
 
 def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def measure_memory(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
         # the optimiser's moments exist only from the second update on, so that update's peak counts
         for _ in range(2):
             update()
-    stage = plan.stages[runtime.workers.rank // plan.copies]
+    stage = plan.stages[runtime.collective.rank // plan.copies]
     return {
         "forecast": stage.memory.total,
         "tensors": live.peak,
@@ -150,7 +150,7 @@ def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
     forecasts, measured = [], []
     for _ in range(ROUNDS):
         forecasts.append(make_profiled_plan(request, runtime).seconds)
-        runtime.workers.barrier()
+        runtime.collective.barrier()
         start = time.perf_counter()
         for _ in range(UPDATES):
             update()
@@ -161,17 +161,17 @@ def measure_time(request: PlanRequest, runtime: Runtime) -> dict[str, Any]:
 
 def make_profiled_plan(request: PlanRequest, runtime: Runtime) -> Plan:
     """Return the plan from costs and bandwidths that all processes measure together."""
-    if runtime.workers.size > 1:
+    if runtime.collective.size > 1:
         request = add_bandwidths(request, runtime)
-    plan = make_plan(request, measure_costs(request, runtime.device, runtime.workers))
+    plan = make_plan(request, measure_costs(request, runtime.device, runtime.collective))
     return parse_plan(runtime.on_rank_0(plan.as_json), "rank 0")
 
 
 def make_updater(plan: Plan, request: PlanRequest, runtime: Runtime) -> Callable[[], object]:
     """Return a function that makes an update by the plan."""
-    runtime = replace(runtime, division=find_planned_division(runtime.workers, plan))
+    runtime = replace(runtime, model_share=find_planned_division(runtime.collective, plan))
     model = make_model(runtime, request.model)
-    model.bert.recomputes = plan.stages[runtime.division.stage].recomputes
+    model.bert.recomputes = plan.stages[runtime.model_share.stage].recomputes
     strategy = find_strategy(runtime.worker(model))
     batches = make_micro_batches(request, plan.micro_batches)
     count = iter(range(1_000_000))

@@ -31,8 +31,8 @@ from tools.objective_schema import make_manifest_schema
 from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.settings import get_key_schemas
-from trainer.programs.choice import DOOR, find_meaning, load_programs
-from trainer.programs.meaning import Meaning
+from trainer.programs.choice import DOOR, load_programs, translate_command_line
+from trainer.programs.translated_command import TranslatedCommand
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "programs"
@@ -154,7 +154,7 @@ def _make_other_commands(program: Program) -> str:
     rows = []
     for line in program.also_published:
         with _replace_environment({}):
-            summary = find_meaning(program, program.read(split(line))).summary
+            summary = translate_command_line(program, program.read(split(line))).summary
         rows.append(f"| `{line}` | {summary} |\n")
     return "| also published, after the program's name | meaning |\n|---|---|\n" + "".join(rows)
 
@@ -190,7 +190,7 @@ def _describe_command(program: Program, line: str) -> str:
     given = program.read(split(line.replace("\\\n", " ")))
     if program.door is like.DOOR:
         return _make_key_table({"value": like.describe_settings(given.keys())})
-    meaning = find_meaning(program, given)
+    meaning = translate_command_line(program, given)
     return f"{meaning.summary[:1].upper()}{meaning.summary[1:]}.\n\n{_make_key_table(_list_columns(meaning))}"
 
 
@@ -207,7 +207,7 @@ def _make_key_table(columns: Mapping[str, Mapping[str, Any]]) -> str:
     return heading + rows
 
 
-def _list_columns(meaning: Meaning) -> dict[str, Mapping[str, Any]]:
+def _list_columns(meaning: TranslatedCommand) -> dict[str, Mapping[str, Any]]:
     """Return the columns of the table, by title.
 
     They are the phases, then the settings of evaluation and conversion if there are any.

@@ -18,7 +18,7 @@ from trainer.config.files import read_config
 from trainer.config.sections.model import MODEL_SECTION, MODERNBERT_SECTION
 from trainer.config.sections.section import Section
 from trainer.config.settings import DEVICE_OPTIONS, Config
-from trainer.programs.choice import DOOR, find_meaning
+from trainer.programs.choice import DOOR, translate_command_line
 from trainer.run.finetune import count_epoch_updates
 
 _LENGTH, _MASKS = "64", "10"
@@ -72,7 +72,7 @@ def _find_program_keys(run: RecordedRun, place: Path) -> dict[str, Any] | None:
     for pattern, words in _DOORS.items():
         if re.search(pattern, run.original):
             line = split_like_line(DOOR, words(run))
-            phases = find_meaning(line.program, line.given).phases
+            phases = translate_command_line(line.program, line.given).phases
             is_second = "--phase2" in run.settings
             return dict(phases[-1 if is_second else 0])
     return None

@@ -33,7 +33,7 @@ from trainer.data.examples import CompactExamples, gather_examples
 from trainer.data.loader import Update
 from trainer.data.order import Position
 from trainer.data.padded_rows import pad_rows
-from trainer.run.configured_shape import override_stored
+from trainer.run.configured_shape import override_stored_settings
 from trainer.run.runtime import make_model, open_runtime
 from trainer.run.start_point import find_continued_shape, load_start_from
 from trainer.run.training_state import Training
@@ -112,7 +112,7 @@ def _is_same_rate(rate: float, other: float) -> bool:
 
 def _read_tuned_shape(config: Config, start: Path) -> ModelConfig:
     stored = open_checkpoint(str(start), with_moments=False).expect_config()
-    return read_model_config(override_stored(config, stored.as_json()))
+    return read_model_config(override_stored_settings(config, stored.as_json()))
 
 
 def write_start(run: RecordedRun, root: Path, directory: Path) -> Path:

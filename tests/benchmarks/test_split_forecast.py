@@ -44,7 +44,7 @@ def test_plans_are_made_by_the_bandwidth_and_the_costs_that_all_workers_measure(
             return work()
 
     def bandwidths(given, runtime):
-        calls.append((runtime.device, runtime.workers.size))
+        calls.append((runtime.device, runtime.collective.size))
         return replace(given, bandwidth=5e8)
 
     def costs(given, device, workers):

@@ -1,10 +1,10 @@
-"""Command-line flags for the tokeniser of a checkpoint."""
+"""Command-line flags that name the tokeniser of a checkpoint."""
 
 from bertdata.cli.common.parser import Parser
 
 
 def add_tokenizer_flags(parser: Parser) -> None:
-    """Add the flags for the vocabulary, for training data that may have it, and for its casing."""
+    """Add the flags for a vocabulary, for training data that contain the vocabulary, and for lower case."""
     parser.add_argument(
         "--vocab",
         metavar="FILE|NAME",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from trainer.model.headed import HeadedBert
 from trainer.update.optimiser import LOCAL_NORMS, Norms, Optimiser
-from trainer.update.worker import Division
+from trainer.update.worker import ModelShare
 
 TIED = "bert.embeddings.word_embeddings.weight"
 """Name of the word embeddings. If the heads use them too, both the first and the last stage have them."""
@@ -45,7 +45,7 @@ class HeldWeights:
     most. Otherwise empty.
     """
 
-    def __init__(self, model: HeadedBert, division: Division) -> None:
+    def __init__(self, model: HeadedBert, division: ModelShare) -> None:
         self._division = division
         self._weights: dict[str, Any] = dict(model.named_parameters())
         self.parameters: dict[str, nn.Parameter] = dict(self._weights)
@@ -110,7 +110,7 @@ def find_first_row(weight: Any) -> int:
     return min(int(mesh.get_local_rank()) * ceil(rows / int(mesh.size())), rows)
 
 
-def is_second_copy(name: str, division: Division) -> bool:
+def is_second_copy(name: str, division: ModelShare) -> bool:
     """Return True for the last stage's copy of the tied word embeddings."""
     return name == TIED and division.stage > 0
 

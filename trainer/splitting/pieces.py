@@ -14,12 +14,12 @@ from trainer.splitting.held import HeldWeights
 from trainer.splitting.plan.plan import Plan
 from trainer.splitting.sharding import AbsentModule, make_copies_mesh, shard_model
 from trainer.update.averaging import sum_dtype
-from trainer.update.worker import Division
+from trainer.update.worker import ModelShare
 from trainer.workers.collective import Collective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedDivision(Division):
+class PlannedDivision(ModelShare):
     """Division of the model among the workers by a plan.
 
     The worker with number ``rank`` has copy ``rank % copies`` of stage ``rank // copies``.
@@ -42,7 +42,7 @@ def find_planned_division(workers: Collective, plan: Plan) -> PlannedDivision:
     )
 
 
-def build_piece(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+def build_piece(model: HeadedBert, device: Device, workers: Collective, division: ModelShare) -> HeadedBert:
     """Return this worker's piece on the device, with initial weights, from a whole model on the meta device.
 
     Initial weights are drawn one after the other for the whole model, so they have the same bits as in a

@@ -45,7 +45,7 @@ class PipelinedInference(SplitInference):
     def _measure(self, batch: Batch) -> Outcome:
         """Compute a batch's outcome. Stages before the last return zeros."""
         worker, stage, pipeline = self._worker, self._stage, self._groups.pipeline
-        place = worker.division.stage
+        place = worker.model_share.stage
         received = () if stage.is_first else stage.blanks(count_tokens(batch), worker.device.torch_device)
         for tensor in received:
             pipeline.receive(tensor, place - 1)
@@ -83,8 +83,8 @@ class Pipelined(SplitStrategy):
     ) -> list[Tensor]:
         (batches,) = updates
         worker = self.worker
-        with worker.workers.naming_lost_workers():
-            self._stage.divisors = compute_loss_divisors(worker, batches, worker.division.copies)
+        with worker.collective.naming_lost_workers():
+            self._stage.divisors = compute_loss_divisors(worker, batches, worker.model_share.copies)
             values = self._run_stages(pad_to_same_length(batches, worker.device.prepare), first)
             worker.device.after_backward()
             self.optimiser_step.take(self._average(), learning_rate, first.update + 1)
@@ -154,7 +154,7 @@ class StageNorms(Norms):
         # The tied weight counts only once, on the first stage. order.index gives each weight its place in the
         # whole model: every stage fills its places of a vector of zeros, and the sum over the stages
         # completes it.
-        own = [number for number, name in enumerate(names) if not is_second_copy(name, worker.division)]
+        own = [number for number, name in enumerate(names) if not is_second_copy(name, worker.model_share)]
         self._counted, self._places = own, [order.index(names[number]) for number in own]
 
     def size(self, weight: Tensor) -> int:

@@ -29,7 +29,7 @@ from trainer.splitting.plan.rates import SHEETS, USUAL, DeviceRate, find_sheet_r
 from trainer.splitting.plan.request import PlanRequest, count_configured_examples, list_meshes
 from trainer.splitting.show.table import format_plan_lines
 from trainer.update.averaging import sum_dtype
-from trainer.update.worker import Runtime, make_undivided
+from trainer.update.worker import Runtime, hold_whole_model
 
 _PROCESSOR = DeviceRate(flops=5e10, bytes=1e10, name="a core of a processor")
 _ALONE = 1e9  # bytes per second; a single worker sends nothing, so any value gives the same plan
@@ -41,10 +41,10 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
     If there is a plan, the returned runtime also has the plan's micro-batches.
     sequence_length: most tokens in an example. SettingsError if the model cannot be split as configured.
     """
-    config, device, workers = runtime.config, runtime.device, runtime.workers
+    config, device, workers = runtime.config, runtime.device, runtime.collective
     plan = find_plan(runtime, shape, sequence_length)
     if plan is None:
-        return replace(runtime, division=make_undivided(workers))
+        return replace(runtime, model_share=hold_whole_model(workers))
     return_memory(device)
     if plan.strategy != "replicated":
         check_split(plan.strategy, device, workers)
@@ -54,7 +54,7 @@ def place_by_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) ->
     return replace(
         runtime,
         config=_apply_plan_update(plan, config, workers.size),
-        division=find_planned_division(workers, plan),
+        model_share=find_planned_division(workers, plan),
     )
 
 
@@ -62,7 +62,7 @@ def find_plan(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Pla
     """Return the plan from the configured file, or a new plan. None means that each worker has the whole
     model.
     """
-    config, device, workers = runtime.config, runtime.device, runtime.workers
+    config, device, workers = runtime.config, runtime.device, runtime.collective
     strategy, path = config.run.strategy, config.split.plan
     if path is not None:
         plan = parse_plan(runtime.on_rank_0(lambda: read_plan(path).as_json()), path)
@@ -90,7 +90,7 @@ def _check_plan(plan: Plan, path: str, runtime: Runtime, shape: ModelConfig, seq
     check_fits(
         plan,
         model=shape,
-        devices=runtime.workers.size,
+        devices=runtime.collective.size,
         sequence_length=sequence_length,
         precision=update.precision,
         optimiser=update.optimiser,
@@ -127,7 +127,7 @@ def plan_run(runtime: Runtime, shape: ModelConfig, sequence_length: int) -> Plan
     The plan is logged and written to save_plan and to output_dir. SettingsError if the model does not fit on
     the devices in any way.
     """
-    split, device, workers = runtime.config.split, runtime.device, runtime.workers
+    split, device, workers = runtime.config.split, runtime.device, runtime.collective
     make = partial(
         _make_request, runtime, shape, sequence_length, find_device_memory(runtime.config, device, workers)
     )
@@ -155,8 +155,8 @@ def _make_request(runtime: Runtime, shape: ModelConfig, sequence_length: int, me
         config=config,
         model=shape,
         sequence_length=sequence_length,
-        examples=count_configured_examples(config, runtime.workers.size),
-        devices=runtime.workers.size,
+        examples=count_configured_examples(config, runtime.collective.size),
+        devices=runtime.collective.size,
         memory=memory,
         bandwidth=config.split.bytes_per_second or _ALONE,
         rate=find_rate(device),
@@ -168,7 +168,7 @@ def _make_request(runtime: Runtime, shape: ModelConfig, sequence_length: int, me
 
 def add_bandwidths(request: PlanRequest, runtime: Runtime) -> PlanRequest:
     """Return the request with measured bandwidths. All workers (two or more) must call this together."""
-    device, workers, sums = runtime.device, runtime.workers, sum_dtype(runtime.config)
+    device, workers, sums = runtime.device, runtime.collective, sum_dtype(runtime.config)
     bandwidth = measure_bandwidth(device, workers, sums)
     sharding = measure_sharding(device, workers, sums) if request.may_shard else None
     return replace(request, bandwidth=bandwidth, sharding=sharding)

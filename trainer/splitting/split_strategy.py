@@ -26,7 +26,7 @@ class SplitInference(Inference):
 
     @contextmanager
     def evaluating(self) -> Iterator[Callable[[Batch], Outcome]]:
-        model, workers = self._worker.model, self._worker.workers
+        model, workers = self._worker.model, self._worker.collective
 
         def together(batch: Batch) -> Outcome:
             with workers.naming_lost_workers():
@@ -45,7 +45,7 @@ class SplitInference(Inference):
 
     def weight_parts(self) -> Sequence[WeightPart]:
         """Return the weights that this worker holds, in the order of the model."""
-        return HeldWeights(self._worker.model, self._worker.division).weight_parts()
+        return HeldWeights(self._worker.model, self._worker.model_share).weight_parts()
 
 
 class SplitStrategy(Strategy):
@@ -60,7 +60,7 @@ class SplitStrategy(Strategy):
         require(norm == "whole", f"clipping_norm is {norm}, which a divided model does not have: {remedy}")
         self.worker = worker
         set_softmax(worker)
-        self.held = HeldWeights(worker.model, worker.division)
+        self.held = HeldWeights(worker.model, worker.model_share)
         self.optimiser_step = make_optimiser_step(worker.config, worker.device, self.held.parameters.items())
         self.optimiser.norms, self.optimiser.sizes = self.held.norms, self.held.sizes
 
@@ -115,7 +115,7 @@ class Sharded(SplitStrategy):
     ) -> list[Tensor]:
         (batches,) = updates
         try:
-            with self.worker.workers.naming_lost_workers():
+            with self.worker.collective.naming_lost_workers():
                 values = self._accumulate(batches, first)
                 self.optimiser_step.take(self.held.take_gradients(), learning_rate, first.update + 1)
         finally:

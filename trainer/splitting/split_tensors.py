@@ -87,7 +87,7 @@ class SplitTensors:
         files = [
             file for name, some in parts.items() if some for file in list_tensor_files(saved, name) or [name]
         ]
-        workers = self._runtime.workers
+        workers = self._runtime.collective
         mine = files[workers.rank :: workers.size]
         every = [part for some in parts.values() for part in some]
 
@@ -115,7 +115,7 @@ class SplitTensors:
         """Return True if all weights on all workers are finite."""
         parts = self._strategy.weight_parts()
         found = all(bool(part.rows.detach().norm().isfinite()) for part in parts if part.rows.numel())
-        return all(self._runtime.workers.gather(found))
+        return all(self._runtime.collective.gather(found))
 
     def save(self, state: State, writer: CheckpointWriter) -> None:
         """Save at once. Keeping a copy to write later would need as much memory as the model again."""
@@ -124,7 +124,7 @@ class SplitTensors:
         parts = {WEIGHTS: self._strategy.weight_parts(), MOMENTS: self._strategy.moment_parts()}
         files = {name: self._divide_into_files(name, one) for name, one in parts.items()}
         every = {file: shapes for one in files.values() for file, shapes in one.items()}
-        mine = sorted(every)[runtime.workers.rank :: runtime.workers.size]
+        mine = sorted(every)[runtime.collective.rank :: runtime.collective.size]
         every_worker = partial(run_on_all_workers, runtime, path)
         with ExitStack() as stack:
             # Rank 0 creates the files, every worker writes its rows and sums up some files, rank 0 renames.
@@ -133,7 +133,7 @@ class SplitTensors:
             sums = every_worker(lambda: {file: compute_file_md5(str(folder / file)) for file in mine})
             md5s = {file: md5 for some in sums for file, md5 in some.items()}
             every_worker(lambda: self._finish_checkpoint(stack, folder, replace(state, files=md5s), files))
-        if runtime.workers.rank == 0:
+        if runtime.collective.rank == 0:
             prune_checkpoints(output_dir, state, runtime.config.run.keep_checkpoints)
 
     def _create_files(self, stack: ExitStack, path: Path, files: Mapping[str, Shapes]) -> str | None:
@@ -141,7 +141,7 @@ class SplitTensors:
 
         The workers write the values into these files later.
         """
-        if self._runtime.workers.rank:
+        if self._runtime.collective.rank:
             return None
         growing = stack.enter_context(open_checkpoint_directory(path))
         for file, shapes in files.items():
@@ -152,7 +152,7 @@ class SplitTensors:
         self, stack: ExitStack, folder: Path, state: State, files: Mapping[str, Mapping[str, Shapes]]
     ) -> None:
         """On rank 0, write the indexes and the state, and rename the directory to its final name."""
-        if self._runtime.workers.rank:
+        if self._runtime.collective.rank:
             return
         md5s = dict(state.files)
         for name, one in files.items():
@@ -169,7 +169,7 @@ class SplitTensors:
         There are as many files as workers: the tensors of a stage are divided among as many files as the
         stage has copies, of nearly equal size.
         """
-        division, workers = self._runtime.division, self._runtime.workers
+        division, workers = self._runtime.model_share, self._runtime.collective
         mine = [[part.name, list(part.shape)] for part in parts if part.writes]
         gathered = workers.gather(mine)
         stem, _, ending = name.partition(".")
@@ -190,8 +190,8 @@ class SplitTensors:
         """Write this worker's rows into the files that rank 0 created."""
         if not folder.is_dir():
             raise SettingsError(
-                f"{folder}: rank {self._runtime.workers.rank} does not see it; workers of a split model need "
-                "one output_dir for all"
+                f"{folder}: rank {self._runtime.collective.rank} does not see it; workers of a split model "
+                "need one output_dir for all"
             )
         own = {part.name: part for some in parts for part in some if part.writes}
         for file, shapes in files.items():
@@ -269,8 +269,8 @@ def run_on_all_workers(runtime: Runtime, path: str | Path, work: Callable[[], An
         failure = error
     except OSError as error:
         where, reason = error.filename or path, error.strerror or error
-        failure = StorageError(f"{where}: rank {runtime.workers.rank}: {reason}")
-    gathered = runtime.workers.gather([failure and str(failure), result])
+        failure = StorageError(f"{where}: rank {runtime.collective.rank}: {reason}")
+    gathered = runtime.collective.gather([failure and str(failure), result])
     messages = [message for message, _ in gathered if message is not None]
     if messages:
         runtime.stop_all(failure or CheckpointError(messages[0]))

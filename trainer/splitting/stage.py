@@ -52,8 +52,8 @@ class WorkerStage(nn.Module):
         super().__init__()
         self.model = worker.model
         self._worker, self._scale = worker, scale
-        self.is_first = worker.division.stage == 0
-        self.is_last = worker.division.is_last_stage
+        self.is_first = worker.model_share.stage == 0
+        self.is_last = worker.model_share.is_last_stage
         self.batches: Sequence[Batch] = ()
         self.divisors: Sequence[float | Tensor] = ()
         self.at = UpdateNumber(0, 0, 0)
@@ -115,7 +115,7 @@ def make_schedule(worker: Worker, stage: WorkerStage, group: Subgroup, tokens: i
     """
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-    division, meta = worker.division, torch.device("meta")
+    division, meta = worker.model_share, torch.device("meta")
     # Example tensors on the meta device tell PyTorch the shapes, so that stages need not exchange them first.
     handed = stage.blanks(tokens, meta, requires_grad=True)
     own = PipelineStage(

@@ -84,16 +84,16 @@ class StageGroups:
     """
 
     def __init__(self, worker: Worker) -> None:
-        division, megabytes = worker.division, worker.device.bucket_mb
+        division, megabytes = worker.model_share, worker.device.bucket_mb
         copies, stages = range(division.copies), range(division.stages)
         # The worker of rank r has copy r % copies of stage r // copies. With 2 copies and 3 stages:
         # lines [[0, 2, 4], [1, 3, 5]], columns [(0, 1), (2, 3), (4, 5)], ends [[0, 4], [1, 5]].
         lines = [[stage * division.copies + copy for stage in stages] for copy in copies]
         columns = list(zip(*lines, strict=True)) if len(copies) > 1 else []
         ends = [[line[0], line[-1]] for line in lines] if worker.model.ties_words else []
-        self.pipeline = Subgroup(worker.workers, lines, megabytes)
-        self.copies = Subgroup(worker.workers, columns, megabytes)
-        self.tied = Subgroup(worker.workers, ends, megabytes)
+        self.pipeline = Subgroup(worker.collective, lines, megabytes)
+        self.copies = Subgroup(worker.collective, columns, megabytes)
+        self.tied = Subgroup(worker.collective, ends, megabytes)
 
     def close(self) -> None:
         """Destroy all three groups. Call this after the last exchange."""

@@ -10,7 +10,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.modernbert import ModernBertConfig
 from trainer.config.roberta import RobertaConfig
 from trainer.data.batches import Batch, FlatAttention, FlatBatch
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 
@@ -25,7 +25,9 @@ class BertForSequenceClassification(HeadedBert):
     and adds a dropout before it.
     """
 
-    def __init__(self, config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(
+        self, config: ModelConfig, labels: int, attention: FlatAttention = attend_with_pytorch
+    ) -> None:
         """Build the model with random weights.
 
         labels: number of labels, or 1 for a score.
@@ -52,7 +54,7 @@ class BertForQuestionAnswering(HeadedBert):
     The logits do not depend on the pooler. It exists only for checkpoints, and is not trained.
     """
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, attention=attention)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw_weights()
@@ -86,7 +88,7 @@ class ModernBertForSequenceClassification(HeadedBert):
     """
 
     def __init__(
-        self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_anywhere
+        self, config: ModernBertConfig, labels: int, attention: FlatAttention = attend_with_pytorch
     ) -> None:
         """Build the model with random weights.
 
@@ -113,7 +115,7 @@ class ModernBertForSequenceClassification(HeadedBert):
 class ModernBertForQuestionAnswering(HeadedBert):
     """ModernBERT with two logits for each token: the answer starts there, the answer ends there."""
 
-    def __init__(self, config: ModernBertConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModernBertConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, attention=attention)
         self.cls = nn.ModuleDict({"predictions": PredictionHead(config)})
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
@@ -127,7 +129,7 @@ class ModernBertForQuestionAnswering(HeadedBert):
 
 
 def make_classifier(
-    config: ModelConfig, labels: int, attention: FlatAttention = attend_anywhere
+    config: ModelConfig, labels: int, attention: FlatAttention = attend_with_pytorch
 ) -> HeadedBert:
     """Return a classification model for this architecture.
 
@@ -138,7 +140,7 @@ def make_classifier(
     return BertForSequenceClassification(config, labels, attention)
 
 
-def make_answerer(config: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+def make_answerer(config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
     """Return a question-answering model for this architecture."""
     if isinstance(config, ModernBertConfig):
         return ModernBertForQuestionAnswering(config, attention)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertdata.dataset.reader import OpenedDataset
 from trainer.config.model import ModelConfig
 from trainer.data.batches import Batch, FlatAttention
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import BertForMaskedLM, Logits
 from trainer.model.layers import ACTIVATIONS, LayerOutput, NormedDense
 from trainer.tasks.evaluation import MetricTotals, PretrainingEvaluation, sum_guess_metrics
@@ -129,7 +129,7 @@ class SpanLogits(Logits):
 class BertForSpanBoundaries(BertForMaskedLM):
     """The encoder with heads for masked words and for span boundaries, and random weights."""
 
-    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_anywhere) -> None:
+    def __init__(self, config: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> None:
         super().__init__(config, attention)
         self.boundary = BoundaryHead(config)
         self.draw_weights()

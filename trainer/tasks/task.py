@@ -13,7 +13,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.opening import open_configured
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Task(ABC):
         """
         return weights
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
         """Return the model with random weights, in host memory or on the default device.
 
         attention: attention function of the device that the model will be placed on.

@@ -29,7 +29,7 @@ class WorkerAverages:
         leaves: for each weight the tensor whose gradient the backward pass computes: a 16-bit copy, or the
         weight. None: the weights themselves.
         """
-        workers, keys = worker.workers, worker.config.workers
+        workers, keys = worker.collective, worker.config.workers
         self._workers, self._weights, self._type = workers, weights, sum_dtype(worker.config)
         self._syncs, self._averages_sums = keys.force_weight_sync, keys.allreduce_post_accumulation
         self._buckets: GradientBuckets | None = None

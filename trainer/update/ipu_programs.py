@@ -46,7 +46,7 @@ class ModelWithLoss(nn.Module):
         super().__init__()
         self.model = worker.model
         self._task = worker.task
-        there = worker.workers.size * worker.device.replicas
+        there = worker.collective.size * worker.device.replicas
         update = worker.config.update
         is_sum = worker.config.ipu.reduction_type == "sum"
         self._divisor = (update.replicas or there) if is_sum else 1
@@ -259,9 +259,9 @@ class IpuTraining(IpuPrograms):
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
-        _, accumulation = worker.config.update.micro_batches(worker.workers.size * self._device.replicas)
+        _, accumulation = worker.config.update.micro_batches(worker.collective.size * self._device.replicas)
         self.check_accumulation(accumulation)
-        self._device.check_workers(worker.workers.size)
+        self._device.check_workers(worker.collective.size)
         preset = find_configured_preset(worker.config)
         groups = group_parameters(preset, worker.model.named_parameters())
         self.optimiser_step = IpuStep(

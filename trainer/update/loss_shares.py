@@ -26,7 +26,7 @@ def compute_loss_divisors(worker: Worker, batches: Sequence[Batch], copies: int)
     this, because the workers may exchange their numbers of masked words.
     batches: micro-batches in host memory. copies: copies of the model whose gradients are averaged.
     """
-    config, workers = worker.config, worker.workers
+    config, workers = worker.config, worker.collective
     over = config.update.loss_over
     # Equal shares: 4 micro-batches -> [4, 4, 4, 4], so that the sum of the gradients is their mean
     if over in ("micro_batch", "sum"):

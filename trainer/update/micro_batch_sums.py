@@ -33,7 +33,7 @@ class MicroBatchSums:
         norm of the gradients.
         """
         self._row_norms = row_norms
-        self._config, self._workers = worker.config, worker.workers
+        self._config, self._workers = worker.config, worker.collective
         self._weights, self._step = weights, step
         self._sums: list[Tensor] = []
 

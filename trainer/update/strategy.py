@@ -25,7 +25,7 @@ from trainer.update.make_step import make_optimiser_step
 from trainer.update.micro_batch_sums import MicroBatchSums
 from trainer.update.row_norms import RowNorms, find_row_tables, has_row_norms
 from trainer.update.step import OptimiserStep
-from trainer.update.worker import Division, Worker
+from trainer.update.worker import ModelShare, Worker
 from trainer.workers.collective import Collective
 
 
@@ -48,7 +48,7 @@ def seed_micro_batch(worker: Worker, at: UpdateNumber, number: int) -> None:
     model is divided.
     at: number of the update.
     """
-    division, device, bert = worker.division, worker.device, worker.model.bert
+    division, device, bert = worker.model_share, worker.device, worker.model.bert
     # Micro-batches are numbered over all copies: 2 copies, number 1 -> copy 0 computes 2, copy 1 computes 3
     micro_batch = division.copy + division.copies * number
     seeds = draw_part_seeds(worker.config.data.seed, at, micro_batch, len(bert.encoder.layer) + 2)
@@ -86,7 +86,7 @@ def set_softmax(worker: Worker) -> None:
     heads = getattr(worker.model, "cls", None)  # a stage of a divided model may have no heads
     words = getattr(heads, "predictions", None)
     if worker.config.update.softmax_over_padding and isinstance(words, MaskedWordHead):
-        words.take_padding()
+        words.include_padding()
 
 
 class Strategy:
@@ -127,17 +127,17 @@ class Strategy:
         if keys.precision != "fp32" and device.casts_once and not model.bert.recomputes:
             self._half_weights = HalfWeights(self.learner, HALVES[keys.precision])
             leaves = self._half_weights.leaves(self._weights)
-        if worker.workers.size > 1:
+        if worker.collective.size > 1:
             self._averages = WorkerAverages(worker, self._weights, leaves)
         self.exchanges_each = not worker.config.workers.allreduce_post_accumulation
-        if has_row_norms(worker.config, device, worker.workers.size):
+        if has_row_norms(worker.config, device, worker.collective.size):
             self._row_norms = RowNorms(find_row_tables(model, worker.config))
             self.optimiser_step.optimiser.norms = self._row_norms
         # If each micro-batch is clipped or averaged separately, its gradients are added up in MicroBatchSums.
         self._sums_apart = self.exchanges_each or keys.clips_micro_batches
 
     @staticmethod
-    def build(model: HeadedBert, device: Device, workers: Collective, division: Division) -> HeadedBert:
+    def build(model: HeadedBert, device: Device, workers: Collective, division: ModelShare) -> HeadedBert:
         """Return this worker's part of a model on the device, with random weights from torch's generator.
 
         model: whole model on the meta device. It is changed.
@@ -197,12 +197,12 @@ class Strategy:
         # With 4 micro-batches each loss is divided by 4, so that the sum of the gradients is their mean. If
         # the loss is averaged over words, micro-batches with 6, 2, 4 and 4 masked words are divided by 16/6,
         # 16/2, 16/4 and 16/4.
-        divisors = compute_loss_divisors(worker, batches, worker.workers.size)
+        divisors = compute_loss_divisors(worker, batches, worker.collective.size)
         for number, (batch, divisor) in enumerate(zip(batches, divisors, strict=True)):
             is_last = number == len(batches) - 1
             # A signal may stop the run here, in the middle of an update. If workers exchange something before
             # the next check, all of them must agree to stop here.
-            worker.workers.stopping.check(exchanges=is_last or self.exchanges_each)
+            worker.collective.stopping.check(exchanges=is_last or self.exchanges_each)
             seed_micro_batch(worker, at, number)
             outcome = self._forward(batch)
             # During the last backward pass the workers exchange each bucket of gradients as soon as it is

@@ -28,8 +28,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Division:
-    """The part of the model that this worker holds: stage ``stage`` of copy ``copy``.
+class ModelShare:
+    """The share of the model that this worker holds: stage ``stage`` of copy ``copy``.
 
     Each copy of the model gets other examples. The stages of a copy process the same examples one after the
     other. An undivided model has one stage.
@@ -57,9 +57,9 @@ class Division:
         return self.stage == self.stages - 1
 
 
-def make_undivided(workers: Collective) -> Division:
-    """Return the division for a model that each worker holds as a whole."""
-    return Division(copy=workers.rank, copies=workers.size)
+def hold_whole_model(workers: Collective) -> ModelShare:
+    """Return the share of a worker that holds a whole copy of the model."""
+    return ModelShare(copy=workers.rank, copies=workers.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,8 +68,8 @@ class Worker:
 
     config: Config
     device: Device
-    workers: Collective
-    division: Division
+    collective: Collective
+    model_share: ModelShare
     task: Task
     model: HeadedBert
 
@@ -82,14 +82,14 @@ class Runtime:
 
     config: Config
     device: Device
-    workers: Collective
-    division: Division
+    collective: Collective
+    model_share: ModelShare
     task: Task
 
     @property
     def copies(self) -> int:
         """Number of copies of the model over all workers. Each computes different micro-batches."""
-        return self.division.copies * self.device.replicas
+        return self.model_share.copies * self.device.replicas
 
     def worker(self, model: HeadedBert) -> Worker:
         """Return a ``Worker`` that has everything of this runtime and the model."""
@@ -110,7 +110,7 @@ class Runtime:
         """Log the configured settings that have no effect here."""
         config, idle_here = self.config, [*self.device.idle]
         if config.update.clipping_norm != "whole" and not has_row_norms(
-            config, self.device, self.workers.size
+            config, self.device, self.collective.size
         ):
             idle_here.append("clipping_norm")
         if self.has_rows:
@@ -129,7 +129,7 @@ class Runtime:
 
     def log(self, message: str) -> None:
         """Print a line on standard error, from rank 0."""
-        if self.workers.rank == 0:
+        if self.collective.rank == 0:
             say_error(f"trainer: {message}")
 
     def on_rank_0(self, work: Callable[[], Any]) -> Any:
@@ -138,12 +138,12 @@ class Runtime:
         The result is sent as JSON. An error on rank 0 ends all workers.
         """
         result, failure = None, None
-        if self.workers.rank == 0:
+        if self.collective.rank == 0:
             try:
                 result = work()
             except BertDataError as error:
                 failure = error
-        failed, result = self.workers.broadcast_object([failure is not None, result])
+        failed, result = self.collective.broadcast_object([failure is not None, result])
         if failed:
             self.stop_all(failure)
         return result
@@ -160,9 +160,9 @@ class Runtime:
             results.append(work())
         except BertDataError as error:
             failure = error
-        if failure is not None and self.workers.size == 1:
+        if failure is not None and self.collective.size == 1:
             raise failure
-        found = self.workers.gather(failure and [str(failure), failure.exit_status])
+        found = self.collective.gather(failure and [str(failure), failure.exit_status])
         rank = next((rank for rank, fault in enumerate(found) if fault is not None), None)
         if rank is not None:
             message, status = found[rank]
@@ -177,14 +177,14 @@ class Runtime:
 
         Return its result there, and None on the other workers.
         """
-        return self.on_every_worker(lambda: work() if self.workers.local_rank == 0 else None)
+        return self.on_every_worker(lambda: work() if self.collective.local_rank == 0 else None)
 
     def stop_all(self, error: BertDataError | None) -> NoReturn:
         """End all workers. Each of them must call this. Rank 0 prints the error, so only rank 0 needs it."""
-        if error and self.workers.size == 1:
+        if error and self.collective.size == 1:
             raise error
-        status = self.workers.broadcast_object(error and error.exit_status)
+        status = self.collective.broadcast_object(error and error.exit_status)
         self.log(f"error: {error}")
         # when one worker ends, the launcher kills the others, so wait until all have come here
-        self.workers.barrier()
+        self.collective.barrier()
         raise ReportedError(status)

@@ -39,7 +39,7 @@ from trainer.run.strategies import find_strategy
 from trainer.run.training_state import Training
 from trainer.tasks.choice import find_task
 from trainer.update import ipu_programs as programs
-from trainer.update.worker import Worker, make_undivided
+from trainer.update.worker import Worker, hold_whole_model
 from trainer.workers.collective import Collective
 from trainer.workers.launchers import find_launcher, find_local_rank, find_rank
 
@@ -676,8 +676,8 @@ def test_workers_that_poptorch_knows_nothing_of_are_refused():
             Worker(
                 config=config,
                 device=device,
-                workers=workers,
-                division=make_undivided(workers),
+                collective=workers,
+                model_share=hold_whole_model(workers),
                 task=task,
                 model=model,
             )

@@ -13,7 +13,7 @@ from trainer.splitting.plan.profile import REPETITIONS, Clock
 from trainer.splitting.plan.rates import ShardingRate
 from trainer.splitting.sharding import make_copies_mesh, make_sharding_policy
 from trainer.update.averaging import GradientBuckets
-from trainer.update.worker import make_undivided
+from trainer.update.worker import hold_whole_model
 from trainer.workers.collective import Collective
 
 BUCKETS = 2
@@ -101,7 +101,7 @@ def _open_sharded_modules(
     """Open a context with sharded modules, and destroy their process group when the context ends."""
     from torch.distributed.fsdp import fully_shard
 
-    mesh = make_copies_mesh(device, workers, make_undivided(workers))
+    mesh = make_copies_mesh(device, workers, hold_whole_model(workers))
     model = nn.Sequential(*(_WeightModule(device) for _ in range(SHARDED)))
     for module in (*model, model):
         fully_shard(module, mesh=mesh, mp_policy=make_sharding_policy(None, dtype))

@@ -18,7 +18,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import make_single_batch
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.tasks.classification.data import TableData, make_configured_task
 from trainer.tasks.classification.features import make_features
@@ -63,7 +63,7 @@ class Classification(FineTuning):
             target=scores[-1],
         )
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
         """Return the model with random weights. SettingsError if the labels are not known yet."""
         if self.task.regression:
             return make_classifier(shape, 1, attention)

@@ -19,7 +19,7 @@ from trainer.config.model import ModelConfig
 from trainer.config.settings import Config
 from trainer.data.batches import Batch, FlatAttention
 from trainer.data.single import make_single_batch
-from trainer.model.bert import attend_anywhere
+from trainer.model.bert import attend_with_pytorch
 from trainer.model.headed import HeadedBert
 from trainer.tasks.data_file import read_file
 from trainer.tasks.evaluation import MetricTotals, TaskEvaluation
@@ -85,7 +85,7 @@ class Squad(FineTuning):
             of_guess = (f"guess_{name}" for name in names)
             self.columns = replace(self.columns, evaluation=(*names, *of_guess))
 
-    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_anywhere) -> HeadedBert:
+    def new_model(self, shape: ModelConfig, attention: FlatAttention = attend_with_pytorch) -> HeadedBert:
         model = make_answerer(shape, attention)
         if not self.keys.padding_learns:
             model.bert.embeddings.word_embeddings.padding_idx = shape.pad_token_id

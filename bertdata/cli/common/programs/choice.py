@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cache
 
 from bertdata.cli.common.door_words import take_print_config
-from bertdata.cli.common.programs.command_line import Given
+from bertdata.cli.common.programs.command_line import ParsedCommandLine
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.program import Program
 from bertdata.cli.common.programs.program_file import read_program
@@ -26,7 +26,7 @@ class DoorLine:
 
     typed: str
     program: Program
-    given: Given
+    given: ParsedCommandLine
     ours: list[str]
     printing: bool
 

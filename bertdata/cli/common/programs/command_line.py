@@ -23,7 +23,7 @@ HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
+class ParsedCommandLine:
     """Another program's command line with the value of every flag, as that program would read it.
 
     table: the program's flags. variables: environment variables that the program reads, as flags. constants:
@@ -50,7 +50,7 @@ class Given:
         """Return True if the flag is on the command line or the variable is set."""
         return name in self.explicit
 
-    def without(self, name: str) -> "Given":
+    def without(self, name: str) -> "ParsedCommandLine":
         """Return a copy without this flag or variable, which takes its default."""
         usual = _collect_defaults([flag for flag in (*self.variables, *self.table) if flag.name == name])
         return replace(
@@ -102,7 +102,7 @@ class ProgramFlags:
     usual: Sequence[Flag] = ()
     others: Mapping[str, Sequence[Flag]] = field(default_factory=dict)
 
-    def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> Given:
+    def read(self, arguments: Sequence[str], command: str = "", version: str = "") -> ParsedCommandLine:
         """Read the words of a command line of the other program.
 
         UsageError, worded as by that program's own parser, for a line that the program refuses.
@@ -127,7 +127,7 @@ class ProgramFlags:
         # command line.
         in_environment = _read_environment(self.variables)
         defaults = _collect_defaults(self.usual) | _collect_defaults((*self.variables, *self.table))
-        given = Given(
+        given = ParsedCommandLine(
             command=command,
             version=version,
             table=self.table,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertdata.cli.common.programs.command_line import ARGPARSE, Given, ProgramFlags
+from bertdata.cli.common.programs.command_line import ARGPARSE, ParsedCommandLine, ProgramFlags
 from bertdata.cli.common.programs.door import Door
 from bertdata.cli.common.programs.flag import Flag
 from bertdata.errors import UsageError
@@ -82,7 +82,7 @@ class Program:
         """The first command line that the program's authors publish, as a user types it after ``like``."""
         return f"  {self.command} {self.published[0]}"
 
-    def read(self, arguments: Sequence[str], version: str = "") -> Given:
+    def read(self, arguments: Sequence[str], version: str = "") -> ParsedCommandLine:
         """Read a command line of the program.
 
         UsageError, in the program's words, for a line that the program refuses.
