@@ -31,7 +31,7 @@ class BinarisedPart:
     fairseq numbers the tokens differently from the tokeniser. ``tokens.fairseq_dictionary`` defines its
     order.
 
-    name: name of the part in the manifest. None: the file's name.
+    name: name of the part in the manifest. None means the file's name.
     """
 
     def __init__(self, path: str, tokenizer: TokenizerFile, name: str | None = None) -> None:

@@ -38,7 +38,7 @@ class DocumentReader(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the input in the manifest. Empty for the whole corpus."""
+        """Name of the input in the manifest. It is empty for the whole corpus."""
         ...
 
     def input_md5(self) -> str:
@@ -63,7 +63,7 @@ class DocumentReader(Protocol):
 class PartReader:
     """A part: a text file of sentences, which is read from disk only once.
 
-    name: name of the part in the manifest. None: the file's name.
+    name: name of the part in the manifest. None means the file's name.
     """
 
     def __init__(

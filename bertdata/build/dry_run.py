@@ -18,7 +18,7 @@ from bertdata.io.terminal import NOTHING_WRITTEN, say
 class ShardPreview:
     """A shard of a future run.
 
-    why: why it would be written or left out. None: it would be kept.
+    why: why it would be written or left out. None means it would be kept.
     text_bytes: bytes of its input text, if that exists yet. In a shuffle, an equal share of all text.
     left_out: its part cannot be read and would be skipped.
     """
@@ -174,7 +174,10 @@ def _describe_source(part: str) -> str:
 
 
 def show_previews(previews: Sequence[Preview], estimate: Sequence[str]) -> None:
-    """Print the previews. estimate: lines about output size and time."""
+    """Print the previews.
+
+    estimate: lines about output size and time.
+    """
     for found in previews:
         say(*found.lines())
     say(*estimate, NOTHING_WRITTEN)

@@ -130,7 +130,9 @@ def _grow_sample(plan: TaskPlan, targets: Sequence[Target], part: str) -> _Sampl
 
 
 def _cut_documents(text: bytes, size: int) -> bytes:
-    """Return the text up to its last blank line, else up to its last line end. size: bytes of the whole part.
+    """Return the text up to its last blank line, else up to its last line end.
+
+    size: bytes of the whole part.
 
     A complete part is returned unchanged.
     """

@@ -41,8 +41,8 @@ def find_given_tokenizer(
     settings: settings of a dataset.
     changes: the settings that the user has given.
     roles: values of --role, which name the special tokens of a tokenizer.json.
-    between: text to put between two sentences, depending on the language of the parts. None: a blank. Ignored
-        for a vocabulary, which encodes each sentence separately.
+    between: text to put between two sentences, depending on the language of the parts. None means a blank.
+        Ignored for a vocabulary, which encodes each sentence separately.
     """
     if tokenizer is None:
         require(vocab is not None, "give --vocab FILE|NAME, a WordPiece vocabulary, or --tokenizer FILE|DIR")

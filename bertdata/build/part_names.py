@@ -61,7 +61,10 @@ def _split_path(part: str) -> list[str]:
 
 
 def _refuse_equal_stems(stems: Sequence[tuple[str, str]]) -> None:
-    """Raise SettingsError if two parts have the same shard name. stems: (shard name, part) pairs."""
+    """Raise SettingsError if two parts have the same shard name.
+
+    stems: (shard name, part) pairs.
+    """
     found: dict[str, str] = {}
     for stem, part in stems:
         other = found.setdefault(stem, part)

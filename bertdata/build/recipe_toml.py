@@ -92,7 +92,7 @@ def _write_settings(
     Settings with the value None are left out.
 
     kind: the settings class.
-    named: names of the settings that are active. The others are commented out. None: all are active.
+    named: names of the settings that are active. The others are commented out. None means all are active.
     """
     for item in fields(kind):
         if values.get(item.name) is not None and record in (None, item.metadata["record"]):

@@ -119,8 +119,8 @@ class ShardTask:
 
     stem: the shards' file name without bin and container ending.
     inputs: paths of the parts that the task reads.
-    number: number of a global shuffle's shard, from which its random seed is derived. None: a task of one
-        part.
+    number: number of a global shuffle's shard, from which its random seed is derived. None means a task of
+        one part.
     """
 
     plan: TaskPlan

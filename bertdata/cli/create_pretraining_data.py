@@ -101,7 +101,10 @@ def make_parser() -> Parser:
 def _add_flag(
     parser: Parser, name: str, kind: Callable[[str], Any], default: object, help: str, alias: str = ""
 ) -> None:
-    """Add a flag with its default in the help. alias: a second name for the flag."""
+    """Add a flag with its default in the help.
+
+    alias: a second name for the flag.
+    """
     metavar = {parse_absl_boolean: "BOOL", parse_absl_integer: "INT", float: "FLOAT"}[kind]
     help = f"{help} (default: {str(default).lower()})"
     names = [f"--{name}", *([f"--{alias}"] if alias else [])]

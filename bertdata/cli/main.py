@@ -63,7 +63,7 @@ usage: bertdata COMMAND ...    (bertdata COMMAND --help explains a command)
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status.
 
-    0: done, or the data are sound. 1: the data have a fault. 2: wrong usage. 130: interrupted.
+    0 means done, or the data are sound. 1: the data have a fault. 2: wrong usage. 130: interrupted.
     """
     words = expand_words(sys.argv[1:] if arguments is None else arguments)
     interrupted = "interrupted; what is finished is kept, run the same command to go on"

@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> int:
 def _check_lengths(file: BinaryIO, name: str, ids: int | None, masks: int | None) -> None:
     """Raise InputError if the first record's lengths differ from the flags.
 
-    ids, masks: expected number of token ids and of masked positions per record. None: not checked.
+    ids, masks: expected number of token ids and of masked positions per record. None means not checked.
     """
     if ids is None and masks is None:
         return

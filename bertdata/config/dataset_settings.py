@@ -48,8 +48,8 @@ class DatasetSettings:
 
     @property
     def objective_name(self) -> str | None:
-        """Name of the objective, which says how the examples were made. None if the manifest does not record
-        it.
+        """Name of the objective, which says how the examples were made. It is None if the manifest does not
+        record it.
         """
         return self.objective.get("name")
 
@@ -61,7 +61,9 @@ class DatasetSettings:
 
     @property
     def num_shards(self) -> int | None:
-        """Number of shards of a global shuffle. None without a shuffle, where each input makes one shard."""
+        """Number of shards of a global shuffle. It is None without a shuffle, where each input makes one
+        shard.
+        """
         return self.container.get("num_shards")
 
     @property
@@ -115,7 +117,7 @@ def make_dataset_settings(
     num_shards: number of shards of a global shuffle, or None.
     tokenizer: the tokeniser's record. None builds the record of a WordPiece vocabulary from ``settings``.
 
-    SettingsError if an objective's setting has a reserved name.
+    Raises SettingsError if an objective's setting has a reserved name.
     """
     # An objective may declare a field of ExampleSettings again. Its record is then taken from
     # ExampleSettings.

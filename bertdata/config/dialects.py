@@ -51,7 +51,7 @@ DIALECTS = {
 
 
 def find_dialect(name: str) -> Dialect:
-    """Return the dialect with this name. SettingsError lists the known names."""
+    """Return the dialect with this name. Raises SettingsError, which lists the known names."""
     try:
         return DIALECTS[name]
     except KeyError:

@@ -39,7 +39,10 @@ the record objective.
 
 
 class DatasetJson(NamedTuple):
-    """A manifest in version 3 form. version_2: the manifest as it was written, if that was version 2."""
+    """A manifest in version 3 form.
+
+    version_2: the manifest as it was written, if that was version 2.
+    """
 
     value: dict[str, Any]
     version_2: dict[str, Any] | None
@@ -48,7 +51,7 @@ class DatasetJson(NamedTuple):
 def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
     """Return the manifest's JSON in version 3 form, checked against ``schemas/manifest.json``.
 
-    where: the manifest's path, for errors. ManifestError names the value that does not fit.
+    where: the manifest's path, for errors. Raises ManifestError, which names the value that does not fit.
     """
     written = parse_json(data, where)
     version = written.get("format_version", DATASET_VERSION)

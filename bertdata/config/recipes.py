@@ -38,7 +38,7 @@ class Recipe:
         """Return the settings of one phase or of all phases, by the sub-directory to write to.
 
         phase: number from 1, or None for all phases. A single phase is written to the output directory itself
-        (key ""), and two phases to phase1 and phase2. SettingsError for an unknown phase.
+            (key ""), and two phases to phase1 and phase2. Raises SettingsError for an unknown phase.
         """
         if phase is not None:
             require(1 <= phase <= len(self.phases), self._make_phase_message(phase))
@@ -218,7 +218,7 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """Return the recipe with this name. SettingsError lists the known names."""
+    """Return the recipe with this name. Raises SettingsError, which lists the known names."""
     try:
         return RECIPES[name]
     except KeyError:

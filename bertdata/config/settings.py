@@ -107,7 +107,7 @@ class ExampleSettings:
         return found
 
     def with_changes(self: SettingsKind, **changes: Any) -> SettingsKind:
-        """Return a validated copy with these fields changed. SettingsError for a bad name or value."""
+        """Return a validated copy with these fields changed. Raises SettingsError for a bad name or value."""
         check_setting_names(type(self), changes)
         return replace(self, **changes)
 
@@ -129,7 +129,7 @@ _KINDS = {int: "an integer", float: "a number", bool: "True or False", str: "a t
 def convert_values(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     """Convert integers to floats for the float fields of the settings class ``kind``. Return all settings.
 
-    SettingsError for any other value that does not have its field's type.
+    Raises SettingsError for any other value that does not have its field's type.
     """
     hints, values = get_type_hints(kind), dict(given)
     for name, value in given.items():

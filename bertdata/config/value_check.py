@@ -57,7 +57,8 @@ def suggest_known(given: str, known: Sequence[str], likeness: float = 0.6) -> st
 def check_values(values: Mapping[str, Any], properties: Mapping[str, Any], where: str = "") -> None:
     """Raise SettingsError for the first value whose type or range does not fit its property's schema.
 
-    properties: JSON Schema by property name. where: text before the name in the message.
+    properties: JSON Schema by property name.
+    where: text before the name in the message.
     """
     found = min(
         faults(values, {"properties": properties}), key=lambda fault: list(map(str, fault.path)), default=None
@@ -109,8 +110,8 @@ def list_types(schema: Mapping[str, Any]) -> list[str]:
 def read_value(text: str, kinds: list[str], name: str) -> Any:
     """Convert text from the command line to the first JSON type in ``kinds`` that accepts the text.
 
-    "none" and "null" become None if "null" is among the types. name: the setting's name, for the
-    SettingsError that is raised if no type fits.
+    "none" and "null" become None if "null" is among the types.
+    name: the setting's name, for the SettingsError that is raised if no type fits.
     """
     if "null" in kinds and text.lower() in ("none", "null"):
         return None
@@ -148,7 +149,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """Return the JSON object stored in the file. SettingsError names the file if it holds anything else."""
+    """Return the JSON object stored in the file. Raises SettingsError, which names the file if it holds
+    anything else.
+    """
     try:
         value = read_json(path)
     except ValueError as error:

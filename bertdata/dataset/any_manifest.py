@@ -11,7 +11,10 @@ AnyManifest = Manifest | TextManifest | ArticlesManifest | BinarisedManifest
 
 
 def parse_any_manifest(data: bytes, where: str) -> AnyManifest:
-    """Parse a manifest of any type. ManifestError says what does not fit. where: its path, for errors."""
+    """Parse a manifest of any type. Raises ManifestError, which says what does not fit.
+
+    where: its path, for errors.
+    """
     value = parse_json(data, where)
     kind = value.get("kind", DATASET_KIND)
     if kind == DATASET_KIND:

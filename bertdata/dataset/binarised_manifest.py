@@ -15,7 +15,10 @@ BINARISED_KIND = "binarised lines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedInput:
-    """A text file that was converted to ids. tokens: number of ids of its lines, end tokens included."""
+    """A text file that was converted to ids.
+
+    tokens: number of ids of its lines, end tokens included.
+    """
 
     name: str
     bytes: int
@@ -79,7 +82,8 @@ def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
 
 
 def parse_binarised_manifest(data: bytes, where: str) -> BinarisedManifest:
-    """Parse a manifest and check it against its schema. ManifestError says what does not fit."""
+    """Parse a manifest and check it against its schema. Raises ManifestError, which says what does not fit.
+    """
     value = parse_checked(data, where, "binarised_manifest")
     return BinarisedManifest(
         tokenizer=value["tokenizer"],

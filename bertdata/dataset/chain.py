@@ -164,8 +164,10 @@ class _ChainWalk:
         """Return the next manifest of the chain, from a copy in the directory or from a source.
 
         cited: md5 of this manifest. None if there was no manifest.
-        copy: file name of the copy. step: what the manifest describes, such as "parts".
-        None if no available manifest has this md5. The chain then ends.
+        copy: file name of the copy.
+        step: what the manifest describes, such as "parts".
+
+        Returns None if no available manifest has this md5. The chain then ends.
         """
         if cited is None:
             self._end_chain(f"no manifest was beside the {step} when they were read")

@@ -31,7 +31,7 @@ def check_shard(
     """Return the first difference between a shard and its manifest entry, or None if they match.
 
     objective: the examples' objective, needed if they are counted or compared. None to recognise it from the
-    file. ShardError if the examples have to be decoded and cannot be.
+        file. Raises ShardError if the examples have to be decoded and cannot be.
     """
     path = storage.join(directory, entry.name)
     if depth == "counted":
@@ -73,8 +73,8 @@ def _count_rows_or_examples(path: str, objective: str | None) -> int:
 def check_index(directory: str, entry: ShardEntry) -> Misfit | None:
     """Compare a shard's index file with its entry and return the difference.
 
-    The index lists the records of a packed TFRecord file. None if the index matches, or if the shard needs no
-    index.
+    The index lists the records of a packed TFRecord file. Returns None if the index matches, or if the shard
+    needs no index.
     """
     if (index := make_index_entry(entry)) is None:
         return None

@@ -66,7 +66,8 @@ def find_datasets(
 
     exact: raise ManifestError for an edited manifest, and ShardError for shards of a wrong size.
     damaged: leave missing shards out instead of raising an error.
-    MissingInputError, DatasetError, ManifestError or ShardError if something is missing.
+
+    Raises MissingInputError, DatasetError, ManifestError or ShardError if something is missing.
     """
     if not storage.is_directory(path):
         if path.endswith(".json"):
@@ -96,8 +97,8 @@ def find_datasets(
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
     """Find the single shard at a path. Return the dataset that it belongs to, and the shard.
 
-    objective: name of the examples' objective from the user, or None. SettingsError if the manifest records
-    another objective.
+    objective: name of the examples' objective from the user, or None. Raises SettingsError if the manifest
+        records another objective.
     """
     if storage.is_directory(path):
         return _find_mds(path, objective)
@@ -113,7 +114,7 @@ def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, F
 def _find_mds(path: str, objective: str | None) -> tuple[FoundDataset, FoundShard]:
     """Find a directory of MDS shards, and return its index file as the shard.
 
-    MissingInputError for any other directory.
+    Raises MissingInputError for any other directory.
     """
     index = storage.join(path, INDEX_NAME)
     if not storage.exists(index):
@@ -145,7 +146,7 @@ def find_shards(path: str) -> list[FoundShard]:
     In a directory, shards are the files whose name has the ending of a container, such as .tfrecord. If there
     are no such files, all files without an ending are shards, because BERT's original programs name shards
     without one. In a directory saved by ``datasets``, shards are the data files that its ``state.json``
-    lists. Manifests are ignored. DatasetError if there are no shards.
+    lists. Manifests are ignored. Raises DatasetError if there are no shards.
     """
     return list(_find_shards(path)[0])
 
@@ -187,7 +188,10 @@ def refuse_unfinished(path: str, names: Sequence[str]) -> None:
 
 
 def find_manifest_directories(names: Sequence[str]) -> list[str]:
-    """Return the directories that hold a manifest. names: all files below a directory."""
+    """Return the directories that hold a manifest.
+
+    names: all files below a directory.
+    """
     return sorted(storage.get_parent(name) for name in names if storage.get_base_name(name) == MANIFEST_NAME)
 
 
@@ -201,7 +205,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
     """Read the dataset that a manifest describes. If shards are chosen, the dataset has only these.
 
     Returns an empty list if the manifest does not list all chosen shards.
-    exact: ManifestError for an edited manifest, and ShardError for shards of a wrong size.
+    exact: Raises ManifestError for an edited manifest, and ShardError for shards of a wrong size.
     damaged: leave missing shards out instead of raising an error.
     """
     data = storage.read_bytes(where)
@@ -268,7 +272,7 @@ def _find_binarised(path: str, names: list[str]) -> list[str]:
     """Return the .bin files in a directory that fairseq wrote. If some of them are named train*, return only
     these.
 
-    DatasetError if there are none.
+    Raises DatasetError if there are none.
     """
     found = [name for name in names if name.endswith(".bin") and f"{name.removesuffix('.bin')}.idx" in names]
     if not found:

@@ -19,7 +19,10 @@ _WORKERS = 4  # threads, which run in parallel because hashing releases the GIL
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of checking a file. status: "right", "missing", "wrong md5", "damaged" and so on."""
+    """The result of checking a file.
+
+    status: "right", "missing", "wrong md5", "damaged" and so on.
+    """
 
     file: str
     status: str
@@ -101,7 +104,10 @@ def make_right_finding(file: str, detail: str | None = None) -> Finding:
 
 
 def make_misfit_finding(file: str, misfit: Misfit, detail: str | None = None) -> Finding:
-    """Return the finding for a file that differs from its manifest entry. misfit: the difference."""
+    """Return the finding for a file that differs from its manifest entry.
+
+    misfit: the difference.
+    """
     return Finding(
         file=file, status=misfit.status, found=misfit.found, expected=misfit.expected, detail=detail
     )

@@ -24,7 +24,8 @@ _ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
 def parse_md5_list(data: bytes, where: str) -> list[tuple[str, str]]:
     """Return (md5, file name) for each entry. A leading ``./`` of a name is removed.
 
-    Names need not be UTF-8. ManifestError for a line that is not an entry, and for a list without entries.
+    Names need not be UTF-8. Raises ManifestError for a line that is not an entry, and for a list without
+    entries.
     """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:

@@ -81,7 +81,7 @@ class LabelSurvey(NamedTuple):
     def guess(self) -> str:
         """Text that says the accuracy and loss of a baseline that always predicts the most frequent label.
 
-        Empty if nothing was counted.
+        It is empty if nothing was counted.
         """
         told = []
         for head, labels, word in (("mlm", self.words, self.word), ("nsp", self.pairs, self.pair_word)):
@@ -190,7 +190,7 @@ def _find_vocabulary(data: OpenedDataset) -> Vocabulary | None:
 
 
 def _find_never_masked(data: OpenedDataset, vocabulary: Vocabulary | None) -> bytes | None:
-    """Return one byte per id, 1 if the id is never masked. None if that is unknown.
+    """Return one byte per id, 1 if the id is never masked. Returns None if that is unknown.
 
     The ids come from the dataset's masking rules, or from the default rules of its vocabulary.
     """

@@ -37,7 +37,7 @@ class ShardLengths:
 def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
     """Compare a shard's lengths file with the shard's manifest entry and return the first difference.
 
-    None if the file matches the entry, or if the entry lists no lengths file.
+    Returns None if the file matches the entry, or if the entry lists no lengths file.
     """
     if entry.lengths_md5 is None:
         return None
@@ -55,7 +55,7 @@ def check_lengths(directory: str, entry: ShardEntry) -> Misfit | None:
 def read_lengths(path: str, examples: int, md5: str) -> "array[int]":
     """Return the lengths of a shard's examples.
 
-    ShardError if the file differs from the expected size or md5.
+    Raises ShardError if the file differs from the expected size or md5.
     """
     data = storage.read_bytes(path)
     if len(data) != ITEM_BYTES * examples:

@@ -23,7 +23,7 @@ hardly anything is lost.
 def count_lost(examples: MadeExamples) -> int | None:
     """Return how many ids of the text no example holds.
 
-    None for a user's objective that does not count them.
+    Returns None for a user's objective that does not count them.
     """
     lost: int | None = getattr(examples, "lost", None)
     return lost
@@ -32,8 +32,9 @@ def count_lost(examples: MadeExamples) -> int | None:
 def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[ShardEntry, ...]:
     """Return the shards' manifest entries with the number of tokens that were lost from their common text.
 
-    shards: all shards made from one text. lost: tokens of this text that no example holds. The first entry
-    gets the whole number and the others get 0, so that the sum over all shards is the number of lost tokens.
+    shards: all shards made from one text.
+    lost: tokens of this text that no example holds. The first entry gets the whole number and the others get
+        0, so that the sum over all shards is the number of lost tokens.
     """
     if lost is None:
         return tuple(shards)
@@ -42,7 +43,10 @@ def add_lost_tokens(shards: Sequence[ShardEntry], lost: int | None) -> tuple[Sha
 
 
 def check_lost_text(directory: str, manifest: Mapping[str, Any]) -> list[str]:
-    """Return a warning if a large share of a dataset's text is in no example. manifest: its JSON."""
+    """Return a warning if a large share of a dataset's text is in no example.
+
+    manifest: its JSON.
+    """
     lost, tokens = manifest["totals"].get("lost_tokens"), sum(entry["tokens"] for entry in manifest["inputs"])
     remedy = "raise --max-seq-length, or choose the objective mlm, which cuts nothing off"
     settings = manifest["settings"]
@@ -58,7 +62,8 @@ def make_lost_warnings(
 ) -> list[str]:
     """Return a warning if a large share of the text is in no example.
 
-    name: name of the text or dataset. remedy: advice for text that already has one sentence per line.
+    name: name of the text or dataset.
+    remedy: advice for text that already has one sentence per line.
     """
     if not lost or lost <= _MOST_LOST * tokens:
         return []

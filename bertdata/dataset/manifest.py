@@ -80,8 +80,9 @@ class ShardEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SkippedEntry:
-    """An input that was left out because it cannot be read. reason: the error message, without the path and
-    without advice for the user.
+    """An input that was left out because it cannot be read.
+
+    reason: the error message, without the path and without advice for the user.
     """
 
     name: str
@@ -107,7 +108,7 @@ class DatasetPlan:
 
     @property
     def objective(self) -> str | None:
-        """Name of the examples' objective. None if the manifest does not record it."""
+        """Name of the examples' objective. It is None if the manifest does not record it."""
         return self.settings.objective_name
 
     @property
@@ -160,7 +161,7 @@ class Manifest:
 
     @property
     def punkt(self) -> dict[str, Any] | None:
-        """The sentence splitter's variant and the md5s of its tables. None if they are unknown."""
+        """The sentence splitter's variant and the md5s of its tables. It is None if they are unknown."""
         found: dict[str, Any] | None = self.plan.settings.text["punkt"]
         return found
 
@@ -204,7 +205,7 @@ class Manifest:
 
     @property
     def lost_tokens(self) -> int | None:
-        """Tokens of the inputs that no example holds. None unless every shard has this count."""
+        """Tokens of the inputs that no example holds. It is None unless every shard has this count."""
         counts = [shard.lost_tokens for shard in self.shards]
         known = [count for count in counts if count is not None]
         return sum(known) if counts and len(known) == len(counts) else None
@@ -278,7 +279,7 @@ def make_corpus_entry(inputs: Iterable[InputEntry], skipped: Iterable[SkippedEnt
 
 
 def count_unknown_tokens(inputs: Iterable[InputEntry]) -> int | None:
-    """Return the number of [UNK] tokens in all inputs. None unless every entry has this count."""
+    """Return the number of [UNK] tokens in all inputs. Returns None unless every entry has this count."""
     counts = [entry.unknown_tokens for entry in inputs]
     known = [count for count in counts if count is not None]
     return sum(known) if counts and len(known) == len(counts) else None
@@ -316,7 +317,7 @@ def format_skipped_note(inputs: int) -> str:
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """Parse a manifest and check it against its schema. ManifestError says what does not fit.
+    """Parse a manifest and check it against its schema. Raises ManifestError, which says what does not fit.
 
     where: the manifest's path, for errors.
     """

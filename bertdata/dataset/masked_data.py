@@ -55,7 +55,10 @@ class MaskedData(OpenedDataset):
         return self.source.stored
 
     def alter_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Return the examples of a batch with newly drawn masks. first: number of the first in its shard."""
+        """Return the examples of a batch with newly drawn masks.
+
+        first: number of the first in its shard.
+        """
         return self._mask(self.source.alter_batch(batch, shard, first), shard, first)
 
     def at_epoch(self, epoch: int) -> "MaskedData":
@@ -74,9 +77,12 @@ class MaskedData(OpenedDataset):
 def mask_dataset(
     source: OpenedDataset, masker: Masker, *, seed: int, epoch: int | None = None, rate: float | None = None
 ) -> MaskedData:
-    """Return the dataset with newly drawn masks. epoch: None for the first. rate: None for the masker's rate.
+    """Return the dataset with newly drawn masks.
 
-    SettingsError for epoch 0 if the masker imitates a program that counts epochs from 1.
+    epoch: None for the first.
+    rate: None for the masker's rate.
+
+    Raises SettingsError for epoch 0 if the masker imitates a program that counts epochs from 1.
     """
     if epoch is None:
         epoch = masker.first_epoch
@@ -106,11 +112,13 @@ def make_masker(
 ) -> Masker:
     """Make the object that draws masks for a dataset's examples.
 
-    source: the opened dataset. dataset: the same dataset as find_datasets returned it, for its manifest.
-    settings: if max_predictions_per_seq is 0, the dataset's limit is used. If the rate is above the
-    dataset's rate, the limit is raised to the number of masks that the new rate gives a full example.
+    source: the opened dataset.
+    dataset: the same dataset as find_datasets returned it, for its manifest.
+    settings: if max_predictions_per_seq is 0, the dataset's limit is used. If the rate is above the dataset's
+        rate, the limit is raised to the number of masks that the new rate gives a full example.
     masking: a name in MASKINGS, which selects bertdata's dynamic masks or another program's.
-    SettingsError if masks cannot be drawn.
+
+    Raises SettingsError if masks cannot be drawn.
     """
     if masking not in MASKINGS:
         raise SettingsError(f"masking is {masking!r}, expected one of {', '.join(MASKINGS)}")
@@ -129,7 +137,8 @@ def make_masker(
 def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float) -> int:
     """Return the largest number of masks per example, for a user who set no limit.
 
-    of_data: the objective's settings in the dataset's manifest. rate: share of tokens to mask.
+    of_data: the objective's settings in the dataset's manifest.
+    rate: share of tokens to mask.
     """
     limit = layout.max_predictions_per_seq
     made_for = of_data.get("masked_lm_prob", MaskingSettings().masked_lm_prob)
@@ -139,8 +148,8 @@ def _find_max_masks(layout: ShardLayout, of_data: Mapping[str, Any], rate: float
 def make_masked_layout(source: OpenedDataset, masker: Masker) -> ShardLayout:
     """Return the dataset's layout with enough room for the masks that the masker draws.
 
-    SettingsError if the dataset's masks cannot be drawn again, or if the masker masks whole words and the
-    shards do not mark where words start.
+    Raises SettingsError if the dataset's masks cannot be drawn again, or if the masker masks whole words and
+    the shards do not mark where words start.
     """
     check_masks(source)
     if masker.needs_starts and not has_group(find_objective(source.layout.objective).batch_type, WORD_STARTS):

@@ -40,7 +40,8 @@ class Provenance:
 
     @property
     def parts_md5(self) -> str | None:
-        """The md5 of the parts' manifest, which the dataset's manifest stores. None without a manifest."""
+        """The md5 of the parts' manifest, which the dataset's manifest stores. It is None without a manifest.
+        """
         return None if self.parts is None else compute_md5(self.parts)
 
     @property
@@ -50,7 +51,9 @@ class Provenance:
 
     @property
     def between(self) -> str | None:
-        """The text that separates two sentences of a paragraph, such as a space. None without a manifest."""
+        """The text that separates two sentences of a paragraph, such as a space. It is None without a
+        manifest.
+        """
         return None if self.parts is None else self._parse_listing().between
 
     def files(self) -> Mapping[str, bytes]:
@@ -89,7 +92,7 @@ def find_provenance(parts: Sequence[str]) -> Provenance:
 
     The provenance is empty unless all parts lie in one directory whose manifest lists all of them.
 
-    InputError for a part whose size differs from the manifest.
+    Raises InputError for a part whose size differs from the manifest.
     """
     directories = {storage.get_parent(part) for part in parts}
     if len(directories) != 1:

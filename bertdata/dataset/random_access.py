@@ -57,7 +57,10 @@ class RandomAccess:
         return RandomAccess, (self._data,)
 
     def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
+        """Return the examples with these numbers, in this order.
+
+        numbers: from 0 on, not empty.
+        """
         # After a fork, parent and child share the position of every open file. The child must open its own.
         if os.getpid() != self._process:
             self._reset_caches()
@@ -168,7 +171,8 @@ class _OpenShard:
 def _open_shard_for_access(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
-    """Open a shard for random access. ShardError if it does not match its manifest entry or is damaged.
+    """Open a shard for random access. Raises ShardError if it does not match its manifest entry or is
+    damaged.
 
     checked: version of the file whose md5 an earlier opening checked, or None.
     index: the reader's index of pieces from an earlier opening, or None.

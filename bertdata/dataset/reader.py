@@ -134,7 +134,7 @@ class OpenedDataset:
     def lengths(self, shard: Shard) -> Buffer:
         """Return the number of tokens of each example in the shard, as 16-bit integers.
 
-        ShardError if the lengths file does not match the manifest.
+        Raises ShardError if the lengths file does not match the manifest.
         """
         assert shard.lengths_md5 is not None, f"{shard.path}: has no lengths"
         return read_lengths(shard.lengths_path, shard.examples, shard.lengths_md5)
@@ -142,7 +142,7 @@ class OpenedDataset:
     def batches(self, shard: Shard) -> Iterator[ExampleBatch]:
         """Yield the shard's examples in batches of NumPy columns.
 
-        ShardError if the file does not match the manifest or the layout.
+        Raises ShardError if the file does not match the manifest or the layout.
         """
         found = 0
         with self.open_shard(shard) as reader:
@@ -176,7 +176,10 @@ class OpenedDataset:
         return self
 
     def convert_batch(self, batch: ExampleBatch, shard: Shard, first: int) -> ExampleBatch:
-        """Convert a reader's batch to NumPy columns and check its ids. first: number of its first example."""
+        """Convert a reader's batch to NumPy columns and check its ids.
+
+        first: number of its first example.
+        """
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
 
@@ -187,7 +190,7 @@ class OpenedDataset:
     def packs(self, shard: Shard) -> Iterator[PackBatch]:
         """Yield the rows of a packed shard in order, in batches.
 
-        ShardError if the file does not match the manifest or the layout.
+        Raises ShardError if the file does not match the manifest or the layout.
         """
         from bertdata.examples import columns
         from bertdata.shards.rows import RecordCheck
@@ -299,8 +302,8 @@ def open_dataset(
     objective: the examples' objective, if neither a manifest nor the files' fields identify it.
     split: take only the training or test files of a dataset that has both.
 
-    MissingInputError, DatasetError, ManifestError or ShardError if the files do not fit. SettingsError if the
-    manifest names another objective.
+    Raises MissingInputError, DatasetError, ManifestError or ShardError if the files do not fit. Raises
+    SettingsError if the manifest names another objective.
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     name = ", ".join(paths)
@@ -331,7 +334,10 @@ def _refuse_repeated(paths: Sequence[str]) -> None:
 
 
 def _refuse_shared(files: Sequence[tuple[str, str]]) -> None:
-    """Raise DatasetError if a file belongs to two of the user's paths. files: pairs (user's path, file)."""
+    """Raise DatasetError if a file belongs to two of the user's paths.
+
+    files: pairs (user's path, file).
+    """
     seen: dict[str, str] = {}
     reals = resolve_paths(file for _, file in files)
     for (path, file), real in zip(files, reals, strict=True):
@@ -359,7 +365,7 @@ def _name_shards(files: _Files) -> tuple[Shard, ...]:
 
 
 def _open_verified(paths: list[str], split: Split | None) -> _Contents:
-    """Open datasets that have manifests. DatasetError if their vocabularies differ."""
+    """Open datasets that have manifests. Raises DatasetError if their vocabularies differ."""
     opened = [(path, *_find_listed(path, split)) for path in paths]
     vocabulary = opened[0][1].settings.vocabulary
     for path, plan, *_ in opened:
@@ -447,8 +453,8 @@ def _is_empty_dealt_file(file: FoundShard) -> bool:
 def _find_split_shards(path: str, split: Split | None) -> tuple[Sequence[FoundShard], int]:
     """Return the training or the test shards, whichever ``split`` names, and the number of shards left out.
 
-    DatasetError if a directory holds training and test files and no split was asked for. As in NVIDIA's
-    trainer, "training" anywhere in a file's name marks a training file.
+    Raises DatasetError if a directory holds training and test files and no split was asked for. As in
+    NVIDIA's trainer, "training" anywhere in a file's name marks a training file.
     """
     shards = find_shards(path)
     names = {shard.name: storage.get_base_name(shard.path) for shard in shards}

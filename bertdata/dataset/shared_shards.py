@@ -41,7 +41,10 @@ def make_shared_warnings(training: OpenedDataset, held_out: OpenedDataset) -> li
 
 
 def format_shared_warning(held_out: str, training: str, what: str) -> str:
-    """Return the text of the warning. what: subject and verb, such as "2 of its 5 files are"."""
+    """Return the text of the warning.
+
+    what: subject and verb, such as "2 of its 5 files are".
+    """
     return (
         f"{held_out}: {what} training data ({training}) too, so what is measured on it tells what was "
         "learned by heart; evaluate on data that were held out"
@@ -49,7 +52,8 @@ def format_shared_warning(held_out: str, training: str, what: str) -> str:
 
 
 def _group_shards_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
-    """Group the training shards by size in bytes. Empty if manifests list the md5s of all shards.
+    """Group the training shards by size in bytes. The result is empty if manifests list the md5s of all
+    shards.
 
     The md5 of a file without a manifest is unknown until the whole file is read. Files of different size
     cannot be equal, so grouping by size avoids reading most of them.

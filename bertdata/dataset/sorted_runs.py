@@ -37,7 +37,8 @@ Placed = tuple[ExampleBatch, Array, Array]
 class SortedExamples:
     """The run files that hold the examples of consecutive shards.
 
-    name: the shards in words, for messages. is_kept: True if an earlier run of the program wrote the files.
+    name: the shards in words, for messages.
+    is_kept: True if an earlier run of the program wrote the files.
     """
 
     files: tuple[str, ...]
@@ -69,7 +70,8 @@ class SortedGroup:
 def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tuple[str, ...]:
     """Sort the examples into run files and note that the files are complete. Return their paths.
 
-    groups: number of groups. placed: batches of examples with their groups and sort keys.
+    groups: number of groups.
+    placed: batches of examples with their groups and sort keys.
     """
     paths: list[str] = []
     entries: list[ScratchEntry] = []

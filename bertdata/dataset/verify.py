@@ -273,7 +273,10 @@ def _check_plain_file(directory: str, entry: FileEntry) -> Finding:
 
 
 def _check_shard(directory: str, shard: ShardEntry, content: bool, objective: str | None) -> Finding:
-    """Return the finding for a shard. content: compare the examples instead of the file's bytes."""
+    """Return the finding for a shard.
+
+    content: compare the examples instead of the file's bytes.
+    """
     path = storage.join(directory, shard.name)
     try:
         misfit = check_shard(directory, shard, "examples" if content else "counted", objective)

@@ -31,7 +31,8 @@ _TFRECORDS = "tfrecord"
 def verify_table(directory: str, table: str, workers: int = 1) -> Report:
     """Verify a directory tree against a published table.
 
-    table: name of a built-in table or path of a .tsv file. workers: processes that compute sums of shards.
+    table: name of a built-in table or path of a .tsv file.
+    workers: processes that compute sums of shards.
     """
     sums = find_sums(table)
     if sums is not None:

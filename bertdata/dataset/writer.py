@@ -81,8 +81,8 @@ class Dataset:
             yield
 
     def begin(self) -> None:
-        """Claim the directory by storing the plan in it. DatasetError if it holds a dataset with another
-        plan, or other files.
+        """Claim the directory by storing the plan in it. Raises DatasetError if it holds a dataset with
+        another plan, or other files.
         """
         self.refuse_others()
         self.commit.claim()
@@ -161,7 +161,7 @@ class Dataset:
     def find_finished_entry(self, shard: str, input_md5: str) -> Entries | None:
         """Return the entries of a shard that an earlier run finished from the same input.
 
-        None if there is no such shard, or if the file on disk no longer matches.
+        Returns None if there is no such shard, or if the file on disk no longer matches.
         """
         entries = self.read_entry(shard)
         return entries if self.find_reason_to_remake(shard, lambda: input_md5, entries) is None else None
@@ -213,7 +213,9 @@ class Dataset:
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _read_listed_entry(self, shard: str) -> Entries | None:
-        """Return the shard's entries from the manifest. None if there is no manifest with the same plan."""
+        """Return the shard's entries from the manifest. Returns None if there is no manifest with the same
+        plan.
+        """
         found = self._parse_current_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():
             return None
@@ -253,8 +255,9 @@ class Dataset:
 
         vocabulary: path of the tokeniser's file, which is copied into the dataset.
         provenance: upstream manifests, which are copied to ``sources/``.
-        InputError if every input was skipped, or if an input differs from the parts' manifest that lists it.
-        ChangedInputError if the tokeniser's file changed during the run.
+
+        Raises InputError if every input was skipped, or if an input differs from the parts' manifest that
+        lists it. Raises ChangedInputError if the tokeniser's file changed during the run.
         """
         read, left_out = sorted(inputs, key=attrgetter("name")), sorted(skipped, key=attrgetter("name"))
         found = self.read_manifest()

@@ -20,7 +20,9 @@ def make_lengths_picture(one: Statistics) -> BarChart:
 def make_lengths_chart(lengths: Counter[int], limit: int, title: str) -> BarChart:
     """Return a chart of the number of examples by their length in tokens.
 
-    lengths: number of examples by length. limit: the longest possible length.
+    lengths: number of examples by length.
+    limit: the longest possible length.
+
     A bar much higher than all others is cut and labelled, typically the bar of full examples.
     """
     histogram = make_histogram(lengths, limit)

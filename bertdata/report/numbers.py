@@ -25,10 +25,13 @@ from bertdata.report.summary import Statistics
 class DatasetNumbers:
     """All numbers that the report shows about one dataset.
 
-    name: a name that no other dataset of the page has. sample: counts over some examples. statistics:
-    statistics of the sample. None if no example could be read. lengths: number of examples by length in
-    tokens. They cover all examples if ``lengths_are_exact``, otherwise the sample. verification: result of
-    checking the files, or None. not_verified: why the files were not checked.
+    name: a name that no other dataset of the page has.
+    sample: counts over some examples.
+    statistics: statistics of the sample. None if no example could be read.
+    lengths: number of examples by length in tokens. They cover all examples if ``lengths_are_exact``,
+        otherwise the sample.
+    verification: result of checking the files, or None.
+    not_verified: why the files were not checked.
     """
 
     name: str
@@ -49,7 +52,7 @@ class DatasetNumbers:
 
     @property
     def entries(self) -> Sequence[ShardEntry]:
-        """The shards as the manifest lists them. Empty for another tool's dataset."""
+        """The shards as the manifest lists them. It is empty for another tool's dataset."""
         return [shard.entry for shard in self.dataset.shards if shard.entry is not None]
 
     @property

@@ -19,8 +19,9 @@ _MOST_KEPT = 200
 
 
 class KeptExample(NamedTuple):
-    """An example that the report shows in full. title: the shard's name and the example's number in the
-    shard.
+    """An example that the report shows in full.
+
+    title: the shard's name and the example's number in the shard.
     """
 
     title: str
@@ -33,10 +34,13 @@ class KeptExample(NamedTuple):
 class DatasetSample:
     """Counts over the sampled examples, and some of these examples in full.
 
-    shards_read: number of shards that the examples come from. per_shard: most examples read from a shard.
-    counts: counts of each of these shards. tokens: counts of tokens and words. kept: examples to show.
-    faults: error messages about shards that could not be read. is_all: True if every example of the dataset
-    was read.
+    shards_read: number of shards that the examples come from.
+    per_shard: most examples read from a shard.
+    counts: counts of each of these shards.
+    tokens: counts of tokens and words.
+    kept: examples to show.
+    faults: error messages about shards that could not be read.
+    is_all: True if every example of the dataset was read.
     """
 
     shards_read: int
@@ -58,7 +62,8 @@ def read_sample(
 ) -> DatasetSample:
     """Read about ``most`` examples of the dataset. A shard that cannot be read becomes a fault of the sample.
 
-    vocab: vocabulary file for shards that hold words instead of ids. vocabulary: used to count words.
+    vocab: vocabulary file for shards that hold words instead of ids.
+    vocabulary: used to count words.
     """
     filled = [shard for shard in dataset.shards if shard.bytes]
     # If there are many shards, take evenly spaced shards. For 64 of 200 shards these are the shards 0, 3, 6,

@@ -39,7 +39,10 @@ class SampledTokens:
             self._add_words(batch, ids)
 
     def _add_words(self, batch: ExampleBatch, ids: "Array") -> None:
-        """Count the words of a batch. ids: its original token ids."""
+        """Count the words of a batch.
+
+        ids: its original token ids.
+        """
         import numpy as np
 
         is_special, continues, characters = self._tables = self._tables or _make_token_tables(

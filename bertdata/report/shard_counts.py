@@ -20,11 +20,13 @@ _BATCH = 512
 class ShardCounts:
     """Counts over the examples of one shard.
 
-    layout: sizes and settings of the records. None for a shard without records. is_measured: the file does
-        not state the sizes in ``layout``, so they are the largest found in its examples. lengths: number of
-        examples by length in tokens, padding excluded. own: further counts, which the training objective
-        defines. packs: number of packed rows by their number of sequences. Empty without packing.
-        masked_tokens: number of masked positions.
+    layout: sizes and settings of the records. None for a shard without records.
+    is_measured: the file does not state the sizes in ``layout``, so they are the largest found in its
+        examples.
+    lengths: number of examples by length in tokens, padding excluded.
+    own: further counts, which the training objective defines.
+    packs: number of packed rows by their number of sequences. Empty without packing.
+    masked_tokens: number of masked positions.
     """
 
     name: str

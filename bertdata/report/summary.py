@@ -37,7 +37,7 @@ class LengthHistogram:
 class Statistics:
     """Statistics of one dataset, computed from the counts of its shards.
 
-    ShardError if there is no example.
+    Raises ShardError if there is no example.
     """
 
     def __init__(self, dataset: FoundDataset, counts: list[ShardCounts], mask_id: int | None = None) -> None:
@@ -135,7 +135,7 @@ class Statistics:
         }
 
     def _make_packing_json(self) -> dict[str, Any]:
-        """Return the part of the JSON about packed rows. Empty without packing."""
+        """Return the part of the JSON about packed rows. The result is empty without packing."""
         if self.layout.packing is None:
             return {}
         packing = {
@@ -204,7 +204,9 @@ def count_checked_shard(shard: FoundShard) -> ShardCounts:
 
 
 def _count_input_tokens(dataset: FoundDataset) -> tuple[int | None, int | None]:
-    """Return the number of input tokens and of [UNK] among them, from the manifest. None: it does not say."""
+    """Return the number of input tokens and of [UNK] among them, from the manifest. None means it does not
+    say.
+    """
     inputs = dataset.manifest.inputs if dataset.manifest else ()
     return sum(entry.tokens for entry in inputs) if inputs else None, count_unknown_tokens(inputs)
 

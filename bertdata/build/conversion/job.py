@@ -21,7 +21,7 @@ class Job:
     corpus: one manifest entry for all inputs together.
     tokenizer: tokeniser of the source.
     has_masks: whether the source's examples are masked.
-    bin_size: width of LDDL's length bins in ids. 0: no bins.
+    bin_size: width of LDDL's length bins in ids. 0 means no bins.
     form: format of MDS shards. None for other layouts.
     """
 

@@ -27,12 +27,12 @@ class ConversionSettings:
     to: one of TARGETS.
     num_shards: None keeps the source's number of shards.
     shuffled: put the examples in NVIDIA's permuted order.
-    bin_size: width of LDDL's length bins in ids. 0: no bins.
+    bin_size: width of LDDL's length bins in ids. 0 means no bins.
 
     For MDS only:
 
     size_limit: most bytes in a shard. None: SIZE_LIMIT.
-    compression: such as ``zstd:9``. None: uncompressed.
+    compression: such as ``zstd:9``. None means uncompressed.
     hashes: names of hash functions to apply to each shard, in any order.
     with_len: add a column ``len`` with the number of ids.
     """

@@ -35,7 +35,10 @@ class SortedDocuments:
 
 
 def sort_documents(documents: Documents, part: str) -> SortedDocuments:
-    """Return the documents of a part sorted by key. part: name of the part, which the keys depend on."""
+    """Return the documents of a part sorted by key.
+
+    part: name of the part, which the keys depend on.
+    """
     keyed = sorted(zip(hash_documents(documents, part), range(documents.documents), strict=True))
     bodies = list(_split_bodies(documents))
     starts = _split_word_starts(documents)
@@ -103,7 +106,10 @@ def convert_to_little_endian(items: Buffer) -> memoryview:
 
 
 def read_little_endian(kind: str, data: bytes) -> Buffer:
-    """Return little-endian bytes as an array. kind: type code of ``array``."""
+    """Return little-endian bytes as an array.
+
+    kind: type code of ``array``.
+    """
     items = array(kind)
     items.frombytes(data)
     if sys.byteorder == "big":

@@ -66,7 +66,7 @@ class Pieces:
 class PartSortTask:
     """The task of sorting one part into a file.
 
-    folder: directory for the file. None: ``unfinished/``, where a later run can find it.
+    folder: directory for the file. None means ``unfinished/``, where a later run can find it.
     """
 
     plan: TaskPlan
@@ -146,7 +146,10 @@ def _restore_result(found: KeptFiles) -> SortResult | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SortedPart:
-    """A sorted part in memory. documents: None if the part is left out."""
+    """A sorted part in memory.
+
+    documents: None if the part is left out.
+    """
 
     entry: InputEntry | SkippedEntry
     warnings: tuple[str, ...]
@@ -154,7 +157,10 @@ class SortedPart:
 
 
 def sort_part(plan: TaskPlan, path: str, reader: DocumentReader | None = None) -> SortedPart:
-    """Tokenise a part and sort its documents by key. reader: reader of the part, if the caller has one."""
+    """Tokenise a part and sort its documents by key.
+
+    reader: reader of the part, if the caller has one.
+    """
     reader = reader or plan.reader(path)
     try:
         loaded = reader.load(plan.targets[0].settings)

@@ -181,8 +181,9 @@ def _find_flag_file(word: str) -> str | None:
 def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> list[str]:
     """Return the lines of a flag file, without empty lines and comments (``#`` or ``//``).
 
-    A line ``--flagfile=FILE`` is replaced with that file's lines. within: the files being read, outermost
-    first. A line that names one of these files would never end, so it is skipped with a warning.
+    A line ``--flagfile=FILE`` is replaced with that file's lines.
+    within: the files being read, outermost first. A line that names one of these files would never end, so it
+        is skipped with a warning.
     """
     path = os.path.expanduser(path)
     if not path:

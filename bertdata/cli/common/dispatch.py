@@ -13,8 +13,9 @@ from bertdata.io.terminal import say_error, say_text
 def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) -> str | None:
     """Return the command that the first word names. Print the help and return None if no command is named.
 
-    usage: the text above the list of commands. commands: a description of each command, by name. Raises
-        UsageError for an unknown command, with the most similar known name.
+    usage: the text above the list of commands.
+    commands: a description of each command, by name. Raises UsageError for an unknown command, with the most
+        similar known name.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2
@@ -39,8 +40,10 @@ def run_to_exit_status(
     An error with an empty message was printed earlier, so nothing is printed for it. If standard error is
     closed, the work continues, because a command's result is what it writes to standard output and to files.
 
-    interrupted: the message after Ctrl-C. place: text in front of each error message. has_parser: the command
-        uses a Parser, so errors name settings by their flags (``--bin-size``, not ``bin_size``).
+    interrupted: the message after Ctrl-C.
+    place: text in front of each error message.
+    has_parser: the command uses a Parser, so errors name settings by their flags (``--bin-size``, not
+        ``bin_size``).
     """
 
     with protect_output("stderr"):

@@ -99,7 +99,10 @@ def _list_settings_types(arguments: Sequence[str]) -> list[type[Any]]:
 
 
 def _add_flag(group: Any, item: "Field[Any]", kind: type[Any]) -> None:
-    """Add the flag of a setting. kind: the type of its values."""
+    """Add the flag of a setting.
+
+    kind: the type of its values.
+    """
     flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
     if item.name == "objective":
         names = [

@@ -10,7 +10,10 @@ from bertdata.wiki.settings import EXTRACTORS, SPELLINGS, VERSIONS, ExtractorNam
 def add_extract_settings(
     parser: argparse._ActionsContainer, *, extractor_default: str = "default: 3.1.0"
 ) -> None:
-    """Add the flags of extraction. extractor_default: what the help says about the default of --extractor."""
+    """Add the flags of extraction.
+
+    extractor_default: what the help says about the default of --extractor.
+    """
     parser.add_argument(
         "--extractor",
         choices=(*EXTRACTORS, *SPELLINGS),

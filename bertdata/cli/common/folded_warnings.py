@@ -40,9 +40,9 @@ class FoldedWarnings:
 def _fold_warnings(first: str, others: list[str]) -> str:
     """Return one line about all later warnings of a group of similar warnings.
 
-    first: the group's first warning, which was printed. others: the later warnings. If there is only one, it
-        is returned unchanged. For several warnings, the line names their files and refers to the first
-        warning.
+    first: the group's first warning, which was printed.
+    others: the later warnings. If there is only one, it is returned unchanged. For several warnings, the line
+        names their files and refers to the first warning.
     """
     if len(others) == 1:
         return others[0]

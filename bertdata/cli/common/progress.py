@@ -58,7 +58,7 @@ class Progress:
         """Count finished work.
 
         line: what was finished, printed where there is no bar. Empty: print nothing.
-        detail: new text next to the bar. None: keep the present text.
+        detail: new text next to the bar. None means keep the present text.
         """
         self._done += amount
         if self._bar is not None:

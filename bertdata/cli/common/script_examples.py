@@ -38,7 +38,8 @@ class FileNames:
 
     There may be several inputs and outputs, separated by commas.
 
-    inputs: file names or patterns. flags: names of the flags for inputs and outputs, for errors.
+    inputs: file names or patterns.
+    flags: names of the flags for inputs and outputs, for errors.
     casing_remedies: advice in warnings, first for a vocabulary with capitals, then for one without.
     """
 
@@ -53,8 +54,8 @@ class FileNames:
 class ScriptSettings(BertSettings):
     """Settings of BERT's examples with the loose bounds of the original scripts.
 
-    max_predictions_per_seq may be 0 or exceed the sequence length. pad_position: position id of padding, a
-    flag of Graphcore's script.
+    max_predictions_per_seq may be 0 or exceed the sequence length.
+    pad_position: position id of padding, a flag of Graphcore's script.
     """
 
     pad_position: int | None = None

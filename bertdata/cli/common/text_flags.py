@@ -51,7 +51,8 @@ def add_segment_settings(
 ) -> None:
     """Add a flag for each field of ``SegmentSettings``. The value of an absent flag is None.
 
-    skip: fields without a flag. only: names of the fields to add. Empty: all fields.
+    skip: fields without a flag.
+    only: names of the fields to add. Empty: all fields.
     """
     for item in fields(SegmentSettings):
         if item.name in skip or (only and item.name not in only):

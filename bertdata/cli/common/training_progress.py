@@ -11,7 +11,10 @@ _SMALL = 1 << 22
 
 
 class TrainingProgress:
-    """Display of a vocabulary's training. words: the word counts, once the text has been read."""
+    """Display of a vocabulary's training.
+
+    words: the word counts, once the text has been read.
+    """
 
     words: WordCounts
 

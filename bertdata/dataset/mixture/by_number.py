@@ -28,7 +28,10 @@ class MixedAccess:
         self._sources: dict[int, tuple[int, RandomAccess]] = {}
 
     def read_batch(self, numbers: Sequence[int]) -> ExampleBatch:
-        """Return the examples with these numbers, in this order. numbers: from 0 on, not empty."""
+        """Return the examples with these numbers, in this order.
+
+        numbers: from 0 on, not empty.
+        """
         # A source of 3 examples starts again after every third turn: its turns 0 to 2 are pass 0, turns 3 to
         # 5 are pass 1, and turn 7 is example 1 of pass 2.
         sources, turns = self._turns.find(np.asarray(numbers) + self._data.first)
@@ -43,7 +46,10 @@ class MixedAccess:
         return columns.take_examples(columns.join_batches(found), np.argsort(np.concatenate(places)))
 
     def _open_source(self, source: int, number: int) -> RandomAccess:
-        """Return random access to a source. number: pass over the source, which selects the masks' epoch."""
+        """Return random access to a source.
+
+        number: pass over the source, which selects the masks' epoch.
+        """
         part = self._data.parts[source]
         epoch = number if isinstance(part, MaskedData) else 0
         if self._sources.get(source, (-1,))[0] != epoch:

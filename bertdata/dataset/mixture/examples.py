@@ -110,11 +110,14 @@ def mix_examples(
     stopping_strategy: str = "first_exhausted",
     examples: int | None = None,
 ) -> MixedExamples:
-    """Return an epoch of a mixture. weights: integers, one per source.
+    """Return an epoch of a mixture.
+
+    weights: integers, one per source.
 
     Each epoch continues where the previous epoch ended, in the mixture and within each source.
     examples: number of examples in an epoch. None lets stopping_strategy decide.
-    SettingsError for an invalid setting.
+
+    Raises SettingsError for an invalid setting.
     """
     length = compute_epoch_length([part.examples for part in parts], weights, stopping_strategy)
     if examples is not None:
@@ -130,8 +133,9 @@ def mix_examples(
 def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_strategy: str) -> int:
     """Return the number of examples in an epoch of a mixture.
 
-    sizes: number of examples of each source. stopping_strategy: "first_exhausted" ends the epoch when the
-    first source has given all its examples, "all_exhausted" when the last has.
+    sizes: number of examples of each source.
+    stopping_strategy: "first_exhausted" ends the epoch when the first source has given all its examples,
+        "all_exhausted" when the last has.
     """
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))

@@ -16,7 +16,8 @@ def open_weighted(
     """Open a dataset, or the mixture that weights such as ``A*0.7+B*0.3`` describe.
 
     paths: a list of paths without weights, or text for ``split_weighted``.
-    SettingsError for weights of a test set. Invalid weights and sources raise the errors of
+
+    Raises SettingsError for weights of a test set. Invalid weights and sources raise the errors of
     ``make_whole_weights`` and ``open_sources``.
     """
     if not isinstance(paths, str) or not (weights := find_weights(paths)):
@@ -53,7 +54,10 @@ def open_sources(
 
 
 def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
-    """Return one dataset with the sources' shards, source after source. weights: one integer per source."""
+    """Return one dataset with the sources' shards, source after source.
+
+    weights: one integer per source.
+    """
     return replace(
         sources[0],
         name=", ".join(source.name for source in sources),

@@ -62,7 +62,7 @@ def _matches_files(pattern: str) -> bool:
 def find_weights(paths: str) -> tuple[int, ...]:
     """Return the integer weights of the paths, or () if none has a weight.
 
-    SettingsError if some paths have a weight and others have none.
+    Raises SettingsError if some paths have a weight and others have none.
     """
     found = split_weighted(paths)
     without = [path for path, weight in found if weight is None]
@@ -76,8 +76,8 @@ def find_weights(paths: str) -> tuple[int, ...]:
 def make_whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]:
     """Return the smallest integers in the ratio of the sources' weights: 0.7 and 0.3 give 7 and 3.
 
-    SettingsError for a weight that is not a positive number, a source that is named twice, and weights with
-    so many digits that the integers add up to more than MAX_WEIGHT_SUM.
+    Raises SettingsError for a weight that is not a positive number, a source that is named twice, and weights
+    with so many digits that the integers add up to more than MAX_WEIGHT_SUM.
     """
     names = [name for name, _ in sources]
     if (repeated := find_repeated(names)) is not None:
@@ -98,7 +98,7 @@ def make_whole_weights(sources: Sequence[tuple[str, Weight]]) -> tuple[int, ...]
 
 
 def _parse_weight(name: str, weight: Weight) -> Fraction:
-    """Return the weight as a fraction. SettingsError unless it is a positive number."""
+    """Return the weight as a fraction. Raises SettingsError unless it is a positive number."""
     problem = SettingsError(f"{name}: its weight is {weight!s}, expected a positive number, as 0.7")
     if isinstance(weight, bool) or not isinstance(weight, int | float | str | Fraction | Decimal):
         raise problem

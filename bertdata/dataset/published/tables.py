@@ -32,9 +32,12 @@ def list_table_names() -> list[str]:
 
 
 def load_table(name: str) -> list[PublishedFile]:
-    """Load the rows of a table in order. name: name of a built-in table, or path of a .tsv file.
+    """Load the rows of a table in order.
 
-    UsageError for an unknown name, listing the known ones. InputError for a file that is not such a table.
+    name: name of a built-in table, or path of a .tsv file.
+
+    Raises UsageError for an unknown name, listing the known ones. Raises InputError for a file that is not
+    such a table.
     """
     if name.endswith(".tsv"):
         return _parse_table(decode_table(storage.read_bytes(name), name), name)

@@ -37,7 +37,8 @@ class ExamplesByNumber:
         return self.get_several([whole(index)])[0]
 
     def get_several(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the examples with these indices, in this order. IndexError for an index out of range."""
+        """Return the examples with these indices, in this order. Raises IndexError for an index out of range.
+        """
         size = self._data.examples
         for number in numbers:
             if not -size <= number < size:

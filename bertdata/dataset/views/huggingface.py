@@ -50,7 +50,10 @@ def make_map_dataset(data: OpenedDataset, objective: str | None) -> Any:
 def iterate_all_rows(
     data: OpenedDataset, objective: str | None, versions: tuple[Any, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all examples. versions: unused here, but ``datasets`` hashes it for its cache."""
+    """Yield the rows of all examples.
+
+    versions: unused here, but ``datasets`` hashes it for its cache.
+    """
     return iterate_rows([range(data.examples)], data, objective)
 
 

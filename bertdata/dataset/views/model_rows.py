@@ -59,7 +59,7 @@ def iterate_ordered_rows(
     """Yield the batches that this rank (process of distributed training) gets in an epoch, in fairseq's
     order, from batch ``start`` on.
 
-    All ids are held in memory. SettingsError for settings that fairseq's order does not allow.
+    All ids are held in memory. Raises SettingsError for settings that fairseq's order does not allow.
     """
     if start < 0:
         raise SettingsError(f"start is {start}, expected a batch's number, 0 or more")

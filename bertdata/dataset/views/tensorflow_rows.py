@@ -22,7 +22,7 @@ _ROWS = 256
 def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
     """Return the feature spec with which ``tf.io.parse_example`` parses the dataset's TFRecords.
 
-    SettingsError for packed rows.
+    Raises SettingsError for packed rows.
     """
     layout = data.layout
     if layout.packing is not None:
@@ -42,7 +42,8 @@ def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_si
     """Return a ``tf.data.Dataset`` with the tensors that ``tf.io.parse_example`` returns for TFRecords of the
     examples.
 
-    The shards may be in any container. batch_size: number of rows [N, S], or None for single examples [S].
+    The shards may be in any container.
+    batch_size: number of rows [N, S], or None for single examples [S].
     """
     if data.layout.remask:
         raise SettingsError(

@@ -114,7 +114,10 @@ class BarChart(Chart):
         return max([0.0, *expected, *(max(heights, default=0.0) for heights in self.heights.values())]), None
 
     def _draw_cut(self, panel: Any, place: int, limit: float) -> None:
-        """Draw a gap across the cut bar, and a label above it. place: the bar's index."""
+        """Draw a gap across the cut bar, and a label above it.
+
+        place: the bar's index.
+        """
         [heights] = self.heights.values()
         share = heights[place] / sum(heights)
         edges = (place - 0.62, place + 0.62) if not self.numeric else (place - 0.8, place + 0.8)

@@ -17,7 +17,8 @@ For a line with markers, the value is a list of texts, one per marker.
 class Chart(ABC):
     """Base class of charts: numbers that can be drawn and listed.
 
-    title: a noun phrase. description: a sentence that says what the chart shows, for screen readers.
+    title: a noun phrase.
+    description: a sentence that says what the chart shows, for screen readers.
     """
 
     title: str

@@ -35,8 +35,8 @@ _SETTINGS = {
 def check_picture(path: str, asked_by: str = "--picture") -> None:
     """Check, before any work, that a picture can be written to this file.
 
-    Raises UsageError for an unknown file ending, MissingExtraError without matplotlib. asked_by: the flag or
-    command that needs the picture, for the error.
+    Raises UsageError for an unknown file ending, MissingExtraError without matplotlib.
+    asked_by: the flag or command that needs the picture, for the error.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
         raise UsageError(f"{path}: expected a name that ends in .svg or .png")
@@ -57,12 +57,17 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
 
 
 def render_inline_svg(chart: Chart, name: str) -> str:
-    """Return the chart as an SVG element for a page, without a title. name: unique on the page."""
+    """Return the chart as an SVG element for a page, without a title.
+
+    name: unique on the page.
+    """
     return convert_to_inline(_draw_picture([chart], "svg", name, with_titles=False), name, chart.hovers())
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
-    """Import the module. MissingExtraError says which flag or command needs it, and how to install it."""
+    """Import the module. Raises MissingExtraError, which says which flag or command needs it, and how to
+    install it.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -72,8 +77,10 @@ def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> An
 
 
 def _draw_picture(charts: Sequence[Chart], kind: str, salt: str, *, with_titles: bool) -> bytes:
-    """Return the bytes of a picture of the charts. kind: svg or png. salt: text from which matplotlib makes
-    identifiers.
+    """Return the bytes of a picture of the charts.
+
+    kind: svg or png.
+    salt: text from which matplotlib makes identifiers.
     """
     picture = BytesIO()
     with _use_fixed_settings(salt):

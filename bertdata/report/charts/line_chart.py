@@ -27,9 +27,9 @@ With more lines, the legend is above the axes.
 class Line:
     """A line through points in ascending order of x.
 
-    dashed: a baseline, drawn in grey. markers: the points are single measurements, which are drawn as hollow
-        markers joined by dots.
-    series: number of the line's colour. None: its place in the chart.
+    dashed: a baseline, drawn in grey.
+    markers: the points are single measurements, which are drawn as hollow markers joined by dots.
+    series: number of the line's colour. None means its place in the chart.
     """
 
     name: str
@@ -44,8 +44,9 @@ class Line:
 class LineChart(Chart):
     """A chart of lines with a legend.
 
-    whole_x: x is a count, so ticks are whole numbers. log_x, log_y: the axis is logarithmic.
-    y_range: ends of the y axis. None: chosen by matplotlib.
+    whole_x: x is a count, so ticks are whole numbers.
+    log_x, log_y: the axis is logarithmic.
+    y_range: ends of the y axis. None means chosen by matplotlib.
     """
 
     title: str

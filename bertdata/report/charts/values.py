@@ -12,7 +12,7 @@ class DataTable:
     """A table. Each column's name includes the unit, and the first column names the row.
 
     caption: a noun phrase, never empty, because screen readers use it as the table's name.
-    page_rows: rows shown at once, with a search field if there are more. 0: all rows.
+    page_rows: rows shown at once, with a search field if there are more. 0 means all rows.
     wide: nothing is placed next to the table.
     """
 

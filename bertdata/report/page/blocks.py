@@ -26,7 +26,10 @@ class Prose:
 
 @dataclass(frozen=True)
 class ChartBlock:
-    """A chart with its title, and its numbers as a table. note: a line below."""
+    """A chart with its title, and its numbers as a table.
+
+    note: a line below.
+    """
 
     chart: Chart
     note: str = ""
@@ -36,7 +39,10 @@ class ChartBlock:
 
 @dataclass(frozen=True)
 class DrawingBlock:
-    """A drawing that is already SVG, made by our own code. table: its numbers."""
+    """A drawing that is already SVG, made by our own code.
+
+    table: its numbers.
+    """
 
     title: str
     description: str
@@ -50,7 +56,8 @@ class DrawingBlock:
 class PathStep:
     """A step of a path.
 
-    details: pairs of name and value. fault: what is wrong at this step. Empty if nothing is wrong.
+    details: pairs of name and value.
+    fault: what is wrong at this step. Empty if nothing is wrong.
     """
 
     title: str
@@ -60,7 +67,10 @@ class PathStep:
 
 @dataclass(frozen=True)
 class StepsBlock:
-    """Steps drawn as boxes with arrows. label: text for screen readers that says what the path shows."""
+    """Steps drawn as boxes with arrows.
+
+    label: text for screen readers that says what the path shows.
+    """
 
     label: str
     steps: tuple[PathStep, ...]
@@ -72,7 +82,8 @@ class StepsBlock:
 class MarkedWord:
     """A word of a passage.
 
-    kind: a name in the legend, or "" for plain text. note: small text after the word.
+    kind: a name in the legend, or "" for plain text.
+    note: small text after the word.
     joined: there is no blank before the word, because it continues the word before it.
     """
 
@@ -84,7 +95,10 @@ class MarkedWord:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text in titled parts, such as the segments of an example. facts: lines below the text."""
+    """A text in titled parts, such as the segments of an example.
+
+    facts: lines below the text.
+    """
 
     title: str
     parts: tuple[tuple[str, tuple[MarkedWord, ...]], ...]

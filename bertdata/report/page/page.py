@@ -22,7 +22,10 @@ _FOLDER = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A heading with blocks below it. note: a line under the heading."""
+    """A heading with blocks below it.
+
+    note: a line under the heading.
+    """
 
     title: str
     blocks: tuple[PageContent, ...]
@@ -38,7 +41,8 @@ class ReportSection:
 class ReportPage:
     """A page.
 
-    lead: lines under the title. faults: lines at the top, in red, under the heading ``faults_title``.
+    lead: lines under the title.
+    faults: lines at the top, in red, under the heading ``faults_title``.
     """
 
     title: str

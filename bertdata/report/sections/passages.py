@@ -83,7 +83,9 @@ class _Reading:
         return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
     def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
-        """Return the word at a position. original: the id before masking.
+        """Return the word at a position.
+
+        original: the id before masking.
 
         Returns None if the position is not masked.
         """

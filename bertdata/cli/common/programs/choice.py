@@ -19,9 +19,10 @@ FILE_ENDING = ".toml"
 class DoorLine:
     """A command line of a ``like`` command, which runs another program's command line, split into its parts.
 
-    typed: the program and its version as the user typed them. given: the program with its flags' values.
-    ours: the words after ``--``, which are flags of bertdata or of the trainer. printing: True if
-        --print-config is present.
+    typed: the program and its version as the user typed them.
+    given: the program with its flags' values.
+    ours: the words after ``--``, which are flags of bertdata or of the trainer.
+    printing: True if --print-config is present.
     """
 
     typed: str
@@ -53,8 +54,8 @@ def list_programs(door: Door) -> Mapping[str, Program]:
 def find_program(door: Door, name: str) -> Program:
     """Return the program with this name, or the program of a .toml file.
 
-    The name may lack its ending, ``vendor/run_glue`` for ``vendor/run_glue.py``. UsageError suggests similar
-    names.
+    The name may lack its ending, ``vendor/run_glue`` for ``vendor/run_glue.py``. Raises UsageError, which
+    suggests similar names.
     """
     if name.endswith(FILE_ENDING):
         return read_program(name, door)

@@ -26,11 +26,14 @@ HUGGING_FACE is HfArgumentParser: argparse with a second spelling of each flag. 
 class Given:
     """Another program's command line with the value of every flag, as that program would read it.
 
-    table: the program's flags. variables: environment variables that the program reads, as flags. constants:
-        keys of our configuration that the program fixes, with their values. arguments: the words of the
-        command line. values: the value of every flag and variable by name, defaults included. explicit: names
-        of the flags on the command line and of the variables that are set. warnings: lines about what the
-        program silently ignores, and about where bertdata or the trainer differs from the program.
+    table: the program's flags.
+    variables: environment variables that the program reads, as flags.
+    constants: keys of our configuration that the program fixes, with their values.
+    arguments: the words of the command line.
+    values: the value of every flag and variable by name, defaults included.
+    explicit: names of the flags on the command line and of the variables that are set.
+    warnings: lines about what the program silently ignores, and about where bertdata or the trainer differs
+        from the program.
     """
 
     command: str
@@ -64,8 +67,8 @@ class Given:
     def keys(self, phase: int = 0) -> dict[str, Any]:
         """Return the values as keys of our configuration. Values of None are left out.
 
-        The constants come first, and flags and variables override them. phase: from 0. Some flags take two
-        values, one for each phase of the training.
+        The constants come first, and flags and variables override them.
+        phase: from 0. Some flags take two values, one for each phase of the training.
         """
         found = dict(self.constants)
         for flag in (*self.variables, *self.table):
@@ -83,10 +86,11 @@ class Given:
 class ProgramFlags:
     """The flags of a program, or of one of its sub-commands, and the parser for them.
 
-    prog: the command as the help shows it. table: the flags. variables: environment variables that the
-        program reads, as flags.
-    constants: keys of our configuration that the program fixes. ours: our program, whose flags may follow
-        after ``--``.
+    prog: the command as the help shows it.
+    table: the flags.
+    variables: environment variables that the program reads, as flags.
+    constants: keys of our configuration that the program fixes.
+    ours: our program, whose flags may follow after ``--``.
     usual: flags of the default version. A flag that this version lacks still has a value, namely its default.
     others: flags of the program's other versions, by version ("" is the default version), for error messages.
     """

@@ -19,11 +19,13 @@ It receives the words and the program's version, and returns both.
 class Door:
     """A ``like`` command, which runs the command lines of other programs.
 
-    command: how the user types it. ours: our program, whose flags may follow after ``--``. folder: directory
-        of the programs' files, ``VENDOR/PROGRAM.toml``. keys: function that returns the JSON Schema of each
-        key of our configuration. printing: what --print-config does, for the help. elsewhere: the command
-        that knows other programs than this one, for error messages. rewritings: functions that rearrange the
-        words of a command line before they are parsed, by program name.
+    command: how the user types it.
+    ours: our program, whose flags may follow after ``--``.
+    folder: directory of the programs' files, ``VENDOR/PROGRAM.toml``.
+    keys: function that returns the JSON Schema of each key of our configuration.
+    printing: what --print-config does, for the help.
+    elsewhere: the command that knows other programs than this one, for error messages.
+    rewritings: functions that rearrange the words of a command line before they are parsed, by program name.
     """
 
     command: str

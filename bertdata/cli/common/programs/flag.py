@@ -21,7 +21,7 @@ class Flag:
     names: all spellings, separated by blanks. The last spelling names the value.
     default: the program's default. With a ``count``, the default of all values.
     meaning: a help line, with the unit.
-    key: the key of our configuration that is set to the value. None: no key.
+    key: the key of our configuration that is set to the value. None means no key.
     values: the accepted values. If it is a mapping, it maps each accepted value to the key's value.
     count: number of values. "+" means one or more, "?" at most one, without which the flag is true.
     idle: True if the flag has no effect here. ``meaning`` then says why.
@@ -68,7 +68,7 @@ class Flag:
     def shown_default(self) -> str | None:
         """The default value as help and documentation show it.
 
-        None for a flag without a default and for a switch.
+        It is None for a flag without a default and for a switch.
         """
         return None if self.default is None or self.kind == SWITCH else _format_value(self.default)
 

@@ -26,14 +26,16 @@ class Table:
 class Program:
     """Another program, as its TOML file describes it.
 
-    path: the file. name: as in ``like NAME``. title: for texts that people read. purpose: what the program
-        does, for the list of programs.
+    path: the file.
+    name: as in ``like NAME``.
+    title: for texts that people read.
+    purpose: what the program does, for the list of programs.
     source: repository, commit, version and file that the description was made from.
     compared: what was run side by side with the original, and how closely it matches.
-    published: command lines as the program's authors publish them. also_published: further command lines,
-        described in a line each.
-    position: place in the list of programs. work: a sentence about what a command line does, if no function
-        of ours describes it.
+    published: command lines as the program's authors publish them.
+    also_published: further command lines, described in a line each.
+    position: place in the list of programs.
+    work: a sentence about what a command line does, if no function of ours describes it.
     variables: environment variables that the program reads, as flags without hyphens.
     versions: for each version ("" is the default version), a table of flags per sub-command ("" if the
         program has none).
