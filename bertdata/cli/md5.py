@@ -72,8 +72,9 @@ def _compute_md5(path: str, args: argparse.Namespace) -> str:
 
 
 def _expand_pattern(pattern: str) -> list[str]:
-    """Return the files of a pattern. If there are none, return the pattern, which is then reported as
-    missing.
+    """Return the files of a pattern.
+
+    If there are none, return the pattern, which is then reported as missing.
     """
     try:
         return expand_patterns([pattern])

@@ -48,8 +48,9 @@ class DatasetSettings:
 
     @property
     def objective_name(self) -> str | None:
-        """Name of the objective, which says how the examples were made. It is None if the manifest does not
-        record it.
+        """Name of the objective, which says how the examples were made.
+
+        It is None if the manifest does not record it.
         """
         return self.objective.get("name")
 
@@ -61,8 +62,9 @@ class DatasetSettings:
 
     @property
     def num_shards(self) -> int | None:
-        """Number of shards of a global shuffle. It is None without a shuffle, where each input makes one
-        shard.
+        """Number of shards of a global shuffle.
+
+        It is None without a shuffle, where each input makes one shard.
         """
         return self.container.get("num_shards")
 

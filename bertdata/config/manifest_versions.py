@@ -51,7 +51,9 @@ class DatasetJson(NamedTuple):
 def parse_dataset_json(data: bytes, where: str) -> DatasetJson:
     """Return the manifest's JSON in version 3 form, checked against ``schemas/manifest.json``.
 
-    where: the manifest's path, for errors. Raises ManifestError, which names the value that does not fit.
+    where: the manifest's path, for errors.
+
+    Raises ManifestError, which names the value that does not fit.
     """
     written = parse_json(data, where)
     version = written.get("format_version", DATASET_VERSION)

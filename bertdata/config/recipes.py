@@ -20,6 +20,7 @@ class Recipe:
     program names none.
 
     For encoders published after BERT, three texts say how close the data comes to the published data set:
+
     exact: what is identical.
     distribution: what is only drawn from the same distribution.
     paper: what is known only from a publication.
@@ -38,7 +39,9 @@ class Recipe:
         """Return the settings of one phase or of all phases, by the sub-directory to write to.
 
         phase: number from 1, or None for all phases. A single phase is written to the output directory itself
-            (key ""), and two phases to phase1 and phase2. Raises SettingsError for an unknown phase.
+            (key ""), and two phases to phase1 and phase2.
+
+        Raises SettingsError for an unknown phase.
         """
         if phase is not None:
             require(1 <= phase <= len(self.phases), self._make_phase_message(phase))

@@ -111,6 +111,7 @@ def read_value(text: str, kinds: list[str], name: str) -> Any:
     """Convert text from the command line to the first JSON type in ``kinds`` that accepts the text.
 
     "none" and "null" become None if "null" is among the types.
+
     name: the setting's name, for the SettingsError that is raised if no type fits.
     """
     if "null" in kinds and text.lower() in ("none", "null"):
@@ -149,8 +150,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """Return the JSON object stored in the file. Raises SettingsError, which names the file if it holds
-    anything else.
+    """Return the JSON object stored in the file.
+
+    Raises SettingsError, which names the file if it holds anything else.
     """
     try:
         value = read_json(path)

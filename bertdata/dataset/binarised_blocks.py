@@ -49,6 +49,7 @@ def open_blocks(path: str, breaks: str, tokens_per_sample: int) -> BinarisedBloc
     """Open the blocks of a ``.bin`` with its ``.idx`` next to it.
 
     breaks, tokens_per_sample: fairseq's ``--sample-break-mode`` and ``--tokens-per-sample``.
+
     As in fairseq, a line longer than a block becomes a block of its full length. The layout's max_seq_length
     is then as large as this block. ShardError or SettingsError says what is wrong.
     """

@@ -48,6 +48,7 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
 
     content: compare only the content md5s of shards, so that files in another container pass.
     sources: directories of parts or articles, or the dump itself, to be verified too.
+
     A fault is an md5 or an input that does not match, or a source that does not belong to the chain. A chain
     that ends before the dump is no fault.
     """

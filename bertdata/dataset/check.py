@@ -31,7 +31,9 @@ def check_shard(
     """Return the first difference between a shard and its manifest entry, or None if they match.
 
     objective: the examples' objective, needed if they are counted or compared. None to recognise it from the
-        file. Raises ShardError if the examples have to be decoded and cannot be.
+        file.
+
+    Raises ShardError if the examples have to be decoded and cannot be.
     """
     path = storage.join(directory, entry.name)
     if depth == "counted":

@@ -128,6 +128,7 @@ def make_dataset_card(title: str, settings: DatasetSettings) -> bytes | None:
 
     Without README.md, ``datasets`` would read every file of the directory as data. README.md names the shards
     by a pattern, so its contents do not depend on the number of shards.
+
     title: the dataset's title.
 
     Returns None if ``datasets`` cannot read the shards, and for Arrow files, because ``load_dataset`` refuses

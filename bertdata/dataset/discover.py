@@ -24,8 +24,9 @@ from bertdata.tokens.fairseq_dictionary import DICTIONARY_NAME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundShard:
-    """A file of examples, with its manifest entry if a manifest lists it. Picklable, so workers can receive
-    it.
+    """A file of examples, with its manifest entry if a manifest lists it.
+
+    Picklable, so workers can receive it.
     """
 
     path: str
@@ -97,8 +98,9 @@ def find_datasets(
 def find_shard(path: str, objective: str | None = None) -> tuple[FoundDataset, FoundShard]:
     """Find the single shard at a path. Return the dataset that it belongs to, and the shard.
 
-    objective: name of the examples' objective from the user, or None. Raises SettingsError if the manifest
-        records another objective.
+    objective: name of the examples' objective from the user, or None.
+
+    Raises SettingsError if the manifest records another objective.
     """
     if storage.is_directory(path):
         return _find_mds(path, objective)
@@ -205,6 +207,7 @@ def _read_listed(where: str, exact: bool, damaged: bool, chosen: Sequence[str] =
     """Read the dataset that a manifest describes. If shards are chosen, the dataset has only these.
 
     Returns an empty list if the manifest does not list all chosen shards.
+
     exact: Raises ManifestError for an edited manifest, and ShardError for shards of a wrong size.
     damaged: leave missing shards out instead of raising an error.
     """
@@ -269,8 +272,9 @@ def _format_misfit(path: str, misfit: Misfit, entry: ShardEntry) -> str:
 
 
 def _find_binarised(path: str, names: list[str]) -> list[str]:
-    """Return the .bin files in a directory that fairseq wrote. If some of them are named train*, return only
-    these.
+    """Return the .bin files in a directory that fairseq wrote.
+
+    If some of them are named train*, return only these.
 
     Raises DatasetError if there are none.
     """

@@ -143,8 +143,9 @@ def report_guess(data: OpenedDataset, tell: Callable[[str], object]) -> None:
 
 
 class _IdCounter:
-    """Counter of the token ids in examples without masks. Any of these ids may be masked when the examples
-    are loaded.
+    """Counter of the token ids in examples without masks.
+
+    Any of these ids may be masked when the examples are loaded.
     """
 
     def __init__(self) -> None:

@@ -141,8 +141,10 @@ class DatasetPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """The manifest of a finished dataset. The plan's inputs include skipped inputs. Its settings include the
-    record ``text``, which names the sentence splitter.
+    """The manifest of a finished dataset.
+
+    The plan's inputs include skipped inputs. Its settings include the record ``text``, which names the
+    sentence splitter.
 
     parts_manifest: md5 of the manifest that bertdata segment wrote next to the inputs. None if there was
     none.

@@ -40,7 +40,9 @@ class Provenance:
 
     @property
     def parts_md5(self) -> str | None:
-        """The md5 of the parts' manifest, which the dataset's manifest stores. It is None without a manifest.
+        """The md5 of the parts' manifest, which the dataset's manifest stores.
+
+        It is None without a manifest.
         """
         return None if self.parts is None else compute_md5(self.parts)
 
@@ -51,8 +53,9 @@ class Provenance:
 
     @property
     def between(self) -> str | None:
-        """The text that separates two sentences of a paragraph, such as a space. It is None without a
-        manifest.
+        """The text that separates two sentences of a paragraph, such as a space.
+
+        It is None without a manifest.
         """
         return None if self.parts is None else self._parse_listing().between
 

@@ -171,8 +171,9 @@ class _OpenShard:
 def _open_shard_for_access(
     data: OpenedDataset, shard: Shard, checked: tuple[int, ...] | None = None, index: Any = None
 ) -> _OpenShard:
-    """Open a shard for random access. Raises ShardError if it does not match its manifest entry or is
-    damaged.
+    """Open a shard for random access.
+
+    Raises ShardError if it does not match its manifest entry or is damaged.
 
     checked: version of the file whose md5 an earlier opening checked, or None.
     index: the reader's index of pieces from an earlier opening, or None.

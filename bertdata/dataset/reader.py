@@ -164,6 +164,7 @@ class OpenedDataset:
         """Return the examples as readers of this dataset get them. A subclass may draw new masks here.
 
         The base class returns the examples unchanged.
+
         batch: stored examples of the shard, from number ``first`` on.
         """
         return batch

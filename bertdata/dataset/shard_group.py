@@ -23,8 +23,9 @@ def write_shard_group(
     source: str = "",
     engine: Engine | None = None,
 ) -> tuple[ShardEntry, ...]:
-    """Write several shards at the same time. Return their manifest entries, for which the caller must still
-    write notes (``Dataset.record``).
+    """Write several shards at the same time.
+
+    Return their manifest entries, for which the caller must still write notes (``Dataset.record``).
 
     make_writer: called with a shard's number and its open file, returns the writer of the shard.
     write: called once with all writers, writes the examples to them.

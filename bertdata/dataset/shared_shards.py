@@ -52,8 +52,9 @@ def format_shared_warning(held_out: str, training: str, what: str) -> str:
 
 
 def _group_shards_by_size(training: OpenedDataset, held_out: OpenedDataset) -> defaultdict[int, list[Shard]]:
-    """Group the training shards by size in bytes. The result is empty if manifests list the md5s of all
-    shards.
+    """Group the training shards by size in bytes.
+
+    The result is empty if manifests list the md5s of all shards.
 
     The md5 of a file without a manifest is unknown until the whole file is read. Files of different size
     cannot be equal, so grouping by size avoids reading most of them.

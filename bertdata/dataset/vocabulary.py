@@ -21,7 +21,9 @@ def load_dataset_vocabulary(path_or_name: str | None, dataset: FoundDataset) -> 
     """Load the vocabulary that a dataset was made with, or return None if it is not available.
 
     path_or_name: the user's choice. Without it, the dataset's copy or a cached named vocabulary is taken if
-        its md5 matches the manifest. Raises UsageError if the user's vocabulary has another md5.
+        its md5 matches the manifest.
+
+    Raises UsageError if the user's vocabulary has another md5.
     """
     file = load_dataset_tokenizer(path_or_name, dataset)
     return None if file is None else vocabulary_of(file)

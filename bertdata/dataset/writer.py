@@ -64,8 +64,9 @@ class Dataset:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Lock the directory and claim it while a run writes to it. To claim it is to store the dataset's
-        plan in it.
+        """Lock the directory and claim it while a run writes to it.
+
+        To claim it is to store the dataset's plan in it.
 
         If the run fails before any shard is finished, the claim is released.
         """
@@ -81,8 +82,9 @@ class Dataset:
             yield
 
     def begin(self) -> None:
-        """Claim the directory by storing the plan in it. Raises DatasetError if it holds a dataset with
-        another plan, or other files.
+        """Claim the directory by storing the plan in it.
+
+        Raises DatasetError if it holds a dataset with another plan, or other files.
         """
         self.refuse_others()
         self.commit.claim()
@@ -213,8 +215,9 @@ class Dataset:
         return entry.name == shard and entry.lengths_md5 is not None and rows_fit
 
     def _read_listed_entry(self, shard: str) -> Entries | None:
-        """Return the shard's entries from the manifest. Returns None if there is no manifest with the same
-        plan.
+        """Return the shard's entries from the manifest.
+
+        Returns None if there is no manifest with the same plan.
         """
         found = self._parse_current_manifest()
         if found is None or found[0].plan.terms() != self.plan.terms():

@@ -9,8 +9,9 @@ _MOST_NAME = 64
 
 
 def make_lengths_picture(one: Statistics) -> BarChart:
-    """Return the chart for ``stats --picture``. Its title has the dataset's path, its examples and its
-    padding.
+    """Return the chart for ``stats --picture``.
+
+    Its title has the dataset's path, its examples and its padding.
     """
     told = f"{one.title}: {one.examples:,} examples, {one.padding:.1%} padding"
     path = one.path if len(one.path) <= _MOST_NAME else f"…{one.path[-_MOST_NAME:]}"

@@ -204,8 +204,9 @@ def count_checked_shard(shard: FoundShard) -> ShardCounts:
 
 
 def _count_input_tokens(dataset: FoundDataset) -> tuple[int | None, int | None]:
-    """Return the number of input tokens and of [UNK] among them, from the manifest. None means it does not
-    say.
+    """Return the number of input tokens and of [UNK] among them, from the manifest.
+
+    None means it does not say.
     """
     inputs = dataset.manifest.inputs if dataset.manifest else ()
     return sum(entry.tokens for entry in inputs) if inputs else None, count_unknown_tokens(inputs)

@@ -68,6 +68,7 @@ def deal_to_shards(
     """Yield (shard, start, stop) for each shard that gets documents of a sorted part.
 
     start, stop: the range of bytes of these documents in the part's records.
+
     prefixes, starts: the first 64 bits of each document's key, and the first byte of its record.
     """
     drop = _KEY_BITS - count_prefix_bits(shards)

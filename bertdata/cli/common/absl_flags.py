@@ -56,8 +56,9 @@ def read_command_line(arguments: Sequence[str], known: Mapping[str, bool]) -> Co
     the word ``false`` is ignored. ``--flagfile=FILE`` is replaced with the lines of FILE. ``--`` ends the
     flags.
 
-    known: the script's flags. True marks a boolean flag. Raises SettingsError for a flag without its value,
-        and for ``--noNAME=VALUE``.
+    known: the script's flags. True marks a boolean flag.
+
+    Raises SettingsError for a flag without its value, and for ``--noNAME=VALUE``.
     """
     line = CommandLine()
     words = iter(_expand_flag_files(arguments, line.warnings))
@@ -182,6 +183,7 @@ def _read_flag_file(path: str, within: tuple[str, ...], warnings: list[str]) -> 
     """Return the lines of a flag file, without empty lines and comments (``#`` or ``//``).
 
     A line ``--flagfile=FILE`` is replaced with that file's lines.
+
     within: the files being read, outermost first. A line that names one of these files would never end, so it
         is skipped with a warning.
     """

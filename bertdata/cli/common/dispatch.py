@@ -14,8 +14,9 @@ def choose_command(words: list[str], usage: str, commands: Mapping[str, str]) ->
     """Return the command that the first word names. Print the help and return None if no command is named.
 
     usage: the text above the list of commands.
-    commands: a description of each command, by name. Raises UsageError for an unknown command, with the most
-        similar known name.
+    commands: a description of each command, by name.
+
+    Raises UsageError for an unknown command, with the most similar known name.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         width = max(map(len, commands)) + 2

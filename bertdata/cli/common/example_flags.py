@@ -43,6 +43,7 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str] = ())
     """Add a flag for each setting of examples. A flag's value overrides the recipe's.
 
     A setting that only one objective has is listed in that objective's group of the help.
+
     arguments: the command line. If it names a user's objective, that objective's settings get flags too.
     """
     # Objectives share most settings, and each setting gets only one flag. If several classes declare a

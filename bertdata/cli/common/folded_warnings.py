@@ -19,8 +19,9 @@ class FoldedWarnings:
         self._kinds: dict[str, list[str]] = {}
 
     def is_first(self, warning: str) -> bool:
-        """Return True if no similar warning came before. Otherwise keep the warning for ``rest`` and return
-        False.
+        """Return True if no similar warning came before.
+
+        Otherwise keep the warning for ``rest`` and return False.
         """
         # "part-7: 3.1% of 5210 tokens are [UNK], see part-7" -> "#% of # tokens are [UNK], see "
         name, _, text = warning.partition(": ")

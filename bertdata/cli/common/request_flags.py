@@ -17,6 +17,7 @@ def add_flags(parser: argparse._ActionsContainer, kind: type[Any], *names: str, 
     """Add a flag for each named field of a request class.
 
     The value of an absent flag is None, False for a switch, or an empty list for a flag that may be repeated.
+
     kind: the request class.
     changed: keyword arguments of ``add_argument`` that replace a field's declared arguments, by field name.
     """

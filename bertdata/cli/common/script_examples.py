@@ -55,6 +55,7 @@ class ScriptSettings(BertSettings):
     """Settings of BERT's examples with the loose bounds of the original scripts.
 
     max_predictions_per_seq may be 0 or exceed the sequence length.
+
     pad_position: position id of padding, a flag of Graphcore's script.
     """
 
@@ -85,6 +86,7 @@ def make_files(
     """Make the examples of all inputs together and write them to the outputs in turn.
 
     With two outputs, the first gets examples 0, 2, 4, ... and the second 1, 3, 5, ...
+
     overwrite: also replace existing files that are not TFRecord files, as the scripts do.
     """
     inputs = find_inputs(names.inputs, names.flags[0])

@@ -47,8 +47,9 @@ class ShownProgress:
         return f"{now.stage}: {now.done} of {now.total} {now.unit}" if is_new_tenth else ""
 
     def _format_detail(self, last: StepProgress, now: StepProgress) -> str | None:
-        """Return the text next to the bar: shards and tokens per second. Returns None for a stage without
-        shards.
+        """Return the text next to the bar: shards and tokens per second.
+
+        Returns None for a stage without shards.
         """
         if self._rate is None:
             return None

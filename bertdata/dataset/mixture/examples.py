@@ -115,6 +115,7 @@ def mix_examples(
     weights: integers, one per source.
 
     Each epoch continues where the previous epoch ended, in the mixture and within each source.
+
     examples: number of examples in an epoch. None lets stopping_strategy decide.
 
     Raises SettingsError for an invalid setting.

@@ -24,7 +24,9 @@ def find_sums(table: str) -> dict[str, str] | None:
     """Load a table of checksums by shard name.
 
     table: name of a built-in table, or path of a .tsv file. None if it lacks the columns name and sum, and is
-        therefore another table. Raises InputError for a malformed line.
+        therefore another table.
+
+    Raises InputError for a malformed line.
     """
     if table in list_sum_tables():
         import lzma  # some Python builds lack it, and only built-in tables need it

@@ -16,8 +16,9 @@ class ExamplesByNumber:
     """Examples by index, as objects of the objective's ``example_type``. Picklable.
 
     Files are opened only when the first example is read.
+
     objective: a user's objective as package.module:NAME, loaded in each process. None for a built-in
-    objective.
+        objective.
     """
 
     def __init__(self, data: OpenedDataset, objective: str | None) -> None:
@@ -37,7 +38,9 @@ class ExamplesByNumber:
         return self.get_several([whole(index)])[0]
 
     def get_several(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the examples with these indices, in this order. Raises IndexError for an index out of range.
+        """Return the examples with these indices, in this order.
+
+        Raises IndexError for an index out of range.
         """
         size = self._data.examples
         for number in numbers:

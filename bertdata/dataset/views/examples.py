@@ -21,8 +21,9 @@ def iterate_examples(data: OpenedDataset, numbers: range, objective: str | None)
 
 
 def split_numbers(examples: int, part: int, parts: int) -> range:
-    """Divide the example numbers evenly into ``parts`` ranges. Return the range with number ``part``, counted
-    from 0.
+    """Divide the example numbers evenly into ``parts`` ranges.
+
+    Return the range with number ``part``, counted from 0.
     """
     return range(examples * part // parts, examples * (part + 1) // parts)
 

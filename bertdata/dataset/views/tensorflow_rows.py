@@ -43,6 +43,7 @@ def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_si
     examples.
 
     The shards may be in any container.
+
     batch_size: number of rows [N, S], or None for single examples [S].
     """
     if data.layout.remask:

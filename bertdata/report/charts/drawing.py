@@ -36,6 +36,7 @@ def check_picture(path: str, asked_by: str = "--picture") -> None:
     """Check, before any work, that a picture can be written to this file.
 
     Raises UsageError for an unknown file ending, MissingExtraError without matplotlib.
+
     asked_by: the flag or command that needs the picture, for the error.
     """
     if path.rpartition(".")[2].lower() not in _METADATA:
@@ -48,6 +49,7 @@ def write_picture(path: str, charts: Sequence[Chart], asked_by: str = "--picture
 
     The same charts give the same bytes with the same matplotlib. There is no date and no random identifier,
     and the user's settings of matplotlib are ignored.
+
     asked_by: the flag or command that needs matplotlib, for the error.
     """
     check_picture(path, asked_by)
@@ -65,8 +67,9 @@ def render_inline_svg(chart: Chart, name: str) -> str:
 
 
 def load_matplotlib(asked_by: str, extra: str, module: str = "matplotlib") -> Any:
-    """Import the module. Raises MissingExtraError, which says which flag or command needs it, and how to
-    install it.
+    """Import the module.
+
+    Raises MissingExtraError, which says which flag or command needs it, and how to install it.
     """
     try:
         return import_module(module)

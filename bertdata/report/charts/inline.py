@@ -19,6 +19,7 @@ def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
     """Return the drawing as an element of a page.
 
     name: prefix of every identifier that is kept.
+
     The element has the class ``chart`` and no size. The page that uses it sets the size, the role and the
     label. Parts with tooltips have the class ``hit``.
     """

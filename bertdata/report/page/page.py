@@ -58,6 +58,7 @@ def check_report(path: str, asked_by: str) -> None:
     Call this before the work whose result the page will show.
 
     Raises UsageError for another file ending than .html. MissingExtraError without Jinja2 or matplotlib.
+
     asked_by: the flag or command that needs the page, for the error.
     """
     if not path.lower().endswith((".html", ".htm")):

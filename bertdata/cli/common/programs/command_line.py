@@ -68,6 +68,7 @@ class Given:
         """Return the values as keys of our configuration. Values of None are left out.
 
         The constants come first, and flags and variables override them.
+
         phase: from 0. Some flags take two values, one for each phase of the training.
         """
         found = dict(self.constants)

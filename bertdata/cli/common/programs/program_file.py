@@ -102,8 +102,9 @@ class _ProgramFile:
         )
 
     def _read_shared_tables(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
-        """Return the flags and keys of another program's file that ``flags_of`` names. This program has them
-        too.
+        """Return the flags and keys of another program's file that ``flags_of`` names.
+
+        This program has them too.
         """
         if "flags_of" not in facts:
             return {}
