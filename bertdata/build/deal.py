@@ -1,9 +1,10 @@
-"""Creation of a whole dataset in one random stream, as the original programs do (``--as-original``).
+"""Creation of a whole dataset with a single random generator, as the original programs do
+(``--as-original``).
 
-The documents of all parts pass through a single random generator, and the examples go to the output files in
-turn: example 0 to file 0, example 1 to file 1, and so on. Several processes read and tokenise the parts. A
-single process creates and writes the examples, because each example continues the random numbers of the
-example before.
+The documents of all parts (input files) use the same random generator one after another. The examples are
+dealt to the output files, that is, written in turn: example 0 to file 0, example 1 to file 1, and so on.
+Several processes read and tokenise the parts. Only one process creates and writes examples, because the
+random numbers of an example depend on the example before it.
 """
 
 from array import array
@@ -38,9 +39,9 @@ class LoadTask:
 
 
 def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
-    """Return the part's documents, with picklable arrays.
+    """Read and tokenise the part of a task. Return its documents in a form that can be pickled.
 
-    For a part that cannot be read, in a run that skips such parts, return a manifest entry with the reason.
+    In a run that leaves out unreadable parts, such a part gives a manifest entry with the reason instead.
     """
     reader = task.plan.reader(task.part)
     try:
@@ -53,7 +54,10 @@ def load_input(task: LoadTask) -> LoadedDocuments | SkippedEntry:
 
 
 def _make_picklable(documents: Documents) -> Documents:
-    """Return the documents with their data as arrays, without word starts, which such runs do not need."""
+    """Return the documents with their data copied to arrays, which can be sent to another process.
+
+    Word starts are left out, because runs with ``--as-original`` do not need them.
+    """
     return replace(
         documents,
         ids=_copy_array(documents.ids),
@@ -64,7 +68,7 @@ def _make_picklable(documents: Documents) -> Documents:
 
 
 def _copy_array(buffer: Buffer) -> "array[int]":
-    """Copy a buffer into an array of the same item size."""
+    """Copy a buffer of 16-bit or 32-bit integers into an array of the same integer size."""
     view = memoryview(buffer)
     found = array("H" if view.itemsize == 2 else "I")
     found.frombytes(view.cast("B"))
@@ -73,7 +77,12 @@ def _copy_array(buffer: Buffer) -> "array[int]":
 
 @dataclass(kw_only=True, slots=True)
 class DealtRun:
-    """Result of reading a run's inputs: manifest entries of the inputs read and left out, and warnings."""
+    """The inputs of a finished run.
+
+    inputs: manifest entries of the parts that were read.
+    skipped: manifest entries of the parts that were left out.
+    warnings: lines for the user.
+    """
 
     inputs: list[InputEntry] = field(default_factory=list)
     skipped: list[SkippedEntry] = field(default_factory=list)
@@ -86,7 +95,10 @@ class DealtRun:
 
 
 LoadAll = Callable[[Iterable[LoadTask]], Iterable[tuple[LoadTask, LoadedDocuments | SkippedEntry]]]
-"""A function that yields each task with its result of ``load_input``, in the tasks' order."""
+"""Type of a function that applies ``load_input`` to tasks.
+
+It yields each task with its result, in the order of the tasks.
+"""
 
 
 def deal_run(
@@ -96,13 +108,15 @@ def deal_run(
     load_all: LoadAll,
     tell: Callable[[str, int], None],
 ) -> tuple[DealtRun, tuple[ShardEntry, ...]]:
-    """Create all examples and deal them to the output files. Returns the inputs and the entries of the files.
+    """Create the examples of all parts and write them to the output files in turn.
+
+    Returns the run's inputs, and the manifest entries of the output files.
+
+    parts: paths of the parts, sorted.
+    load_all: function that applies ``load_input`` to all tasks, possibly in other processes.
+    tell: function that is called with each finished part and its number of examples.
 
     Raises InputError if a part cannot be read, or if all parts were left out.
-
-    parts: sorted paths.
-    load_all: runs ``load_input`` on all tasks, possibly in other processes.
-    tell: called with each finished part and its number of examples.
     """
     settings, engine = target.settings, plan.engine
     vocabulary, found = vocabulary_of(plan.tokenizer), DealtRun()
@@ -115,7 +129,8 @@ def deal_run(
         return make_writer(settings.format, sink, layout, engine, path)
 
     def write(writers: Sequence[CountingWriter]) -> None:
-        # The original program may read its files in a shuffled order, which is part of the random stream.
+        # The original program may shuffle the order of its input files with the same random generator. The
+        # order is therefore part of what must be reproduced.
         tasks = [LoadTask(plan=plan, part=parts[number]) for number in maker.order]
         examples = 0
         for task, loaded in load_all(tasks):
@@ -143,10 +158,11 @@ def deal_run(
 def deal_examples(examples: MadeExamples, first: int, writers: Sequence[CountingWriter]) -> None:
     """Write the examples to the output files in turn.
 
-    first: number of the first example within the run, which decides which file comes first.
+    first: number of the first of these examples, counted over the whole run. It decides which file comes
+        first.
     """
-    # Example ``start`` and every len(writers)-th example after it go to the same writer. They are written as
-    # a single batch with a stride, since a batch per example would be slow.
+    # The example ``start`` and every len(writers)-th example after it go to the same file. They are written
+    # together as one batch with a step width, because writing a batch for each example would be slow.
     for start in range(min(len(examples), len(writers))):
         batch = examples.batch(start, len(examples), len(writers))
         writers[(first + start) % len(writers)].write(batch)

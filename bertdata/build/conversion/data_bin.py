@@ -1,4 +1,6 @@
-"""Conversion to fairseq's layout: a single shard ``train.bin`` with ``train.idx`` and ``dict.txt``."""
+"""Conversion to fairseq's binary format: a single shard ``train.bin``, with its ``train.idx`` and
+``dict.txt``.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +19,10 @@ from bertdata.tokens.load import vocabulary_of
 
 
 def check_for_fairseq(objective: str, name: str, has_masks: bool, vocabulary: Vocabulary) -> None:
-    """Raise SettingsError unless the examples are unmasked blocks and the ids are in fairseq's order."""
+    """Raise SettingsError if fairseq's format cannot hold a dataset.
+
+    It can hold unmasked blocks of text whose token ids are numbered in fairseq's order.
+    """
     check_blocks(find_objective(objective), name)
     if has_masks:
         raise SettingsError(
@@ -47,7 +52,10 @@ def write_data_bin(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Co
 
 
 def _drop_word_starts(job: Job, batches: Iterable[ExampleBatch]) -> Iterator[ExampleBatch]:
-    """Yield the batches without the column of word starts. fairseq finds word starts itself."""
+    """Yield the batches without the column that marks word starts.
+
+    fairseq's format has no place for this column. fairseq finds word starts itself.
+    """
     kind = find_objective(job.layout.objective).batch_type
     for batch in batches:
         yield kind(**{column.name: getattr(batch, column.name) for column in kind.columns()})

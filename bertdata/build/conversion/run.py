@@ -1,4 +1,7 @@
-"""The conversion of a dataset to another layout: its plan, and the work that no earlier run has done."""
+"""The conversion of a dataset to another program's layout, from the plan to the finished manifest.
+
+Shards that an earlier run has finished are kept.
+"""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -44,10 +47,10 @@ from bertdata.tokens.files import read_file_record
 from bertdata.tokens.load import pin_file, vocabulary_of
 
 Told = Callable[[int, int, str], None]
-"""Progress callback.
+"""Function that is called whenever a shard is finished.
 
-It gets the number of examples in finished shards, the number of all examples, and a line about the shard just
-finished.
+Its arguments are the number of examples in finished shards, the number of all examples, and a line of text
+about the finished shard.
 """
 
 
@@ -58,7 +61,7 @@ def plan_conversion(
     inputs: tuple[InputEntry, ...],
     pool: ProcessPool,
 ) -> Job:
-    """Return the plan for converting the source into the output directory.
+    """Return the description of the conversion, which all workers get.
 
     inputs: manifest entries of the source's input files.
     """
@@ -101,11 +104,13 @@ def plan_conversion(
 def _read_inputs(
     source: InputDataset, to: str, pool: ProcessPool
 ) -> tuple[InputDataset, tuple[InputEntry, ...]]:
-    """Return the source with all settings known, and the manifest entries of its inputs.
+    """Return the source with complete settings, and the manifest entries of its inputs.
 
-    A dataset of this package lists its inputs. For files of other tools, the files themselves are the inputs
-    and must be read. If none of their examples is masked, the settings record that, since some layouts then
-    leave out the masks.
+    The manifest of a bertdata dataset lists its inputs. Files of other tools have no manifest. They are then
+    read completely and listed as inputs themselves. If none of their examples is masked, this is added to the
+    settings, because some layouts then leave out the columns for masks.
+
+    to: the layout to convert to.
     """
     if source.inputs is not None:
         return source, source.inputs
@@ -121,7 +126,7 @@ def _read_inputs(
 
 
 def _find_batch_type(source: InputDataset) -> type[ExampleBatch]:
-    """Return the ExampleBatch class of the source's examples."""
+    """Return the class of batches that the source's examples are read in."""
     return find_objective(source.opened.layout.objective).batch_type
 
 
@@ -136,9 +141,9 @@ def convert_dataset(
     workers: int,
     told: Told,
 ) -> Manifest:
-    """Convert the dataset at ``path``. Shards that an earlier run has finished are kept.
+    """Convert the dataset at ``path`` to another layout and return the new manifest.
 
-    Returns the manifest.
+    Shards that an earlier run has finished are kept.
     """
     source = open_input_dataset(path, vocabulary, unverified, objective)
     _refuse_source(source, path, settings)
@@ -149,8 +154,8 @@ def convert_dataset(
             try:
                 found = _make_shards(job, settings, pool, workers, told)
             except (DataError, UsageError):
-                # Running again would fail again, so the scratch files are useless. After a kill or a full
-                # disk they stay and save work.
+                # Faulty data would make the next run fail too, so the scratch files are deleted. After a kill
+                # or a full disk they are kept, because they save the next run some work.
                 delete_scratch_files(job.dataset.commit)
                 raise
             return _finish_conversion(job, source, inputs, found)
@@ -159,7 +164,7 @@ def convert_dataset(
 def _finish_conversion(
     job: Job, source: InputDataset, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
-    """Write the converted dataset's manifest, and the other small files that the target program reads."""
+    """Write the manifest of the converted dataset, and the other small files that the target program reads."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = add_lost_tokens(shards, source.lost_tokens)
     return job.dataset.finish(
@@ -192,7 +197,7 @@ def _refuse_source(source: InputDataset, path: str, settings: ConversionSettings
 def _make_shards(
     job: Job, settings: ConversionSettings, pool: ProcessPool, workers: int, told: Told
 ) -> list[ConvertedShard]:
-    """Write the shards that an earlier run has not finished. Return all shards, finished ones included."""
+    """Write the shards that no earlier run has finished. Return all shards, including the finished ones."""
     total = job.source.examples
     found = [shard for number in range(len(job.names)) if (shard := find_kept_shard(job, number)) is not None]
     done = sum(shard.examples for shard in found)

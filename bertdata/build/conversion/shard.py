@@ -1,4 +1,4 @@
-"""Functions that write one converted shard, or all length bins of a shard, and note it as finished."""
+"""Functions that write one converted shard, or all length bins of a shard, and record it as finished."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -23,9 +23,9 @@ from bertdata.tokens.load import vocabulary_of
 
 
 def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
-    """Return the shard if an earlier run finished it from the same inputs.
+    """Return the shard with this number if an earlier run finished it from the same inputs.
 
-    Return None if it must be written.
+    Returns None if the shard must be written.
     """
     found = [job.dataset.find_finished_entry(name, job.corpus.md5) for name in job.names[number]]
     entries = tuple(one[1] for one in found if one is not None)
@@ -35,7 +35,10 @@ def find_kept_shard(job: Job, number: int) -> ConvertedShard | None:
 
 
 def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> ConvertedShard:
-    """Write a shard from its examples, given in order."""
+    """Write the shard with this number.
+
+    batches: the examples of the shard, in order.
+    """
     if job.format == FAIRSEQ:
         from bertdata.build.conversion.data_bin import write_data_bin
 
@@ -57,9 +60,10 @@ def write_shard(job: Job, number: int, batches: Iterable[ExampleBatch]) -> Conve
 
 
 def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardWriter:
-    """Open the file of a shard and return the shard's writer.
+    """Return the object that writes examples to a shard's file.
 
-    which: number of the length bin, 0 without bins.
+    which: number of the length bin. It is 0 if there are no bins.
+    sink: the open file.
     """
     if job.form is not None:
         from bertdata.shards.mds.container import MdsWriter
@@ -82,30 +86,33 @@ def _open_writer(job: Job, number: int, which: int, sink: HashingSink) -> ShardW
 
 
 def _select_columns(batch_type: type[ExampleBatch], batch: ExampleBatch) -> ExampleBatch:
-    """Return the batch with only the columns of another batch type."""
+    """Return the batch with only those columns that another batch type has.
+
+    batch_type: the other batch type.
+    """
     return batch_type(**{item.name: getattr(batch, item.name) for item in fields(cast(Any, batch_type))})
 
 
 def _convert_offsets(batch: ExampleBatch) -> ExampleBatch:
-    """Return the batch with its end offsets as uint32, the only type that the C++ kernels accept."""
+    """Return the batch with its end offsets as uint32, because the C++ kernels accept no other type."""
     found = convert_to_arrays(batch)
     return replace(found, **{name: getattr(found, name).astype(np.uint32) for name in found.ragged()})
 
 
 class Supply:
-    """A stream of example batches that is read in pieces of any size."""
+    """A stream of examples that is read in portions of any size, independent of the size of its batches."""
 
     def __init__(self, batches: Iterable[ExampleBatch]) -> None:
         self._batches = iter(batches)
         self._rest: ExampleBatch | None = None
 
     def take(self, count: int) -> Iterator[ExampleBatch]:
-        """Yield batches that together have the next ``count`` examples.
+        """Yield the next ``count`` examples of the stream, as one or more batches.
 
-        The caller must read all these batches before the next call.
+        The caller must read all these batches before it calls this method again.
         """
         while count:
-            # A batch may have more examples than are asked for. The others are kept for the next call.
+            # If the batch has more examples than the caller wants, the rest is kept for the next call.
             batch = self._rest if self._rest is not None else next(self._batches)
             taken = min(count, len(batch))
             self._rest = slice_batch(batch, taken, len(batch)) if taken < len(batch) else None

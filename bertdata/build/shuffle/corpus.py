@@ -1,4 +1,4 @@
-"""The plan of a global shuffle after all parts are sorted: which pieces of which files make up each shard."""
+"""The inputs of a global shuffle, and which documents of each sorted input belong to which shard."""
 
 from array import array
 from collections.abc import Sequence
@@ -12,25 +12,29 @@ from bertdata.dataset.writer import refuse_only_skipped
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """All inputs of a globally shuffled run: the parts that were read, and the parts that were left out."""
+    """All inputs of a globally shuffled run.
+
+    inputs: manifest entries of the parts (input files) that were read.
+    skipped: manifest entries of the parts that were left out.
+    """
 
     inputs: tuple[InputEntry, ...]
     skipped: tuple[SkippedEntry, ...] = ()
 
     @property
     def entry(self) -> InputEntry:
-        """Manifest entry for all parts as a whole, with their total size and a common md5."""
+        """A single manifest entry that stands for all parts together, with their total size and a common md5."""
         return make_corpus_entry(self.inputs, self.skipped)
 
     @property
     def md5s(self) -> dict[str, str]:
-        """Md5 of each input, by name."""
+        """The md5 of each input, by name."""
         read = {entry.name: entry.md5 for entry in self.inputs}
         return read | {entry.name: entry.md5 for entry in self.skipped}
 
 
 def make_corpus(results: Sequence[SortResult]) -> Corpus:
-    """Combine the results of sorting all parts. Raises InputError if every part was left out."""
+    """Combine the results of sorting all parts. Raises InputError if all parts were left out."""
     entries = [result.entry for result in results]
     read = tuple(entry for entry in entries if isinstance(entry, InputEntry))
     skipped = tuple(entry for entry in entries if isinstance(entry, SkippedEntry))
@@ -40,12 +44,13 @@ def make_corpus(results: Sequence[SortResult]) -> Corpus:
 
 
 def deal_pieces(files: Sequence[SortedFile], shards: int) -> list[Pieces]:
-    """Return, for each shard, the pieces (ranges of sorted files) that hold its documents.
+    """Return, for each shard, the ranges of the sorted files that hold the shard's documents.
 
     Raises SettingsError if there are fewer documents than shards.
     """
-    # First pass over the indexes: tokens per key prefix in the whole corpus, which gives the cuts. Second
-    # pass: where the cuts fall in each file. Indexes are read twice, so that only one is in memory.
+    # First read all indexes to count the tokens for each key prefix, from which the cuts follow. Then read
+    # them again to find where the cuts lie in each file. Reading each index twice means that only one is in
+    # memory at a time.
     histogram: dict[int, int] = {}
     for file in files:
         prefixes, _, tokens = file.index()

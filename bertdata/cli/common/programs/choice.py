@@ -1,4 +1,4 @@
-"""Programs that a ``like`` command knows, found by name or in a file of the user's."""
+"""The programs that a ``like`` command knows, and the choice of a program by its name or by a TOML file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ FILE_ENDING = ".toml"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoorLine:
-    """A command line of a ``like`` command, which runs another program's command line, split into its parts.
+    """A command line of a ``like`` command, split into its parts.
 
-    typed: the program and its version as the user typed them.
-    given: the program with its flags' values.
+    typed: the other program's name and version as the user typed them.
+    given: the other program's command line, with the value of each flag.
     ours: the words after ``--``, which are flags of bertdata or of the trainer.
-    printing: True if --print-config is present.
+    printing: True if the line has --print-config.
     """
 
     typed: str
@@ -33,7 +33,9 @@ class DoorLine:
 
 
 def split_like_line(door: Door, arguments: Sequence[str]) -> DoorLine:
-    """Read a command line of ``like``: the program, the program's arguments, and our flags after ``--``."""
+    """Split the command line of a ``like`` command into the program, the program's arguments, and the flags
+    after ``--``.
+    """
     words, printing = take_print_config(arguments)
     name, version = _split_version(words[0])
     program = find_program(door, name)
@@ -44,7 +46,10 @@ def split_like_line(door: Door, arguments: Sequence[str]) -> DoorLine:
 
 @cache
 def list_programs(door: Door) -> Mapping[str, Program]:
-    """Return the known programs by name, ordered by ``position``. Programs without a position come last."""
+    """Return the known programs by name.
+
+    They are ordered by their ``position``. Programs without a position come last.
+    """
     found = [read_program(str(path), door) for path in door.folder.glob(f"*/*{FILE_ENDING}")]
     last = len(found) + max((program.position or 0 for program in found), default=0)
     found.sort(key=lambda program: (program.position or last, program.name))
@@ -52,14 +57,16 @@ def list_programs(door: Door) -> Mapping[str, Program]:
 
 
 def find_program(door: Door, name: str) -> Program:
-    """Return the program with this name, or the program of a .toml file.
+    """Return the program of this name. The name may also be the path of a .toml file that describes a
+    program.
 
-    The name may lack its ending, ``vendor/run_glue`` for ``vendor/run_glue.py``. Raises UsageError, which
-    suggests similar names.
+    The ending may be left out, as in ``vendor/run_glue`` for ``vendor/run_glue.py``.
+
+    Raises UsageError for an unknown name, and suggests similar names.
     """
     if name.endswith(FILE_ENDING):
         return read_program(name, door)
-    # First try the file at the path that the name suggests, because reading every program's file takes long.
+    # Reading the files of all programs takes long, so first try the file whose path follows from the name.
     vendor, _, file = name.partition("/")
     place = door.folder / vendor.replace("-", "_") / f"{file.rpartition('.')[0]}{FILE_ENDING}"
     if file.isprintable() and "/" not in file and place.is_file():
@@ -68,7 +75,7 @@ def find_program(door: Door, name: str) -> Program:
             return program
     known = list_programs(door)
     stems = [one for one in known if one.rpartition(".")[0] == name]
-    if len(stems) == 1:  # a README may print the name without .py
+    if len(stems) == 1:  # the user may have left out the ending .py
         return known[stems[0]]
     last = [one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2]]
     near = last or get_close_matches(name, known, n=1)
@@ -77,7 +84,7 @@ def find_program(door: Door, name: str) -> Program:
 
 
 def list_programs_with_flag(door: Door, name: str) -> list[str]:
-    """Return the names of the programs that have this flag, spelled with hyphens or underscores."""
+    """Return the names of the programs that have this flag. Hyphens and underscores in it are equivalent."""
     plain = name.lstrip("-").replace("-", "_")
     return [
         program.name
@@ -87,13 +94,16 @@ def list_programs_with_flag(door: Door, name: str) -> list[str]:
 
 
 def _describe_known_programs(door: Door, known: Mapping[str, Program]) -> str:
-    """Return the end of an error message: the names of all known programs."""
+    """Return the names of all known programs, as the end of an error message."""
     are = "is" if len(known) == 1 else "are"
     return f"known {are} {', '.join(known)}{'; ' if door.elsewhere else ''}{door.elsewhere}"
 
 
 def _split_version(word: str) -> tuple[str, str]:
-    """Split ``PROGRAM@VERSION``. The version is empty without @. An @ inside a file's path does not count."""
+    """Split ``PROGRAM@VERSION`` into program and version.
+
+    The version is empty if there is no @. An @ within the path of a file does not count.
+    """
     name, at, version = word.rpartition("@")
     return (name, version) if at and "/" not in version and FILE_ENDING not in version else (word, "")
 

@@ -1,6 +1,6 @@
-"""Description of the commands ``bertdata like`` and ``python -m trainer like``.
+"""Description of a ``like`` command, which runs the command lines of other programs.
 
-They run the command lines of other programs.
+There are two such commands: ``bertdata like`` and ``python -m trainer like``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 Rewriting = Callable[[Sequence[str], str], tuple[list[str], str]]
-"""Function that rearranges the words of another program's command line before they are parsed.
+"""Type of a function that rearranges the words of another program's command line before they are parsed.
 
-It receives the words and the program's version, and returns both.
+Its arguments are the words and the program's version. It returns both.
 """
 
 
@@ -19,12 +19,12 @@ It receives the words and the program's version, and returns both.
 class Door:
     """A ``like`` command, which runs the command lines of other programs.
 
-    command: how the user types it.
-    ours: our program, whose flags may follow after ``--``.
-    folder: directory of the programs' files, ``VENDOR/PROGRAM.toml``.
-    keys: function that returns the JSON Schema of each key of our configuration.
-    printing: what --print-config does, for the help.
-    elsewhere: the command that knows other programs than this one, for error messages.
+    command: the command as the user types it.
+    ours: the program bertdata or trainer, whose flags may follow after ``--``.
+    folder: directory with the files that describe other programs, ``VENDOR/PROGRAM.toml``.
+    keys: function that returns the JSON Schema of each configuration key that a flag can set.
+    printing: text for the help that says what --print-config does.
+    elsewhere: the ``like`` command that knows the other programs, for error messages.
     rewritings: functions that rearrange the words of a command line before they are parsed, by program name.
     """
 

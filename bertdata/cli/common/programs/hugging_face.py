@@ -1,4 +1,4 @@
-"""Flags with the extra forms that Hugging Face's HfArgumentParser adds to them."""
+"""The additional spellings that Hugging Face's HfArgumentParser gives to the flags of a program."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,10 +10,10 @@ _OPPOSITE = "no_"
 
 
 def add_parsed_forms(table: Sequence[Flag]) -> list[Flag]:
-    """Return the flags with the forms that HfArgumentParser adds.
+    """Return the flags with the additional spellings that HfArgumentParser accepts.
 
-    Each flag also has a spelling with hyphens. A boolean flag may stand without a value. A boolean flag that
-    is true by default also has a form ``--no_NAME``.
+    Each flag can also be written with hyphens. A boolean flag may have no value. A boolean flag that is true
+    by default can be switched off by ``--no_NAME``.
     """
     found = []
     for flag in table:
@@ -27,9 +27,10 @@ def add_parsed_forms(table: Sequence[Flag]) -> list[Flag]:
 
 
 def apply_opposites(explicit: Mapping[str, Any], table: Sequence[Flag]) -> dict[str, Any]:
-    """Return the values of a command line.
+    """Return the values of the flags, where a flag is False if its ``--no_NAME`` spelling was given.
 
-    A flag has the value False if its ``--no_`` form is on the line.
+    explicit: values of the flags on the command line, by name.
+    table: the program's flags.
     """
     names = {flag.name for flag in table}
     opposites = {name.removeprefix(_OPPOSITE) for name in explicit if name.startswith(_OPPOSITE)}

@@ -28,7 +28,7 @@ from bertdata.errors import SettingsError, SettingsFileError
 from bertdata.io.toml_text import TomlFile
 
 DEFAULT = "default"
-"""Name by which another version refers to the default version in ``follows``."""
+"""Name under which a version can refer to the default version in ``follows``."""
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -63,14 +63,17 @@ _DEFAULTS = {"integer": "an integer", "number": "a number", "text": "a text", "l
 
 
 def read_program(path: str, door: Door) -> Program:
-    """Read a program's file. SettingsFileError, as ``FILE:LINE: ...``, for the first fault."""
+    """Read the TOML file of a program.
+
+    Raises SettingsFileError for the first fault, with a message of the form ``FILE:LINE: ...``.
+    """
     return _ProgramFile(path, door).program()
 
 
 class _ProgramFile:
-    """A program's file that is being read.
+    """Reader of one program's TOML file.
 
-    A ``place`` is the path of keys to an entry, such as ("flags", "--lr").
+    In its methods, a ``place`` is the path of keys that leads to an entry, such as ("flags", "--lr").
     """
 
     def __init__(self, path: str, door: Door, syntax: str = ARGPARSE) -> None:
@@ -84,8 +87,8 @@ class _ProgramFile:
         for name in _REQUIRED:
             self._refuse_unless(bool(facts.get(name)), (), f"{name} is missing")
         self._syntax = facts.get("syntax", ARGPARSE)
-        # The default version has the name "". Another version may be described as changes to the default
-        # version, or to a version that comes before it in the file.
+        # The default version has the name "". Another version may be described by its differences from the
+        # default version, or from a version that comes earlier in the file.
         versions = {"": self._read_tables((), self._read_shared_tables(facts))}
         for version, changes in facts.get("versions", {}).items():
             place = ("versions", version)
@@ -102,9 +105,8 @@ class _ProgramFile:
         )
 
     def _read_shared_tables(self, facts: Mapping[str, Any]) -> Mapping[str, Table]:
-        """Return the flags and keys of another program's file that ``flags_of`` names.
-
-        This program has them too.
+        """Return the flags and keys of the other program that ``flags_of`` names, because this program has
+        them too.
         """
         if "flags_of" not in facts:
             return {}
@@ -115,9 +117,9 @@ class _ProgramFile:
     def _find_followed_tables(
         self, changes: Mapping[str, Any], versions: Mapping[str, Mapping[str, Table]], place: tuple[str, ...]
     ) -> Mapping[str, Table]:
-        """Return the tables of the version that ``follows`` names.
+        """Return the tables of the version that ``follows`` names, from which the new version differs.
 
-        Without ``follows`` the result is empty, because the version then lists all its flags.
+        The result is empty if there is no ``follows``. The new version then lists all its flags.
         """
         if "follows" not in changes:
             return {}
@@ -128,13 +130,14 @@ class _ProgramFile:
         return versions[follows]
 
     def _read_tables(self, place: tuple[str, ...], base: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the table of each sub-command: the flags that all sub-commands have, then the sub-command's.
+        """Return the table of each sub-command. It contains the flags of all sub-commands, then those of its
+        own.
 
-        base: tables to start from.
+        place: path of keys to the version's entry.
+        base: tables of the version that this version follows.
         """
-        # List the sub-commands in order, first the sub-commands of ``base``. A program without sub-commands
-        # has one table with the name "". A sub-command that is new in this version starts from that table
-        # too.
+        # The sub-commands of ``base`` come first. A program without sub-commands has a single table with the
+        # name "". A sub-command that is new in this version also starts from that table.
         commands = self._find_table(place).get("commands", {})
         names = list(dict.fromkeys([*(name for name in base if name or not commands), *commands])) or [""]
         found = dict[str, Table]()
@@ -148,7 +151,9 @@ class _ProgramFile:
         return found
 
     def _apply_changes(self, table: Table, place: tuple[str, ...]) -> Table:
-        """Return a copy of the table with the changes at ``place``: flags removed or added, keys set."""
+        """Return a copy of the table with the changes listed at ``place``: removed flags, added flags and
+        keys.
+        """
         rows = {flag.name: flag for flag in table.flags}
         changes = self._find_table(place)
         for spelling in changes.get("without", ()):
@@ -164,7 +169,7 @@ class _ProgramFile:
         return Table(flags=list(rows.values()), keys={**table.keys, **keys})
 
     def _read_flags(self, place: tuple[str, ...]) -> dict[str, Flag]:
-        """Return the flags listed at ``place``, by name."""
+        """Return the flags that are listed at ``place``, by name."""
         found = dict[str, Flag]()
         for names, entry in self._find_table(place).get("flags", {}).items():
             at = (*place, "flags", names)
@@ -178,7 +183,7 @@ class _ProgramFile:
         return found
 
     def _read_variables(self) -> list[Flag]:
-        """Return the environment variables, each as a flag without hyphens."""
+        """Return the environment variables, each described like a flag but without hyphens."""
         found = list[Flag]()
         for name, entry in self._toml.tables.get("variables", {}).items():
             at = ("variables", name)
@@ -190,7 +195,10 @@ class _ProgramFile:
         return found
 
     def _make_flag(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> Flag:
-        """Return the flag that an entry describes."""
+        """Return the flag that an entry of the file describes.
+
+        names: spellings of the flag, separated by blanks.
+        """
         kind, key, values, default = (entry.get(name) for name in ("kind", "key", "values", "default"))
         self._check_default(entry, place)
         if key is not None:
@@ -210,7 +218,10 @@ class _ProgramFile:
         )
 
     def _check_key(self, key: str, values: Any, place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for an unknown key, or if ``values`` maps to an invalid value of it."""
+        """Raise SettingsFileError for an unknown configuration key or a value that the key does not accept.
+
+        values: the accepted values of the flag. A mapping says which value the key gets for each of them.
+        """
         with self._name_place((*place, "key")):
             check_names([key], self._keys)
         meant = values.values() if isinstance(values, dict) else ()
@@ -219,7 +230,11 @@ class _ProgramFile:
                 check_values({key: value}, self._keys)
 
     def _find_meaning(self, names: str, entry: Mapping[str, Any], place: tuple[str, ...]) -> str:
-        """Return the flag's help line: its ``meaning``, its key's description, or why it has no effect."""
+        """Return the line that the help shows for a flag.
+
+        It is the flag's ``meaning``, the description of its configuration key, or the reason why it has no
+        effect.
+        """
         if "without_effect" in entry:
             both = entry.keys() & {"meaning", "key"}
             problem = f"{names}: a flag without effect has no meaning and no key"
@@ -227,13 +242,14 @@ class _ProgramFile:
             return str(entry["without_effect"])
         if "meaning" not in entry and "key" in entry:
             description: str = self._keys[entry["key"]]["description"]
-            return description.partition(" (default")[0]  # drop our default, which need not be the program's
+            # without our default, because the program may have another
+            return description.partition(" (default")[0]
         problem = f"{names} has no meaning: say it, or name its key, or why it is without_effect"
         self._refuse_unless(bool(entry.get("meaning")), place, problem)
         return str(entry["meaning"])
 
     def _check_default(self, entry: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError for a default of the wrong type or with the wrong number of values."""
+        """Raise SettingsFileError if a default has the wrong type or the wrong number of values."""
         if "default" not in entry:
             return
         default, count, kind = entry["default"], entry.get("count"), entry.get("kind", _USUAL_KIND)
@@ -257,7 +273,7 @@ class _ProgramFile:
                 seen.add(spelling)
 
     def _add_parsed_forms(self, tables: Mapping[str, Table]) -> dict[str, Table]:
-        """Return the tables with the spellings that the program's parser adds."""
+        """Return the tables with the additional spellings that the program's parser accepts."""
         if self._syntax != HUGGING_FACE:
             return dict(tables)
         return {
@@ -266,14 +282,14 @@ class _ProgramFile:
         }
 
     def _find_table(self, place: tuple[str, ...]) -> Mapping[str, Any]:
-        """Return the table at a place in the file."""
+        """Return the TOML table at a place in the file."""
         found: Mapping[str, Any] = self._toml.tables
         for name in place:
             found = found[name]
         return found
 
     def _check_table(self, found: Any, schemas: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        """Raise SettingsFileError unless ``found`` is a table that fits the schemas."""
+        """Raise SettingsFileError unless ``found`` is a TOML table whose entries fit the schemas."""
         self._refuse_unless(isinstance(found, dict), place, f"{place[-1]} is {found!r}, expected a table")
         self._check_entries(found, schemas, place)
 
@@ -287,14 +303,14 @@ class _ProgramFile:
                 check_values({name: value}, schemas)
 
     def _refuse_unless(self, holds: bool, place: tuple[str, ...], problem: str) -> None:
-        """Raise SettingsFileError with the problem and the place unless ``holds``."""
+        """Raise SettingsFileError with this problem and place unless ``holds`` is true."""
         with self._name_place(place):
             if not holds:
                 raise SettingsError(problem)
 
     @contextmanager
     def _name_place(self, place: tuple[str, ...]) -> Iterator[None]:
-        """Context manager that adds file and line of a place to each SettingsError raised in it."""
+        """Context manager that adds the file and line of a place to each SettingsError raised in its block."""
         try:
             yield
         except SettingsError as error:
@@ -305,7 +321,7 @@ class _ProgramFile:
 def _has_type(value: Any, kind: str) -> bool:
     """Return True if a default has the type of the flag's values.
 
-    For a flag that takes a text, the default False is allowed and means no text.
+    A flag that takes a text may also have the default False, which means that there is no text.
     """
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
