@@ -141,7 +141,7 @@ class ShardTask:
     number: int | None = None
 
     def shards(self, target: Target) -> tuple[str, ...]:
-        """Return the file names of the task's shards in a dataset. There is one, or one for each length bin."""
+        """Return the file names of the task's shards in a dataset: one name, or one for each length bin."""
         settings = target.settings
         if settings.files_of_run:
             return settings.files_of_run

@@ -38,9 +38,10 @@ command again: it makes only what is missing, and the result is the same."""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """Return the parser of ``bertdata create``.
+    """Return the argument parser of ``bertdata create``.
 
-    arguments: the command line, whose --objective may add flags of a user-defined objective.
+    arguments: the command line. If its --objective names a user's own objective, this objective's flags are
+        added.
     """
     parser = Parser("bertdata create", EXAMPLE, SUMMARY)
     parser.add_argument(
@@ -87,7 +88,7 @@ def run(arguments: list[str]) -> int:
 
 
 def print_preview(request: CreateRequest) -> None:
-    """Print what a run would make: the parts if the input is records, otherwise the shards."""
+    """Print what a run would write: parts (text files) if the input is records, otherwise shards."""
     if has_records(request):
         check_given_fields(request)
         say(*preview_parts(request), NOTHING_WRITTEN)

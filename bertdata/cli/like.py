@@ -47,14 +47,14 @@ KEYS: dict[str, dict[str, str]] = {
     "remask": {**_SWITCH, "description": "write masked positions first"},
     "pad_position_value": {**_WHOLE, "description": "with remask, position to write into empty slots"},
 }
-"""Schema of the settings that a program's flags can set.
+"""JSON Schema of each setting that the flags of a program can set.
 
-The names are those of ``bertdata create-pretraining-data``.
+The settings are named as in ``bertdata create-pretraining-data``.
 """
 
 _FILES = ("input_file", "output_file", "vocab_file")
 _OPTIONAL = ("whole_word_mask", "remask", "pad_position_value")
-"""Settings that may stay unset. Every other setting needs a value from the program's file or from a flag."""
+"""Settings that need no value. All other settings need a value from the program's file or from a flag."""
 
 DOOR = Door(
     command="bertdata like",
@@ -73,7 +73,7 @@ Programs (bertdata like PROGRAM --help lists a program's flags):
 
 
 def make_parser() -> Parser:
-    """Return the parser for the help, which lists the known programs."""
+    """Return the parser whose help lists the known programs."""
     known = list_programs(DOOR)
     width = max(map(len, known)) + 2
     listed = "\n".join(f"  {name:<{width}}{program.purpose}" for name, program in known.items())
@@ -89,7 +89,10 @@ def make_parser() -> Parser:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the program's command line, or, with --print-config, print the settings that it stands for."""
+    """Run the command line of the other program.
+
+    With --print-config, only print the settings that the command line stands for.
+    """
     words, _ = take_print_config(arguments)
     if not words or words[0].startswith("-"):
         make_parser().parse_args(words[:1])
@@ -107,9 +110,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _join_file_words(line: DoorLine) -> dict[str, Any]:
-    """Return the settings, with file names given as several words joined by commas.
+    """Return the settings. File names that were given as several words are joined by commas.
 
-    The original program refuses several words, so a warning says that they were accepted.
+    The original program would refuse such a command line, so a warning says that it was accepted.
     """
     keys = line.given.keys()
     for name in _FILES:
@@ -120,7 +123,9 @@ def _join_file_words(line: DoorLine) -> dict[str, Any]:
 
 
 def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
-    """Return the settings of the examples. Raises SettingsError for values that cannot be used."""
+    """Return the settings of the examples. Raises SettingsError for values with which no examples can be
+    created.
+    """
     values = {name: value for name, value in keys.items() if name not in _FILES}
     if "pad_position_value" in values:
         values["pad_position"] = values.pop("pad_position_value")
@@ -132,7 +137,7 @@ def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
 
 
 def describe_settings(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for --print-config, named as in ``create-pretraining-data`` and in recipes."""
+    """Return the settings that --print-config prints, named as in ``create-pretraining-data`` and in recipes."""
     settings = make_script_settings(keys)
     found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,
@@ -152,7 +157,7 @@ def describe_settings(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_our_flags(line: DoorLine) -> argparse.Namespace:
-    """Read the flags of bertdata, which follow after ``--``."""
+    """Parse the flags of bertdata that follow after ``--``."""
     name = line.program.name
     parser = Parser(
         f"{DOOR.command} {name} ... --", line.program.example, "Flags of bertdata behind another program's."
@@ -184,13 +189,14 @@ def _find_file_names(line: DoorLine, keys: Mapping[str, Any]) -> FileNames:
 
 
 def _find_spelling(flags: Mapping[str, Flag], key: str) -> str:
-    """Return how the program spells the flag that sets this key. If no flag does, return the key."""
+    """Return the spelling of the program's flag that sets a key. If no flag sets it, return the key."""
     return flags[key].spellings[-1] if key in flags else key
 
 
 def _make_casing_remedies(flag: Flag | None) -> tuple[str, str]:
-    """Return the advice in warnings about casing: for a vocabulary with capitals, and for a lower-case
-    vocabulary.
+    """Return advice for warnings about letter case.
+
+    The first text is for a vocabulary with capitals, the second for a lower-case vocabulary.
     """
     if flag is None:
         return "choose a vocabulary in lower case", "choose a cased vocabulary"

@@ -1,4 +1,4 @@
-"""``bertdata pack``: pack the examples of a dataset into rows."""
+"""``bertdata pack``: pack the examples of a dataset into rows, several short examples to a row."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _describe_plan(plan: "PackForecast") -> Iterator[tuple[str, str]]:
-    """Yield label and value of each line of the packing plan."""
+    """Yield the label and the value of each line that describes how the examples will be packed."""
     most = plan.max_sequences_per_pack
     yield "examples", f"{plan.examples:,}, {plan.tokens:,} tokens"
     yield "rows", f"{plan.rows:,} of {plan.max_seq_length} positions, by {_METHODS[plan.method]}"

@@ -23,7 +23,7 @@ class Corpus:
 
     @property
     def entry(self) -> InputEntry:
-        """A single manifest entry that stands for all parts together, with their total size and a common md5."""
+        """A single manifest entry that stands for all parts, with their total size and a common md5."""
         return make_corpus_entry(self.inputs, self.skipped)
 
     @property

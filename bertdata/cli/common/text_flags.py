@@ -41,7 +41,7 @@ number.
 
 
 def add_language_settings(parser: argparse._ActionsContainer) -> None:
-    """Add --language and --escaped-articles, for commands that read records (such as lines of JSON) directly."""
+    """Add --language and --escaped-articles, for commands that read records (such as lines of JSON)."""
     parser.add_argument(
         "--language", metavar="CODE", help="language of the text, an ISO 639-1 code (default: en)"
     )
@@ -91,7 +91,7 @@ def add_record_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def _add_flags(parser: argparse._ActionsContainer, items: Iterable[Field[Any]]) -> None:
-    """Add a flag for each field. The type of a field's default decides which values its flag accepts."""
+    """Add a flag for each field. The type of a field's default decides which values the flag accepts."""
     for item in items:
         flag, help = f"--{item.name.replace('_', '-')}", item.metadata["help"]
         choices = item.metadata["choices"] or None

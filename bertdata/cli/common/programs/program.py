@@ -81,7 +81,7 @@ class Program:
 
     @property
     def example(self) -> str:
-        """The first command line that the program's authors published, as the user types it after ``like``."""
+        """The first command line that the program's authors published, as it is typed after ``like``."""
         return f"  {self.command} {self.published[0]}"
 
     def read(self, arguments: Sequence[str], version: str = "") -> Given:

@@ -1,15 +1,20 @@
-"""Reader of a program's TOML file, which describes the program and its flags.
+"""Reader of the TOML file that describes a program and its flags. The file is checked while it is read.
 
-It checks the file while it reads. A file looks like this:
+An example of such a file::
 
-name = "vendor/program.py" title = "Vendor program.py" purpose = "Vendor: what it does" source = "repository
-and commit, path of the file" published = ["--data_dir data --batch_size 8"]
+    name = "vendor/program.py"
+    title = "Vendor program.py"
+    purpose = "Vendor: what it does"
+    source = "repository and commit, path of the file"
+    published = ["--data_dir data --batch_size 8"]
 
-[keys]                       # keys of our configuration that no flag changes optimiser = "adamw"
+    [keys]                       # configuration keys that the program fixes
+    optimiser = "adamw"
 
-[flags] "-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
-"--batch_size" = { kind = "integer", default = 32, key = "batch_size" } "--verbose" = { kind = "switch",
-without_effect = "logs have this trainer's own form" }
+    [flags]
+    "-d --data_dir" = { key = "train_data", required = true, meaning = "directory of the data" }
+    "--batch_size" = { kind = "integer", default = 32, key = "batch_size" }
+    "--verbose" = { kind = "switch", without_effect = "logs have this trainer's own form" }
 """
 
 import re
