@@ -1,7 +1,7 @@
-"""Read and write the manifest of a directory of text in fairseq's binary format (binarised lines).
+"""The manifest of a directory of text in fairseq's binary format.
 
-The manifest's format is defined in ``schemas/binarised_manifest.json``. It holds no time, host name or path,
-so the same input gives the same manifest.
+``schemas/binarised_manifest.json`` defines the manifest's format. It contains no time, host name or path, so
+the same input always gives the same manifest.
 """
 
 from dataclasses import asdict, dataclass
@@ -15,9 +15,9 @@ BINARISED_KIND = "binarised lines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedInput:
-    """A text file that was converted to ids.
+    """Manifest entry of a text file that was converted to token ids.
 
-    tokens: number of ids of its lines, end tokens included.
+    tokens: number of ids, including the end token of each line.
     """
 
     name: str
@@ -29,10 +29,10 @@ class BinarisedInput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BinarisedManifest:
-    """Manifest of a finished directory of text in fairseq's binary format.
+    """The manifest of a finished directory of text in fairseq's binary format.
 
-    tokenizer: kind, md5 of the tokeniser's file (``vocabulary``) and the token of each role.
-    inputs: in the order of their lines in the binary file.
+    tokenizer: kind of tokeniser, md5 of its file (``vocabulary``), and the token of each special role.
+    inputs: the text files, in the order of their lines in the binary file.
     """
 
     tokenizer: dict[str, Any]
@@ -48,7 +48,8 @@ class BinarisedManifest:
         return sum(one.tokens for one in self.inputs)
 
     def terms(self) -> dict[str, Any]:
-        """Return the plan of the directory: everything its output depends on except the inputs' contents.
+        """Return the plan of the directory: everything that decides its files, except the contents of the
+        inputs.
 
         A later run may only continue the directory if it has the same plan.
         """
@@ -67,12 +68,16 @@ class BinarisedManifest:
         )
 
     def md5sums(self) -> bytes:
-        """Return the contents of MD5SUMS, in the format of the program md5sum."""
+        """Return the contents of the file MD5SUMS, in the format of the program md5sum."""
         return format_md5sums(self.files, self.dump())
 
 
 def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
-    """Return everything that the output depends on except the contents of the inputs."""
+    """Return the plan of a directory: everything that decides its files, except the contents of the inputs.
+
+    tokenizer: kind of tokeniser, md5 of its file, and the token of each special role.
+    inputs: names of the text files, in order.
+    """
     return {
         "tokenizer": tokenizer["kind"],
         "vocabulary": tokenizer["vocabulary"],
@@ -82,7 +87,11 @@ def plan_terms(tokenizer: dict[str, Any], inputs: list[str]) -> dict[str, Any]:
 
 
 def parse_binarised_manifest(data: bytes, where: str) -> BinarisedManifest:
-    """Parse a manifest and check it against its schema. Raises ManifestError, which says what does not fit.
+    """Parse a manifest and check it against its schema.
+
+    where: path of the manifest, for error messages.
+
+    Raises ManifestError, which says what does not fit.
     """
     value = parse_checked(data, where, "binarised_manifest")
     return BinarisedManifest(

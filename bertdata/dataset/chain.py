@@ -1,14 +1,14 @@
-"""Follow a dataset back to its Wikipedia dump through the manifests that each step cites.
+"""Verification of the steps that lead from a Wikipedia dump to a dataset, by the manifest of each step.
 
-::
+Each manifest contains the md5 of the manifest of the step before it. The steps are followed backwards::
 
     packed dataset <- dataset <- parts <- articles <- dump
 
-Each directory holds copies of the manifests of the data it was made from. A packed dataset has a copy of the
-original dataset's manifest. A dataset has copies of its parts' and articles' manifests. A directory of parts
-(text with one sentence per line) has a copy of its articles' manifest. The chain can therefore be followed
-without knowing where those directories are. The directories themselves are verified only if the user names
-them.
+Each directory contains copies of the manifests of the data that it was made from. A packed dataset has a copy
+of the original dataset's manifest. A dataset has copies of the manifests of its parts (text with one sentence
+per line) and of its articles. A directory of parts has a copy of the manifest of its articles. The steps can
+therefore be followed even if those directories no longer exist. The directories themselves are verified only
+if the user names them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,13 +44,15 @@ class _ListedFile(Protocol):
 
 
 def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = False) -> Report:
-    """Verify a directory's files, then follow its chain of manifests back to the Wikipedia dump.
+    """Verify the files of a directory, then follow the manifests of earlier steps back to the Wikipedia dump.
 
-    content: compare only the content md5s of shards, so that files in another container pass.
-    sources: directories of parts or articles, or the dump itself, to be verified too.
+    A fault is an md5 or an input that does not match, or a source that does not belong to these steps. If the
+    steps end before the dump, this is no fault.
 
-    A fault is an md5 or an input that does not match, or a source that does not belong to the chain. A chain
-    that ends before the dump is no fault.
+    path: the directory.
+    sources: directories of parts or articles, or the dump, which are verified too.
+    content: True compares the md5s of the shards' examples instead of the md5s of the files. Shards in
+        another file format then match.
     """
     report = verify_files(path, content=content)
     walks = [_ChainWalk(directory, sources) for directory in _find_directories(path)]
@@ -66,7 +68,8 @@ def verify_chain(path: str, sources: Sequence[str] = (), *, content: bool = Fals
             )
     return replace(
         report,
-        findings=tuple(dict.fromkeys(findings)),  # phases share parts, so findings may repeat
+        # two phases have the same parts, so the same finding may occur twice
+        findings=tuple(dict.fromkeys(findings)),
         links=tuple(link for walk in walks for link in walk.links),
     )
 
@@ -85,9 +88,12 @@ def _find_directories(path: str) -> list[str]:
 
 
 class _ChainWalk:
-    """Walk from a directory's manifest back to the dump.
+    """The steps from a directory's manifest back to the dump, collected by following the manifests one by
+    one.
 
-    links: the steps found. findings: the faults. used: the user's sources that belong to the chain.
+    links: the steps found so far.
+    findings: the faults found so far.
+    used: the sources of the user that belong to these steps.
     """
 
     def __init__(self, directory: str, sources: Sequence[str]) -> None:
@@ -99,9 +105,9 @@ class _ChainWalk:
         self._manifests = _read_manifests(sources)
 
     def run(self) -> None:
-        """Follow the chain until the dump, or until an upstream manifest is not available.
+        """Follow the manifests until the dump, or until a manifest is not available.
 
-        In each step, ``manifest`` is replaced by the manifest of the data that it was made from.
+        In each step, ``manifest`` is replaced with the manifest of the data that it was made from.
         """
         path = storage.join(self._directory, MANIFEST_NAME)
         data = storage.read_bytes(path)
@@ -149,7 +155,11 @@ class _ChainWalk:
             self._check_dump(manifest)
 
     def _check_packed(self, packed: Manifest, source: Manifest, path: str) -> None:
-        """Report a fault if a packed dataset and its source differ in their inputs or number of examples."""
+        """Report a fault if a packed dataset and its original have different inputs or numbers of examples.
+
+        packed: manifest of the packed dataset.
+        source: manifest of the original dataset.
+        """
         for name in ("inputs", "skipped", "parts_manifest", "punkt"):
             found, expected = getattr(packed, name), getattr(source, name)
             if found != expected:
@@ -162,13 +172,15 @@ class _ChainWalk:
     def _follow_citation(
         self, cited: str | None, copy: str, step: str, kind: type[AnyManifest]
     ) -> AnyManifest | None:
-        """Return the next manifest of the chain, from a copy in the directory or from a source.
+        """Return the manifest of the step before this one, from a copy in the directory or from a source of
+        the user.
 
-        cited: md5 of this manifest. None if there was no manifest.
+        If no available manifest has the cited md5, the steps end here and the result is None.
+
+        cited: md5 of the earlier manifest. None if the earlier step had no manifest.
         copy: file name of the copy.
-        step: what the manifest describes, such as "parts".
-
-        Returns None if no available manifest has this md5. The chain then ends.
+        step: name of the earlier step, such as "parts".
+        kind: class of the earlier manifest.
         """
         if cited is None:
             self._end_chain(f"no manifest was beside the {step} when they were read")
@@ -199,7 +211,12 @@ class _ChainWalk:
     def _check_inputs(
         self, inputs: Sequence[_ListedFile], files: Sequence[FileEntry], step: str, copy: str
     ) -> None:
-        """Report each input that the upstream manifest does not list with the same size and md5."""
+        """Report a fault for each input that the manifest of the earlier step does not list with the same
+        size and md5.
+
+        inputs: the inputs of a step.
+        files: the files that the earlier step wrote.
+        """
         listed = {entry.name: entry for entry in files}
         for item in inputs:
             entry = listed.get(item.name)
@@ -218,7 +235,7 @@ class _ChainWalk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """Report a fault unless the manifests of dataset and parts name the same sentence splitter."""
+        """Report a fault unless the manifests of a dataset and of its parts name the same sentence splitter."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))
@@ -243,7 +260,7 @@ class _ChainWalk:
 
 
 def _read_manifests(sources: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-    """Return (path, bytes) of the manifest in each source directory, by the manifest's md5."""
+    """Return the path and the bytes of the manifest in each source directory, by the md5 of the manifest."""
     found = {}
     for source in sources:
         if not storage.exists(source):
