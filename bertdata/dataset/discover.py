@@ -1,4 +1,4 @@
-"""Functions that find shards: datasets with a manifest, and files of other programs, which have no manifest."""
+"""Search for shards: datasets with a manifest, and files of other programs, which have no manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -76,9 +76,7 @@ class Report:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """For each verified directory, the steps from it back to the Wikipedia dump, one line of text for
-        each step.
-        """
+        """The steps from each verified directory back to the Wikipedia dump, as one line of text per step."""
         return tuple(map(str, self.links))
 
     @property

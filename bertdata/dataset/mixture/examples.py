@@ -1,4 +1,4 @@
-"""The examples of a mixture in their order. Views of a dataset read them.
+"""The examples of a mixture (several datasets read as one), read in order.
 
 This module imports NumPy.
 """
@@ -18,18 +18,21 @@ from bertdata.examples import columns
 from bertdata.records import ExampleBatch
 
 StoppingStrategy = Literal["first_exhausted", "all_exhausted"]
-"""When an epoch ends: as soon as one source has supplied all its examples, or when every source has."""
+"""When an epoch of a mixture ends: after one source has supplied all its examples, or after every source has.
+"""
 
 _BLOCK = 4096  # number of examples that are mixed at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedExamples(OpenedDataset):
-    """A dataset of ``length`` examples of a mixture, from place ``first`` of the mixture's order on.
+    """An epoch of a mixture as a dataset: ``length`` consecutive examples of the mixture's order.
 
-    parts: the datasets that are mixed (sources). The mixture's order has no end, because a source starts
-    again after its last example. If a source draws masks while reading, each pass over it has the masks of
-    another epoch.
+    The order has no end, because a source starts again after its last example. If masks are drawn for a
+    source while it is read, each pass over it has the masks of another epoch.
+
+    parts: the datasets that are mixed, which are called sources.
+    first: place in the mixture's order of the first example.
     """
 
     parts: tuple[OpenedDataset, ...]
@@ -41,15 +44,16 @@ class MixedExamples(OpenedDataset):
         return self.length
 
     def read_range(self, numbers: range) -> Iterator[ExampleBatch]:
-        """Yield the examples with these numbers, counted from ``first``."""
+        """Yield the examples with these numbers, which are counted from the first example of this epoch."""
         turns = find_turns(tuple(source.weight for source in self.sources))
         start, stop = (self.first + number for number in (numbers.start, numbers.stop))
         given = turns.count_turns(start)
         streams = [_SourceStream(part, int(number)) for part, number in zip(self.parts, given, strict=True)]
-        # Each block needs the next examples of every source, in mixed order. Example with 2 sources: the
-        # block's sources are [0, 1, 0] and their turns (index) [7, 3, 8], after given = [7, 3] turns. counts
-        # = [2, 1], so the taken examples lie as [turn 7 of 0, turn 8 of 0, turn 3 of 1]. before + index then
-        # gives each turn's position in that order: [0, 2, 1].
+        # Take the next examples of every source, then put them in mixed order. An example with 2 sources
+        # whose streams have given [7, 3] examples: the block's sources are [0, 1, 0] and the numbers of their
+        # turns (index) are [7, 3, 8]. counts is [2, 1], so the examples that are taken lie as [turn 7 of
+        # source 0, turn 8 of source 0, turn 3 of source 1]. before + index then gives the position of each
+        # turn in that list, [0, 2, 1].
         for place in range(start, stop, _BLOCK):
             sources, index = turns.find(np.arange(place, min(place + _BLOCK, stop)))
             counts = np.bincount(sources, minlength=len(streams))
@@ -63,18 +67,24 @@ class MixedExamples(OpenedDataset):
     def at_epoch(self, epoch: int) -> "MixedExamples":
         """Return the examples of another epoch of the mixture.
 
-        The masks do not depend on this epoch. They change with every pass over a source.
+        The masks do not depend on the mixture's epoch. They change with each pass over a source.
         """
         return replace(self, first=epoch * self.length)
 
     def change_sources(self, change: Callable[[OpenedDataset], OpenedDataset]) -> "MixedExamples":
-        """Return the same mixture with the change applied to each source."""
+        """Return the same mixture with a function applied to each source.
+
+        change: function that returns the new source.
+        """
         parts = tuple(change(part) for part in self.parts)
         return replace(self, parts=parts, layout=parts[0].layout)
 
 
 class _SourceStream:
-    """Endless stream of a source's examples, starting at example ``number`` and repeating the source."""
+    """An endless stream of the examples of a source, which starts again after the source's last example.
+
+    number: number of the first example in the stream.
+    """
 
     def __init__(self, data: OpenedDataset, number: int) -> None:
         self._batches = _repeat_batches(data, number)
@@ -110,12 +120,14 @@ def mix_examples(
     stopping_strategy: str = "first_exhausted",
     examples: int | None = None,
 ) -> MixedExamples:
-    """Return an epoch of a mixture.
+    """Return the examples of one epoch of a mixture.
 
-    weights: integers, one per source.
+    Each epoch continues where the epoch before it ended, in the mixture and in each source.
 
-    Each epoch continues where the previous epoch ended, in the mixture and within each source.
-
+    parts: the datasets to mix, which are called sources.
+    weights: an integer for each source. Sources take turns in proportion to their weights.
+    epoch: number of the epoch, from 0.
+    stopping_strategy: when an epoch ends, unless ``examples`` is given.
     examples: number of examples in an epoch. None lets stopping_strategy decide.
 
     Raises SettingsError for an invalid setting.
@@ -135,8 +147,9 @@ def compute_epoch_length(sizes: Sequence[int], weights: Sequence[int], stopping_
     """Return the number of examples in an epoch of a mixture.
 
     sizes: number of examples of each source.
-    stopping_strategy: "first_exhausted" ends the epoch when the first source has given all its examples,
-        "all_exhausted" when the last has.
+    weights: an integer for each source.
+    stopping_strategy: "first_exhausted" ends the epoch when the first source has supplied all its examples.
+        "all_exhausted" ends it when the last source has.
     """
     if stopping_strategy not in get_args(StoppingStrategy):
         wanted = " or ".join(get_args(StoppingStrategy))

@@ -1,4 +1,6 @@
-"""Open the sources of a mixture one by one, so that a source's order does not depend on the others."""
+"""Opening of the datasets of a mixture one by one, so that the order within a dataset does not depend on the
+others.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,11 +15,13 @@ from bertdata.io.real_paths import resolve_path
 def open_weighted(
     paths: str | Sequence[str], *, unverified: bool = False, split: Split | None = None
 ) -> OpenedDataset:
-    """Open a dataset, or the mixture that weights such as ``A*0.7+B*0.3`` describe.
+    """Open a dataset, or a mixture of datasets with weights, such as ``A*0.7+B*0.3``.
 
-    paths: a list of paths without weights, or text for ``split_weighted``.
+    paths: a list of paths without weights, or a text for ``split_weighted``.
+    unverified: as in ``open_dataset``.
+    split: as in ``open_dataset``.
 
-    Raises SettingsError for weights of a test set. Invalid weights and sources raise the errors of
+    Raises SettingsError if there are weights and ``split`` is "test". Also raises the errors of
     ``make_whole_weights`` and ``open_sources``.
     """
     if not isinstance(paths, str) or not (weights := find_weights(paths)):
@@ -35,9 +39,10 @@ def open_sources(
     objective: str | None = None,
     split: Split | None = None,
 ) -> list[OpenedDataset]:
-    """Open each source by itself. Its shards have the same names as if it were opened alone.
+    """Open each dataset by itself. Its shards then have the same names as if it were the only dataset.
 
-    The arguments and errors are those of ``open_dataset``. DatasetError also if two sources share a file.
+    The arguments and errors are those of ``open_dataset``. Raises DatasetError also if two datasets share a
+    file.
     """
     given = {"unverified": unverified, "objective": objective, "split": split}
     found = [open_dataset(path, **given) for path in paths]  # type: ignore[arg-type]
@@ -54,9 +59,9 @@ def open_sources(
 
 
 def unite_sources(sources: Sequence[OpenedDataset], weights: Sequence[int]) -> OpenedDataset:
-    """Return one dataset with the sources' shards, source after source.
+    """Return one dataset with the shards of all sources, source after source.
 
-    weights: one integer per source.
+    weights: an integer for each source.
     """
     return replace(
         sources[0],
