@@ -235,7 +235,7 @@ class _ChainWalk:
                 )
 
     def _check_text(self, found: dict[str, Any], expected: dict[str, Any], path: str) -> None:
-        """Report a fault unless the manifests of a dataset and of its parts name the same sentence splitter."""
+        """Report a fault unless the manifests of a dataset and of its parts name the same splitter."""
         for name in {**expected, **found}:
             if found.get(name) != expected.get(name):
                 self._add_fault(path, name, str(found.get(name)), str(expected.get(name)))

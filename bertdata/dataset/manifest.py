@@ -176,7 +176,7 @@ class Manifest:
         return value if self.version_2 is None else convert_to_version_2(value, **self.version_2)
 
     def _make_head(self) -> dict[str, Any]:
-        """Return the first part of the JSON: version, recipe, settings and md5s of earlier steps' manifests."""
+        """Return the first part of the JSON: version, recipe, settings and md5s of earlier manifests."""
         plan, settings = self.plan, self.plan.settings.as_json()
         cited = {} if plan.packed_from is None else {"dataset_manifest": plan.packed_from}
         return {

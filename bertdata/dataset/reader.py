@@ -71,11 +71,11 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceShare:
-    """A source of a mixture, that is, one of the datasets that are read as one.
+    """A source of a mixture, that is, one of several datasets that are read as one.
 
-    path: path from the user.
-    weight: integer weight.
-    shards: number of shards.
+    name: path of the source, as the user wrote it.
+    weight: integer weight of the source.
+    shards: number of the source's shards.
     """
 
     name: str

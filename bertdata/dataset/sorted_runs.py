@@ -103,7 +103,7 @@ def write_runs(files: ScratchFiles, groups: int, placed: Iterable[Placed]) -> tu
 
 
 def _write_run(held: list[Placed], groups: int, sink: Sink) -> None:
-    """Sort the collected batches by group and key and write them to a run file. Then empty the list ``held``."""
+    """Sort the collected batches by group and key, write them to a run file, and empty the list ``held``."""
     batch = join_batches([examples for examples, _, _ in held])
     which = np.concatenate([found for _, found, _ in held])
     keys = np.concatenate([found for _, _, found in held])

@@ -358,7 +358,7 @@ def _verify_md5sums(
 
 
 def _make_relative(directory: str, name: str) -> str:
-    """Return the path of a listed file relative to the list's directory, if the file is below that directory."""
+    """Return the path of a listed file relative to the list's directory, if the file is below it."""
     if storage.is_remote(directory):
         return name
     above = os.path.abspath(directory.removeprefix("file://")).rstrip("/")

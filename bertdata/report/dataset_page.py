@@ -41,7 +41,7 @@ def _describe_dataset(one: DatasetNumbers) -> str:
 
 
 def _make_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield the page's sections. A section is left out if the datasets have no data for it.
+    """Yield the sections of the page. A section for which no dataset has data is left out.
 
     Datasets that could not be read appear only in the sections about provenance and settings.
     """
@@ -56,7 +56,8 @@ def _make_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection
             *make_objective_sections(read),
             make_words_section(read),
         ]
-    # A damaged manifest may list no shards, and without shards there is no balance to show.
+    # A damaged manifest may list no shards. Such a dataset is left out of the section about the sizes of
+    # shards.
     if with_shards := [one for one in datasets if one.dataset.shards]:
         found.append(make_shards_section(with_shards))
     if read:

@@ -1,1 +1,1 @@
-"""Mixtures: several datasets read as one, whose examples take turns in proportion to the datasets' weights."""
+"""Mixtures: several datasets read as one, whose examples take turns in proportion to weights."""

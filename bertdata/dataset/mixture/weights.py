@@ -1,4 +1,4 @@
-"""Parser of the weights in a mixture of datasets, such as ``A*0.7+B*0.3``, which are converted to integers."""
+"""Parser of the weights of datasets in a mixture, such as ``A*0.7+B*0.3``, which become integers."""
 
 import math
 import re

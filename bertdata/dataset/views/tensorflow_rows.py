@@ -1,4 +1,4 @@
-"""A dataset as a ``tf.data.Dataset``, and the feature spec of its TFRecord shards.
+"""A dataset as a ``tf.data.Dataset``, and the feature spec (names and types) of its TFRecord shards.
 
 This module imports TensorFlow and NumPy.
 """
@@ -39,12 +39,12 @@ def make_feature_spec(data: OpenedDataset) -> dict[str, Any]:
 
 
 def make_tensorflow_dataset(data: OpenedDataset, objective: str | None, batch_size: int | None) -> Any:
-    """Return a ``tf.data.Dataset`` with the tensors that ``tf.io.parse_example`` returns for TFRecords of the
-    examples.
+    """Return a ``tf.data.Dataset`` of the examples.
 
-    The shards may be in any container.
+    Its tensors are those that ``tf.io.parse_example`` returns for TFRecord files. The shards may have any
+    file format.
 
-    batch_size: number of rows [N, S], or None for single examples [S].
+    batch_size: number of examples N in tensors of shape [N, S]. None gives single examples of shape [S].
     """
     if data.layout.remask:
         raise SettingsError(

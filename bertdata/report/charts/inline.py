@@ -1,4 +1,6 @@
-"""Conversion of matplotlib's SVG for use in a page: unique identifiers, the page's colours, tooltips."""
+"""Conversion of matplotlib's SVG for HTML pages: identifiers become unique, and colours and tooltips are
+added.
+"""
 
 import re
 from xml.etree import ElementTree
@@ -16,12 +18,13 @@ _COLOUR = re.compile("|".join(_VARIABLES))
 
 
 def convert_to_inline(svg: bytes, name: str, hovers: Hovers) -> str:
-    """Return the drawing as an element of a page.
+    """Return a drawing as an element of an HTML page.
 
-    name: prefix of every identifier that is kept.
+    The element has the class ``chart`` and no size. The page that contains it sets its size, role and label.
+    Elements that have a tooltip get the class ``hit``.
 
-    The element has the class ``chart`` and no size. The page that uses it sets the size, the role and the
-    label. Parts with tooltips have the class ``hit``.
+    name: text in front of every identifier that is kept.
+    hovers: tooltips, by the identifier of the element.
     """
     root = ElementTree.fromstring(svg)
     _remove_metadata(root)
@@ -45,7 +48,7 @@ def _remove_metadata(element: ElementTree.Element) -> None:
 
 
 def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
-    """Add the tooltips of an element, if it has any."""
+    """Add the tooltips to an element that has any."""
     said = hovers.get(element.get("id", ""))
     if said is None:
         return
@@ -60,7 +63,7 @@ def _add_tooltips(element: ElementTree.Element, hovers: Hovers) -> None:
 
 
 def _rename_identifiers(root: ElementTree.Element, name: str) -> None:
-    """Remove identifiers that nothing refers to, and put the drawing's name in front of the others."""
+    """Remove identifiers that nothing refers to. Put the name of the drawing in front of all others."""
     used = {
         reference
         for element in root.iter()
@@ -78,7 +81,7 @@ def _rename_identifiers(root: ElementTree.Element, name: str) -> None:
 
 
 def _remove_namespace(root: ElementTree.Element) -> ElementTree.Element:
-    """Remove the XML namespace from the names of elements, as HTML needs none for SVG."""
+    """Remove the XML namespace from the names of elements, because SVG inside HTML does not need it."""
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     return root

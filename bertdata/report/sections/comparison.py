@@ -1,4 +1,6 @@
-"""Side-by-side layout for several datasets: a table with a column per dataset, and blocks in columns."""
+"""Functions that show several datasets beside each other: a table with a column for each, and blocks in
+columns.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,16 +9,16 @@ from bertdata.report.numbers import DatasetNumbers
 from bertdata.report.page.blocks import PageContent, SideBySide
 
 Facts = Mapping[str, Value]
-"""Numbers of a dataset, by label. The label includes the unit."""
+"""Numbers about a dataset, by a label that includes the unit."""
 
 
 def make_facts_table(
     caption: str, datasets: Sequence[DatasetNumbers], facts_of: Callable[[DatasetNumbers], Facts]
 ) -> DataTable:
-    """Return a table with a row for each label and a column for each dataset.
+    """Return a table with a row for each number and a column for each dataset.
 
-    facts_of: function that returns a dataset's numbers by label. A cell is empty if the dataset lacks the
-    label.
+    facts_of: function that returns a dataset's numbers, by label. If a dataset lacks a label, its cell is
+        empty.
     """
     found = [facts_of(one) for one in datasets]
     labels = list(dict.fromkeys(label for facts in found for label in facts))
@@ -28,7 +30,7 @@ def make_facts_table(
 def place_side_by_side(
     datasets: Sequence[DatasetNumbers], blocks_of: Callable[[DatasetNumbers], Sequence[PageContent]]
 ) -> tuple[PageContent, ...]:
-    """Return the blocks of all datasets. For several datasets, they are in columns.
+    """Return the blocks of all datasets. If there are several datasets, their blocks are put in columns.
 
     blocks_of: function that makes the blocks of a dataset.
     """
@@ -38,7 +40,12 @@ def place_side_by_side(
 
 
 def describe_scopes(datasets: Sequence[DatasetNumbers], scope_of: Callable[[DatasetNumbers], str]) -> str:
-    """Return a sentence that says which examples the numbers are about, for all datasets or for each."""
+    """Return a sentence that says which examples the numbers are about.
+
+    It names each dataset unless the answer is the same for all.
+
+    scope_of: function that returns the answer for a dataset.
+    """
     found = [scope_of(one) for one in datasets]
     if len(set(found)) == 1:
         return f"Of {found[0]}."

@@ -1,4 +1,4 @@
-"""Section on the lengths of examples, on padding, and on the examples per packed row."""
+"""Section of the report about the lengths of examples, padding, and the number of examples in a packed row."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,9 +27,9 @@ def make_lengths_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def count_rows(one: DatasetNumbers) -> tuple[int, int]:
-    """Return the number of rows and the number of tokens in them.
+    """Return the number of rows of a dataset, and the number of tokens in them.
 
-    These are all rows of the dataset if the manifest has the numbers, otherwise the sample's rows.
+    If the manifest has these numbers, they are exact. Otherwise only the rows of the sample are counted.
     """
     assert one.statistics is not None
     if one.lengths_are_exact and one.entries:

@@ -1,4 +1,4 @@
-"""Sections on the statistics that only some objectives have, such as random pairs."""
+"""Sections of the report about statistics that only some objectives have, for example about random pairs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,9 +20,9 @@ _ELSEWHERE = ("lengths", "masks")
 
 
 def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[ReportSection]:
-    """Yield a section for each statistic of the datasets' objectives, except lengths and masks.
+    """Yield a section for each statistic that the datasets' objectives compute.
 
-    Lengths and masks have other sections.
+    Lengths and masks are left out, because they have sections in other modules.
     """
     names = dict.fromkeys(name for one in datasets for name in _find_statistics(one))
     for name in names:
@@ -30,7 +30,7 @@ def make_objective_sections(datasets: Sequence[DatasetNumbers]) -> Iterator[Repo
 
 
 def _find_statistics(one: DatasetNumbers) -> dict[str, dict[str, Any]]:
-    """Return the statistics of a dataset's objective, by name, except lengths and masks."""
+    """Return the statistics that a dataset's objective computed, by name, except lengths and masks."""
     found = one.statistics.findings.sections if one.statistics else {}
     return {name: section for name, section in found.items() if name not in _ELSEWHERE}
 
@@ -50,7 +50,7 @@ def _make_section(name: str, datasets: list[DatasetNumbers]) -> ReportSection:
 
 
 def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarChart]:
-    """Yield a chart if the statistics compare two labels of examples, such as random and real pairs."""
+    """Yield a chart if the statistics count two labels of examples, such as random and real pairs."""
     labels = [name for name in section if f"{name}_share" in section]
     if len(labels) != 2:
         return
@@ -67,7 +67,7 @@ def _make_label_charts(title: str, section: Mapping[str, Any]) -> Iterator[BarCh
 
 
 def _flatten(before: str, section: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
-    """Yield label and value of each number. The label of a nested number follows its outer labels.
+    """Yield the label and the value of each number in nested dictionaries. Labels include the outer labels.
 
     before: the outer labels.
     """

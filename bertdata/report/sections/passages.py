@@ -1,4 +1,4 @@
-"""Section that shows examples as readable text, with words joined, masks marked and segments separated."""
+"""Section of the report that shows examples as readable text, with masks marked and segments separated."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -45,7 +45,10 @@ def make_passages_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
 
 
 def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
-    """Return the examples of a dataset, up to about ``most_words`` tokens, at least one page of examples."""
+    """Return the block that shows the examples of a dataset.
+
+    most_words: approximate limit for the number of tokens. At least one page of examples is shown.
+    """
     reading = _Reading(one.vocabulary)
     made: list[Passage] = []
     for kept in one.sample.kept:
@@ -59,7 +62,7 @@ def _make_block(one: DatasetNumbers, most_words: int) -> PageContent:
 
 
 class _Reading:
-    """Converter of token ids to readable words."""
+    """Converter from token ids to readable words."""
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._words = make_words_readable(vocabulary) if vocabulary else []
@@ -83,11 +86,11 @@ class _Reading:
         return Passage(kept.title, tuple(_divide_segments(kept, words)), facts)
 
     def _make_word(self, place: int, token: int, original: int | None) -> MarkedWord:
-        """Return the word at a position.
+        """Return the word at a position of the example.
 
-        original: the id before masking.
-
-        Returns None if the position is not masked.
+        place: the position.
+        token: the token id at the position.
+        original: the token id before masking. None if the position is not masked.
         """
         text, joined = self._find_text(token)
         if original is not None:
@@ -99,9 +102,9 @@ class _Reading:
         return MarkedWord(text, joined=joined and place > 0)
 
     def _find_text(self, token: int) -> tuple[str, bool]:
-        """Return a token's text, and whether it continues the word before it.
+        """Return the text of a token, and True if the token continues the word before it.
 
-        The marks of word pieces and blanks are removed from the text.
+        The characters that mark word pieces and blanks are removed from the text.
         """
         if token >= len(self._words):
             return f"<{token}>", False
@@ -116,7 +119,7 @@ class _Reading:
 def _divide_segments(
     kept: KeptExample, words: list[MarkedWord]
 ) -> Iterator[tuple[str, tuple[MarkedWord, ...]]]:
-    """Yield title and words of segments A and B. An example without segments is a single part."""
+    """Yield the title and the words of the segments A and B. An example without segments is a single part."""
     first = len(words)
     if has_group(kept.batch_type, SEGMENT):
         first = getattr(kept.example, find_column(kept.batch_type, SEGMENT).one)
@@ -128,7 +131,7 @@ def _divide_segments(
 
 
 def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
-    """Return the words with neighbouring unmarked words joined, which makes the page much smaller."""
+    """Join neighbouring words that have no mark, which makes the page much smaller. Return the new words."""
     found: list[MarkedWord] = []
     for word in words:
         if found and not word.kind and not found[-1].kind:
@@ -140,7 +143,7 @@ def _merge_words(words: list[MarkedWord]) -> tuple[MarkedWord, ...]:
 
 
 def _describe_other_columns(kept: KeptExample) -> Iterator[str]:
-    """Yield a line for each column of the example that belongs only to its objective."""
+    """Yield a line for each column of the example that only its objective has."""
     ends = kept.batch_type.ragged()
     for column in kept.batch_type.columns():
         if column.group not in _KNOWN_GROUPS and column.name not in ends:

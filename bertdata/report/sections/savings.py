@@ -1,4 +1,8 @@
-"""Section on the positions that bins, packed rows or flat batches would save."""
+"""Section of the report about the padding that could be saved by arranging the examples in other ways.
+
+The ways are bins (batches of examples of similar length), packed rows, and flat batches (examples one after
+another without padding).
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +25,7 @@ _BINS = 4
 
 
 def make_savings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section on what packing would save. Returns None if all datasets are packed already."""
+    """Return the section, or None if all datasets are already packed."""
     padded = [one for one in datasets if one.statistics and one.statistics.layout.packing is None]
     if not padded:
         return None
@@ -53,9 +57,13 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
-    """Return the number of positions that an epoch computes, for each way of arranging the examples.
+    """Return the number of positions that the model computes in an epoch, for each way of arranging the
+    examples.
 
-    The first entry is for padded rows.
+    The first way is padded rows, with one example in each row.
+
+    lengths: number of examples, by length in tokens.
+    limit: length of a padded row.
     """
     from bertdata.packing.longest_first import pack_longest_first
 
@@ -72,7 +80,7 @@ def count_positions(lengths: Counter[int], limit: int) -> dict[str, int]:
 
 
 def _make_histogram(lengths: Counter[int], limit: int) -> "Histogram":
-    """Return the counter as an array: element n is the number of examples of length n."""
+    """Return the counts as an array, whose element n is the number of examples of length n."""
     import numpy as np
 
     found = np.zeros(limit + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Section on the settings that a dataset's bytes depend on, with their meaning."""
+"""Section of the report about the settings that decide the bytes of a dataset, with an explanation of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section, with a row per setting. Returns None if no dataset has a manifest."""
+    """Return the section with a row for each setting, or None if no dataset has a manifest."""
     found = [_collect_settings(one) for one in datasets]
     names = list(dict.fromkeys(name for values in found for name in values))
     if not names:
@@ -49,14 +49,15 @@ def make_settings_section(datasets: Sequence[DatasetNumbers]) -> ReportSection |
 
 
 def _find_meaning(name: str) -> str:
-    """Return the meaning of a setting that does not belong to an objective, or of the record that contains
-    it.
+    """Return the explanation of a setting that does not belong to an objective.
+
+    If there is none, return the explanation of the record (JSON object) that contains the setting.
     """
     return next((meaning for start, meaning in _WORDS.items() if f"{name}.".startswith(f"{start}.")), "")
 
 
 def _collect_settings(one: DatasetNumbers) -> dict[str, Value]:
-    """Return the settings of a dataset by full name, such as "tokenizer.vocabulary.md5"."""
+    """Return the settings of a dataset by their full names, such as "tokenizer.vocabulary.md5"."""
     if one.dataset.manifest is None:
         return {}
     plan = one.dataset.manifest.plan
@@ -69,7 +70,7 @@ def _collect_settings(one: DatasetNumbers) -> dict[str, Value]:
 
 
 def _flatten(name: str, value: Any) -> dict[str, Value]:
-    """Return a setting's values by full name, with nested records flattened. Unset values are left out."""
+    """Return the values in nested records by their full names. Settings that are not set are left out."""
     if isinstance(value, Mapping):
         return {inner: one for key in value for inner, one in _flatten(f"{name}.{key}", value[key]).items()}
     if value is None:
@@ -82,7 +83,7 @@ def _flatten(name: str, value: Any) -> dict[str, Value]:
 
 
 def _collect_meanings(one: DatasetNumbers) -> dict[str, str]:
-    """Return the help texts of the objective's settings, by full name."""
+    """Return the help texts of an objective's settings, by the settings' full names."""
     if one.statistics is None:
         return {}
     helps = {item.name: item.metadata.get("help", "") for item in fields(one.objective.settings_type)}

@@ -1,4 +1,4 @@
-"""Section on frequent and rare tokens."""
+"""Section of the report about the most and the least frequent tokens."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _MOST = 200
 
 
 def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section: for each dataset, the most and the least frequent tokens before masking."""
+    """Return the section, which lists the most and the least frequent tokens of each dataset before masking."""
     blocks = (
         *place_side_by_side(datasets, _make_blocks),
         make_facts_table("Tokens of the vocabulary", datasets, _collect_facts),
@@ -54,7 +54,7 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
 
 
 def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the chart of counts by rank, and the two tables of tokens."""
+    """Return the chart of the counts in descending order, and the two tables of tokens."""
     ids, texts = one.sample.tokens.ids, read_token_texts(one)
     special = find_special_ids(one.vocabulary) if one.vocabulary else set()
     ordered = sorted(ids, key=lambda token: (-ids[token], token))
@@ -94,5 +94,5 @@ def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _find_text(token: int, texts: list[str]) -> str:
-    """Return a token's text. For an id outside ``texts``, return the id in angle brackets."""
+    """Return the text of a token. If the id has no text, return the id in angle brackets."""
     return texts[token] if token < len(texts) else f"<{token}>"

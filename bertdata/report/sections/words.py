@@ -1,4 +1,4 @@
-"""Section on unknown words, on text that is in no example, and on word lengths in tokens and characters."""
+"""Section of the report about unknown words, text that is in no example, and the lengths of words."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from bertdata.report.sections.comparison import (
 
 
 def make_words_section(datasets: Sequence[DatasetNumbers]) -> ReportSection | None:
-    """Return the section. Returns None if no dataset has numbers for it."""
+    """Return the section, or None if no dataset has numbers for it."""
     known = [one for one in datasets if _collect_facts(one)]
     if not known:
         return None
@@ -66,7 +66,7 @@ def _make_charts(one: DatasetNumbers) -> Sequence[PageContent]:
 
 
 def _make_chart(unit: str, counter: Counter[int]) -> BarChart:
-    """Return a chart of words by their size. The last bar may also stand for all longer words."""
+    """Return a chart of the number of words of each size. The last bar may stand for all longer words too."""
     most, total = max(counter), counter.total()
     sizes = range(1, most + 1)
     common = max(sizes, key=counter.__getitem__)
