@@ -87,7 +87,7 @@ def choose_settings(
 
 
 def check_without_recipe(objective: str, recipe: str | None, phase: int | None) -> None:
-    """Raise SettingsError if the user chose a recipe or a phase for an objective that belongs to no recipe."""
+    """Raise SettingsError if the user chose a recipe or phase for an objective that belongs to no recipe."""
     find_objective(objective)
     for flag, value in (("--recipe", recipe), ("--phase", phase)):
         if value is not None:

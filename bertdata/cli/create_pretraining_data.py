@@ -1,4 +1,4 @@
-"""``bertdata create-pretraining-data``: a replacement for MLPerf's script of that name, with the same flags."""
+"""``bertdata create-pretraining-data``: replacement for MLPerf's script of that name, with its flags."""
 
 import argparse
 from collections.abc import Callable

@@ -123,9 +123,7 @@ def _join_file_words(line: DoorLine) -> dict[str, Any]:
 
 
 def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
-    """Return the settings of the examples. Raises SettingsError for values with which no examples can be
-    created.
-    """
+    """Return the settings of the examples. Raises SettingsError for values that allow no examples."""
     values = {name: value for name, value in keys.items() if name not in _FILES}
     if "pad_position_value" in values:
         values["pad_position"] = values.pop("pad_position_value")
@@ -137,7 +135,7 @@ def make_script_settings(keys: Mapping[str, Any]) -> ScriptSettings:
 
 
 def describe_settings(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that --print-config prints, named as in ``create-pretraining-data`` and in recipes."""
+    """Return the settings for --print-config, named as in ``create-pretraining-data`` and in recipes."""
     settings = make_script_settings(keys)
     found = {name: keys[name] for name in _FILES} | {
         "max_seq_length": settings.max_seq_length,

@@ -203,7 +203,7 @@ def _list_warnings(
 
 
 def _make_manifest(args: argparse.Namespace, data: bytes, words: WordCounts) -> VocabularyManifest:
-    """Return the manifest of the new vocabulary, with its settings, package versions and counts of the text."""
+    """Return the manifest of the new vocabulary: settings, package versions and counts of the text."""
     settings = {
         "kind": args.kind,
         "size": args.size,

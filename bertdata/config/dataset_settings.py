@@ -157,7 +157,7 @@ def make_dataset_settings(
 
 
 def _find_records(kind: type[ExampleSettings]) -> dict[str, str]:
-    """Return the name of the manifest's record (JSON object) that each setting belongs to, by setting name."""
+    """Return the name of the manifest's record (JSON object) that stores each setting, by setting name."""
     return {item.name: item.metadata.get("record", OBJECTIVE_RECORD) for item in fields(kind)}
 
 

@@ -89,7 +89,7 @@ class ExampleSettings:
 
     @property
     def layout(self) -> ShardLayout:
-        """The layout (lengths, columns and file format) of the records that are created with these settings."""
+        """The layout (lengths, columns and file format) of the records made with these settings."""
         return ShardLayout(objective=self.objective, max_seq_length=self.max_seq_length)
 
     def as_json(self) -> dict[str, Any]:

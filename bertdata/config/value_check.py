@@ -1,4 +1,4 @@
-"""Checks of the names and values of settings from a user against a JSON Schema. Each error is a single line."""
+"""Checks of settings from a user, by name and by a JSON Schema for the value. Each error is a single line."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches

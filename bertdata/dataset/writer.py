@@ -321,7 +321,7 @@ class Dataset:
 
 
 def _read_terms(directory: str) -> Mapping[str, Any] | None:
-    """Return the plan of a directory as a dictionary without nesting, or None if bertdata did not write it."""
+    """Return the plan of a directory as a flat dictionary, or None if bertdata did not write it."""
     return Commit(directory, DATASET_KIND, {}, _read_manifest_terms).found_terms()
 
 

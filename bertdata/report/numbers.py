@@ -1,4 +1,4 @@
-"""The numbers about a dataset that a report shows. They come from the manifest and from a sample of examples."""
+"""The numbers about a dataset that a report shows, from its manifest and from a sample of examples."""
 
 from collections import Counter
 from collections.abc import Sequence

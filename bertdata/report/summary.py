@@ -76,7 +76,7 @@ class Statistics:
 
     @property
     def rows(self) -> int:
-        """Number of rows of ``max_seq_length`` positions. If examples are not packed, each example is a row."""
+        """Number of rows of ``max_seq_length`` positions. Without packing, each example is a row."""
         return self.packs.total() or self.examples
 
     @property

@@ -164,7 +164,7 @@ def convert_dataset(
 def _finish_conversion(
     job: Job, source: InputDataset, inputs: tuple[InputEntry, ...], found: list[ConvertedShard]
 ) -> Manifest:
-    """Write the manifest of the converted dataset, and the other small files that the target program reads."""
+    """Write the manifest of the converted dataset, and the other small files that the new layout needs."""
     shards = sorted((entry for shard in found for entry in shard.entries), key=attrgetter("name"))
     entries = add_lost_tokens(shards, source.lost_tokens)
     return job.dataset.finish(

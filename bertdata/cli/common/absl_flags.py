@@ -227,7 +227,7 @@ def _read_lines(path: str) -> list[str]:
 
 
 def parse_absl_boolean(text: str) -> bool:
-    """Convert the text of a flag's value to a boolean, for argparse. absl accepts true, t, 1, false, f and 0."""
+    """Convert the text of a flag's value to a boolean, for argparse. It may be true, t, 1, false, f or 0."""
     known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
     if text.lower() not in known:
         raise ArgumentTypeError(f"{text!r} is neither true nor false")

@@ -86,7 +86,7 @@ def add_part_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def add_record_settings(parser: argparse._ActionsContainer) -> None:
-    """Add a flag for each field of ``RecordSettings``. If the user does not give a flag, its value is None."""
+    """Add a flag for each field of ``RecordSettings``. If the user does not give it, its value is None."""
     _add_flags(parser, fields(RecordSettings))
 
 

@@ -31,8 +31,5 @@ class SharedEpoch:
         return int(self._epoch[0])
 
     def data(self) -> OpenedDataset:
-        """Return the dataset with the masks of the epoch that was set last.
-
-        data: the dataset with any epoch.
-        """
+        """Return the dataset with the masks of the epoch that was set last."""
         return self._data if self.number < 0 else self._data.at_epoch(self.number)

@@ -72,7 +72,7 @@ class TorchExamplesByNumber(Dataset[Any]):
         return self._examples().get(index)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the examples of a batch. The DataLoader calls this with the indices that its sampler chose."""
+        """Return the examples of a batch. DataLoader calls this with the indices from its sampler."""
         return self._examples().get_several(numbers)
 
     def _examples(self) -> ExamplesByNumber:

@@ -28,7 +28,7 @@ class DataTable:
 
 
 def format_value(value: Value) -> str:
-    """Return a value as text for readers, with commas between thousands and at most six significant digits."""
+    """Return a value as readable text, with commas between thousands and at most six significant digits."""
     if value is None:
         return "–"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The types of blocks that a section of an HTML page consists of. Each type names the template that shows it."""
+"""The types of blocks in a section of an HTML page. Each type names the template that shows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

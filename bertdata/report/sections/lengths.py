@@ -1,4 +1,4 @@
-"""Section of the report about the lengths of examples, padding, and the number of examples in a packed row."""
+"""Section of the report about the lengths of examples, padding, and the examples in a packed row."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Section of the report about the settings that decide the bytes of a dataset, with an explanation of each."""
+"""Section of the report about the settings that decide the bytes of a dataset, with explanations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields

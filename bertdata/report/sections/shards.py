@@ -61,7 +61,7 @@ def _collect_facts(one: DatasetNumbers) -> Facts:
 
 
 def _make_blocks(one: DatasetNumbers) -> Sequence[PageContent]:
-    """Return the chart and the table of shards. Many shards are drawn as a line, in ascending order of size."""
+    """Return the chart and the table of shards. Many shards are drawn as a line, in order of size."""
     unit, by_name = _find_sizes(one)
     told = f"{len(by_name):,} shards, from {min(by_name.values()):,} to {max(by_name.values()):,} {unit}."
     chart: Chart

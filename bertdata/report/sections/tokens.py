@@ -21,7 +21,7 @@ _MOST = 200
 
 
 def make_tokens_section(datasets: Sequence[DatasetNumbers]) -> ReportSection:
-    """Return the section, which lists the most and the least frequent tokens of each dataset before masking."""
+    """Return the section, which lists the most and the least frequent tokens before masking."""
     blocks = (
         *place_side_by_side(datasets, _make_blocks),
         make_facts_table("Tokens of the vocabulary", datasets, _collect_facts),
